@@ -1,0 +1,1 @@
+//! The write pipeline of a custom resource as one pure function.

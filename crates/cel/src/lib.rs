@@ -1,0 +1,1 @@
+//! The Common Expression Language: syntax, types, checker, cost, programs and function libraries.

@@ -1,0 +1,2 @@
+//! The `scantling` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! CustomResourceDefinitions: types, validation, structural schemas and their compiled plans.

@@ -1,0 +1,1 @@
+//! The storage seam: embedded, etcd and in-memory engines behind one contract.

@@ -1,0 +1,2 @@
+//! The project's own automation: `cargo xtask <task>`.
+fn main() {}

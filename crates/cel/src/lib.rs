@@ -1,1 +1,14 @@
 //! The Common Expression Language: syntax, types, checker, cost, programs and function libraries.
+//!
+//! The pipeline is named in the modules: `syntax` turns text into an [`ast::Ast`]; `check` resolves names and
+//! overloads against an `env` and types every node; `estimate` bounds the cost of the checked expression;
+//! `program` compiles it into something that runs over borrowed values, counting its cost as it goes.
+#![deny(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "scantling-cel is pure"
+)]
+
+pub mod ast;
+pub mod shape;
+pub mod types;

@@ -1,1 +1,23 @@
 //! The JSON value, strict decoding of JSON and YAML, field paths and field errors.
+//!
+//! Everything above this crate speaks in these four nouns:
+//! - [`Value`] and [`Map`]: a decoded document, with integers and floats kept apart as a Kubernetes API
+//!   server keeps them, and keys in byte order, as it writes them.
+//! - [`Path`]: where in a document, as a chain of frames on the stack; text only when there is an error.
+//! - [`FieldError`]: what is wrong there, in the server's words.
+#![deny(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "scantling-value is pure"
+)]
+
+mod error;
+mod map;
+mod path;
+mod value;
+
+pub use compact_str::CompactString as Str;
+pub use error::{BadValue, ErrorKind, FieldError};
+pub use map::Map;
+pub use path::{Path, PathBuf, Segment};
+pub use value::Value;

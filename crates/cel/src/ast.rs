@@ -1,0 +1,154 @@
+//! Expressions after parsing and macro expansion.
+
+use std::sync::Arc;
+
+/// Identifies a node within its [`Ast`]; dense, from 1. The checker keeps its results in vectors indexed by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExprId(pub u32);
+
+/// A parsed expression.
+#[derive(Clone, Debug)]
+pub struct Ast {
+    /// The text it was read from.
+    pub source: Arc<str>,
+    /// The root node.
+    pub root: Expr,
+    /// Where each node stands: the offset in code points, indexed by `ExprId`; `u32::MAX` where a node has no
+    /// place of its own. Index 0 is unused.
+    pub offsets: Vec<u32>,
+}
+
+impl Ast {
+    /// The offset of a node in code points.
+    pub fn offset(&self, id: ExprId) -> Option<u32> {
+        self.offsets
+            .get(id.0 as usize)
+            .copied()
+            .filter(|o| *o != u32::MAX)
+    }
+
+    /// One more than the largest node number: the length of a vector indexed by [`ExprId`].
+    pub fn id_limit(&self) -> usize {
+        self.offsets.len()
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// Its number.
+    pub id: ExprId,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A constant.
+    Literal(Literal),
+    /// A name; absolute names begin with a dot.
+    Ident(Arc<str>),
+    /// `operand.field`, or with `test` the presence test `has(operand.field)`.
+    Select {
+        /// What is selected from.
+        operand: Box<Expr>,
+        /// The field's name.
+        field: Arc<str>,
+        /// Whether this only asks if the field is there.
+        test: bool,
+    },
+    /// A function or operator call; operators have cel-spec's names (`_+_`, `_?_:_`, `_[_]`, `_?._`, `_[?_]`, `@in`, …).
+    Call {
+        /// The function's name.
+        function: Arc<str>,
+        /// The receiver of a member call.
+        target: Option<Box<Expr>>,
+        /// The arguments.
+        args: Vec<Expr>,
+    },
+    /// `[a, ?b]`
+    List {
+        /// The elements.
+        elements: Vec<Expr>,
+        /// The indices of those marked with `?`, ascending.
+        optional: Vec<u32>,
+    },
+    /// `{k: v, ?k: v}`
+    Map(Vec<MapEntry>),
+    /// `Type{f: v, ?f: v}`
+    Struct {
+        /// The type's name as written.
+        name: Arc<str>,
+        /// The fields.
+        fields: Vec<StructField>,
+    },
+    /// A fold, which is what comprehension macros expand to.
+    Comprehension(Box<Comprehension>),
+}
+
+/// An entry of a map literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapEntry {
+    /// Its number.
+    pub id: ExprId,
+    /// The key.
+    pub key: Expr,
+    /// The value.
+    pub value: Expr,
+    /// Whether it is marked with `?`.
+    pub optional: bool,
+}
+
+/// A field of a struct literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StructField {
+    /// Its number.
+    pub id: ExprId,
+    /// The field's name.
+    pub name: Arc<str>,
+    /// The value.
+    pub value: Expr,
+    /// Whether it is marked with `?`.
+    pub optional: bool,
+}
+
+/// A fold over a list or map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comprehension {
+    /// What is iterated.
+    pub range: Expr,
+    /// The element of a list or key of a map; with two variables the index or key.
+    pub iter_var: Arc<str>,
+    /// With two variables, the element or value.
+    pub iter_var2: Option<Arc<str>>,
+    /// The accumulator's name (`@result` in macros).
+    pub accu_var: Arc<str>,
+    /// Its first value.
+    pub accu_init: Expr,
+    /// Checked before each step; the fold ends when it is false.
+    pub condition: Expr,
+    /// The accumulator's next value.
+    pub step: Expr,
+    /// The fold's value.
+    pub result: Expr,
+}
+
+/// A constant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    /// `null`
+    Null,
+    /// `true`, `false`
+    Bool(bool),
+    /// `1`
+    Int(i64),
+    /// `1u`
+    Uint(u64),
+    /// `1.0`
+    Double(f64),
+    /// `'text'`
+    String(Arc<str>),
+    /// `b'bytes'`
+    Bytes(Arc<[u8]>),
+}

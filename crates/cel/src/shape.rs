@@ -1,0 +1,123 @@
+//! The shape of JSON values that come in from outside: what a schema says about a place, as far as expressions
+//! can see it.
+//!
+//! A shape is both the checker's source of types (see [`Shape::ty`]) and the program's guide for reading a
+//! borrowed JSON value at run time: which conversion a format asks for, how lists compare, under which JSON name a
+//! field stands. It travels beside the value as a reference; values are never wrapped or copied.
+//! Shapes are immutable and shared: equal sub-schemas of all definitions may be one shape.
+
+use crate::types::{ObjectType, Type};
+use std::sync::Arc;
+
+/// What a schema says about a place.
+#[derive(Debug, PartialEq)]
+pub struct Shape {
+    /// The kind of value.
+    pub kind: Kind,
+    /// Whether `null` is a value here (and not an error).
+    pub nullable: bool,
+    /// The fewest bytes that a value here takes in a request.
+    pub min_serialized_size: u64,
+    /// The largest size (characters, bytes, elements) that cost estimation assumes; 0 where a size has no meaning.
+    pub max_elements: u64,
+}
+
+/// The kind of value at a place.
+#[derive(Debug, PartialEq)]
+pub enum Kind {
+    /// A boolean.
+    Bool,
+    /// An integer.
+    Int,
+    /// A number: a JSON integer reads as a double, too.
+    Double,
+    /// A string.
+    String,
+    /// A base64 string, read as bytes.
+    Bytes,
+    /// A `date` string, read as a timestamp.
+    Date,
+    /// A `date-time` string, read as a timestamp.
+    DateTime,
+    /// A `duration` string.
+    Duration,
+    /// An integer or a string, known only at run time.
+    IntOrString,
+    /// Any JSON value.
+    Dyn,
+    /// A list.
+    List {
+        /// What its elements are.
+        element: Arc<Shape>,
+        /// How it compares and adds.
+        list_type: ListType,
+    },
+    /// A map from strings.
+    Map {
+        /// What its values are.
+        value: Arc<Shape>,
+    },
+    /// An object with declared fields.
+    Object {
+        /// The fields, sorted by their name in expressions.
+        fields: Box<[Field]>,
+        /// Whether undeclared fields may stand beside them: they take part in equality alone.
+        preserve_unknown: bool,
+    },
+}
+
+/// How a list compares and adds (`x-kubernetes-list-type`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// In order, as a whole.
+    Atomic,
+    /// Without order; every element once.
+    Set,
+    /// By keys; the JSON names of the key fields.
+    Map(Box<[Box<str>]>),
+}
+
+/// A declared field.
+#[derive(Debug, PartialEq)]
+pub struct Field {
+    /// Its name in expressions (escaped where the JSON name is no identifier).
+    pub name: Box<str>,
+    /// Its name in JSON.
+    pub json: Box<str>,
+    /// What it holds.
+    pub shape: Arc<Shape>,
+}
+
+impl Shape {
+    /// A declared field by its name in expressions.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let Kind::Object { fields, .. } = &self.kind else {
+            return None;
+        };
+        fields
+            .binary_search_by(|f| f.name.as_ref().cmp(name))
+            .ok()
+            .and_then(|i| fields.get(i))
+    }
+
+    /// The type of a value of this shape that stands at the place `name` (`selfType.spec`): object types are named
+    /// after their place, `.@idx` for the elements of a list and `.@elem` for the values of a map.
+    pub fn ty(self: &Arc<Self>, name: &str) -> Type {
+        match &self.kind {
+            Kind::Bool => Type::Bool,
+            Kind::Int => Type::Int,
+            Kind::Double => Type::Double,
+            Kind::String => Type::String,
+            Kind::Bytes => Type::Bytes,
+            Kind::Date | Kind::DateTime => Type::Timestamp,
+            Kind::Duration => Type::Duration,
+            Kind::IntOrString | Kind::Dyn => Type::Dyn,
+            Kind::List { element, .. } => Type::List(Arc::new(element.ty(&format!("{name}.@idx")))),
+            Kind::Map { value } => Type::Map(Arc::new((Type::String, value.ty(&format!("{name}.@elem"))))),
+            Kind::Object { .. } => Type::Object(ObjectType {
+                name: name.into(),
+                shape: Arc::clone(self),
+            }),
+        }
+    }
+}

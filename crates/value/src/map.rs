@@ -1,0 +1,145 @@
+//! The members of an object, in one sorted allocation.
+
+use crate::{Str, Value};
+
+/// The members of an object, sorted by key in byte order.
+///
+/// One vector, no hashing: objects are small, a sorted vector is searched in a few comparisons, compared and
+/// merged in one pass, and written in the order in which a Kubernetes API server writes.
+// INVARIANT: `entries` is strictly ascending by key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Map {
+    entries: Vec<(Str, Value)>,
+}
+
+impl Map {
+    /// No members.
+    pub const fn new() -> Self {
+        Map { entries: Vec::new() }
+    }
+
+    /// The number of members.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are no members.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The position of a key, or where it would stand.
+    pub fn find(&self, key: &str) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.find(key)
+            .ok()
+            .and_then(|i| self.entries.get(i))
+            .map(|(_, v)| v)
+    }
+
+    /// The value of a key, to change it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let i = self.find(key).ok()?;
+        self.entries.get_mut(i).map(|(_, v)| v)
+    }
+
+    /// Whether the key is there.
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.find(key).is_ok()
+    }
+
+    /// Sets a member and returns what stood there.
+    pub fn insert(&mut self, key: impl Into<Str>, value: Value) -> Option<Value> {
+        let key = key.into();
+        match self.find(&key) {
+            Ok(i) => self.entries.get_mut(i).map(|(_, v)| std::mem::replace(v, value)),
+            Err(i) => {
+                self.entries.insert(i, (key, value));
+                None
+            }
+        }
+    }
+
+    /// The value of a key, set to the given one first if the key is absent.
+    pub fn get_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Value) -> &mut Value {
+        let i = match self.find(key) {
+            Ok(i) => i,
+            Err(i) => {
+                self.entries.insert(i, (key.into(), make()));
+                i
+            }
+        };
+        #[expect(clippy::indexing_slicing, reason = "i was found or filled just now")]
+        &mut self.entries[i].1
+    }
+
+    /// Removes a member and returns its value.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.find(key).ok().map(|i| self.entries.remove(i).1)
+    }
+
+    /// Keeps the members for which the test holds.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
+        self.entries.retain_mut(|(k, v)| keep(k, v));
+    }
+
+    /// The members in key order, as one slice: walks that merge with another sorted sequence want it.
+    pub fn entries(&self) -> &[(Str, Value)] {
+        &self.entries
+    }
+
+    /// The members in key order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Value)> + DoubleEndedIterator {
+        self.entries.iter().map(|(k, v)| (k, v))
+    }
+
+    /// The members in key order, their values to change.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Str, &mut Value)> {
+        self.entries.iter_mut().map(|(k, v)| (&*k, v))
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Str> {
+        self.entries.iter().map(|(k, _)| k)
+    }
+
+    /// The values in key order.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
+        self.entries.iter().map(|(_, v)| v)
+    }
+
+    /// Takes members in any order; of equal keys the last one wins, as in a server's decoder.
+    pub fn from_unsorted(mut entries: Vec<(Str, Value)>) -> Self {
+        let strictly_ascending = entries.windows(2).all(|w| matches!(w, [(a, _), (b, _)] if a < b));
+        if !strictly_ascending {
+            // The sort is stable: among equal keys document order remains, and the later one is kept.
+            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            entries.dedup_by(|later, earlier| {
+                let same = later.0 == earlier.0;
+                if same {
+                    std::mem::swap(&mut later.1, &mut earlier.1);
+                }
+                same
+            });
+        }
+        Map { entries }
+    }
+}
+
+impl<K: Into<Str>> FromIterator<(K, Value)> for Map {
+    fn from_iter<I: IntoIterator<Item = (K, Value)>>(iter: I) -> Self {
+        Map::from_unsorted(iter.into_iter().map(|(k, v)| (k.into(), v)).collect())
+    }
+}
+
+impl IntoIterator for Map {
+    type Item = (Str, Value);
+    type IntoIter = std::vec::IntoIter<(Str, Value)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}

@@ -1,0 +1,131 @@
+//! The JSON value.
+
+use crate::{Map, Str};
+
+/// A decoded JSON or YAML document.
+///
+/// Integers that fit `i64` and all other numbers are different values, exactly as in a Kubernetes API server:
+/// `1` is not equal to `1.0`. Equality is structural and typed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// `null`
+    #[default]
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number written without fraction or exponent that fits 64 bits.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// A string.
+    String(Str),
+    /// A list.
+    Array(Vec<Value>),
+    /// An object.
+    Object(Map),
+}
+
+impl Value {
+    /// The boolean, if this is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Value::Bool(b) = self { Some(*b) } else { None }
+    }
+
+    /// The integer, if this is one.
+    pub fn as_int(&self) -> Option<i64> {
+        if let Value::Int(i) = self { Some(*i) } else { None }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::String(s) = self {
+            Some(s)
+        } else {
+            None
+        }
+    }
+
+    /// The elements, if this is a list.
+    pub fn as_array(&self) -> Option<&[Value]> {
+        if let Value::Array(a) = self { Some(a) } else { None }
+    }
+
+    /// The members, if this is an object.
+    pub fn as_object(&self) -> Option<&Map> {
+        if let Value::Object(m) = self {
+            Some(m)
+        } else {
+            None
+        }
+    }
+
+    /// The elements, to change them, if this is a list.
+    pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
+        if let Value::Array(a) = self { Some(a) } else { None }
+    }
+
+    /// The members, to change them, if this is an object.
+    pub fn as_object_mut(&mut self) -> Option<&mut Map> {
+        if let Value::Object(m) = self {
+            Some(m)
+        } else {
+            None
+        }
+    }
+
+    /// Whether this is `null`.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The member of that name, if this is an object that has it.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_object()?.get(key)
+    }
+
+    /// The value reached by a chain of member names.
+    pub fn at<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Value> {
+        keys.into_iter().try_fold(self, |v, k| v.get(k))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(b: bool) -> Self {
+        Value::Bool(b)
+    }
+}
+impl From<i64> for Value {
+    fn from(i: i64) -> Self {
+        Value::Int(i)
+    }
+}
+impl From<f64> for Value {
+    fn from(f: f64) -> Self {
+        Value::Float(f)
+    }
+}
+impl From<&str> for Value {
+    fn from(s: &str) -> Self {
+        Value::String(s.into())
+    }
+}
+impl From<String> for Value {
+    fn from(s: String) -> Self {
+        Value::String(s.into())
+    }
+}
+impl From<Str> for Value {
+    fn from(s: Str) -> Self {
+        Value::String(s)
+    }
+}
+impl From<Map> for Value {
+    fn from(m: Map) -> Self {
+        Value::Object(m)
+    }
+}
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(v: Vec<T>) -> Self {
+        Value::Array(v.into_iter().map(Into::into).collect())
+    }
+}

@@ -1,2 +1,39 @@
 //! The project's own automation: `cargo xtask <task>`.
-fn main() {}
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool for people at a terminal"
+)]
+
+mod conformance;
+mod run;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  test                                    run every test; on a fresh machine, too
+  tidy                                    check the rules that the tree sets itself
+  conformance [cel|corpus|scenarios]      run the bodies of evidence, print `name passed/total`, the sum last
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test", rest @ ..] => test::test(rest),
+        ["tidy"] => tidy::tidy(),
+        ["conformance", sets @ ..] => conformance::conformance(sets),
+        _ => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `cargo xtask conformance`: the bodies of evidence, counted.
+
+use crate::run::{cargo, output};
+
+/// A body of evidence: its name, and the test targets that print its counts.
+struct Set {
+    name: &'static str,
+    targets: &'static [(&'static str, &'static str)],
+}
+
+const SETS: &[Set] = &[
+    Set {
+        name: "cel",
+        targets: &[("scantling-cel", "conformance")],
+    },
+    Set {
+        name: "corpus",
+        targets: &[
+            ("scantling-schema", "corpus_rules"),
+            ("scantling-admit", "corpus"),
+        ],
+    },
+    Set {
+        name: "scenarios",
+        targets: &[("scantling-server", "scenarios")],
+    },
+];
+
+/// Runs the named sets (none: all of them). The harnesses print lines `conformance: NAME PASSED/TOTAL`.
+pub(crate) fn conformance(names: &[&str]) -> Result<(), String> {
+    if let Some(unknown) = names.iter().find(|n| SETS.iter().all(|s| s.name != **n)) {
+        return Err(format!("no set `{unknown}`: choose from cel, corpus, scenarios"));
+    }
+    let (mut passed, mut total, mut failed) = (0u64, 0u64, Vec::new());
+    for set in SETS
+        .iter()
+        .filter(|s| names.is_empty() || names.contains(&s.name))
+    {
+        for (package, target) in set.targets {
+            let args = [
+                "test",
+                "--quiet",
+                "--release",
+                "--package",
+                package,
+                "--test",
+                target,
+                "--",
+                "--nocapture",
+            ];
+            let (ok, printed) = output(&mut cargo(&args))?;
+            if !ok {
+                failed.push(*target);
+            }
+            for line in printed.lines() {
+                let Some((name, count)) = line
+                    .strip_prefix("conformance: ")
+                    .and_then(|l| l.rsplit_once(' '))
+                else {
+                    continue;
+                };
+                let Some((p, t)) = count
+                    .split_once('/')
+                    .and_then(|(p, t)| Some((p.parse().ok()?, t.parse().ok()?)))
+                else {
+                    continue;
+                };
+                let (p, t): (u64, u64) = (p, t);
+                println!("{name} {p}/{t}");
+                passed += p;
+                total += t;
+            }
+        }
+    }
+    println!("sum {passed}/{total}");
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
+            "differences beyond the listed ones in: {}",
+            failed.join(", ")
+        ))
+    }
+}

@@ -1,0 +1,43 @@
+//! Running other programs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap_or(Path::new("."))
+        .to_path_buf()
+}
+
+/// Cargo, in the root of the workspace.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut c = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    c.args(args).current_dir(root());
+    c
+}
+
+/// Runs a command to its end; its output goes where ours goes.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    let said = format!("{command:?}");
+    let status = command.status().map_err(|e| format!("cannot run {said}: {e}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{said} failed: {status}"))
+    }
+}
+
+/// Runs a command to its end and returns what it printed; its errors go where ours go.
+pub(crate) fn output(command: &mut Command) -> Result<(bool, String), String> {
+    let said = format!("{command:?}");
+    let out = command
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("cannot run {said}: {e}"))?;
+    Ok((
+        out.status.success(),
+        String::from_utf8_lossy(&out.stdout).into_owned(),
+    ))
+}

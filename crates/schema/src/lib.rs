@@ -1,1 +1,8 @@
 //! CustomResourceDefinitions: types, validation, structural schemas and their compiled plans.
+#![deny(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "scantling-schema is pure"
+)]
+
+pub mod structural;

@@ -1,0 +1,119 @@
+//! Stores equal schemas once.
+
+use super::{Additional, Structural, ValueValidation};
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A store of schemas in which equal ones are one.
+///
+/// It lives as long as the definitions of a process; [`Interner::sweep`] forgets what no definition uses any more.
+#[derive(Debug, Default)]
+pub struct Interner {
+    nodes: HashSet<Node>,
+}
+
+/// A node whose children are in the store already: they are hashed by address, so that interning a tree visits every
+/// node once. (Equality needs nothing of its own: `Arc` compares addresses first, and unequal children differ early.)
+#[derive(Debug, PartialEq, Eq)]
+struct Node(Arc<Structural>);
+
+impl Hash for Node {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Structural {
+            ty,
+            nullable,
+            default,
+            properties,
+            additional,
+            items,
+            extensions,
+            rules,
+            validation,
+        } = &*self.0;
+        (ty, nullable, default, extensions, rules).hash(state);
+        for (name, child) in properties {
+            name.hash(state);
+            address(child, state);
+        }
+        match additional {
+            Some(Additional::Any(b)) => b.hash(state),
+            Some(Additional::Schema(child)) => address(child, state),
+            None => {}
+        }
+        items.iter().for_each(|child| address(child, state));
+        if let Some(v) = validation {
+            let ValueValidation {
+                all_of,
+                one_of,
+                any_of,
+                not,
+                pattern,
+                format,
+                enumeration,
+                required,
+                ..
+            } = &**v;
+            (pattern, format, enumeration, required).hash(state);
+            (
+                v.maximum,
+                v.minimum,
+                v.max_length,
+                v.min_length,
+                v.max_items,
+                v.min_items,
+            )
+                .hash(state);
+            for junctor in [all_of, one_of, any_of] {
+                junctor.len().hash(state);
+                junctor.iter().for_each(|child| address(child, state));
+            }
+            not.iter().for_each(|child| address(child, state));
+        }
+    }
+}
+
+fn address<H: Hasher>(child: &Arc<Structural>, state: &mut H) {
+    Arc::as_ptr(child).hash(state);
+}
+
+impl Interner {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The stored schema that equals this one, whose children must come from this store.
+    pub fn intern(&mut self, schema: Structural) -> Arc<Structural> {
+        let node = Node(Arc::new(schema));
+        if let Some(known) = self.nodes.get(&node) {
+            return Arc::clone(&known.0);
+        }
+        let shared = Arc::clone(&node.0);
+        self.nodes.insert(node);
+        shared
+    }
+
+    /// The number of different schemas.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether no schema is stored.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Forgets the schemas that nobody outside uses.
+    pub fn sweep(&mut self) {
+        // A child lives at least as long as its parents, so every round may free another level.
+        loop {
+            let before = self.nodes.len();
+            self.nodes.retain(|n| Arc::strong_count(&n.0) > 1);
+            if self.nodes.len() == before {
+                self.nodes.shrink_to_fit();
+                return;
+            }
+        }
+    }
+}

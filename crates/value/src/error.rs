@@ -1,6 +1,6 @@
 //! What is wrong with a field, in the words of a Kubernetes API server.
 
-use crate::{Path, PathBuf, Value};
+use crate::{Path, PathBuf, Value, go};
 use std::fmt;
 
 /// The kind of a field error; decides its words, its machine-readable reason, and whether it blocks rules.
@@ -20,8 +20,12 @@ pub enum ErrorKind {
     Forbidden,
     /// A value that is longer than its limit.
     TooLong,
+    /// A value that is shorter than its limit.
+    TooShort,
     /// A list or map with more entries than its limit.
     TooMany,
+    /// A list or map with fewer entries than its limit.
+    TooFew,
     /// The server's own failure.
     Internal,
     /// A value of the wrong type.
@@ -39,7 +43,9 @@ impl ErrorKind {
             ErrorKind::NotSupported => "FieldValueNotSupported",
             ErrorKind::Forbidden => "FieldValueForbidden",
             ErrorKind::TooLong => "FieldValueTooLong",
+            ErrorKind::TooShort => "FieldValueTooShort",
             ErrorKind::TooMany => "FieldValueTooMany",
+            ErrorKind::TooFew => "FieldValueTooFew",
             ErrorKind::Internal => "InternalError",
             ErrorKind::TypeInvalid => "FieldValueTypeInvalid",
         }
@@ -55,8 +61,28 @@ impl ErrorKind {
             ErrorKind::NotSupported => "Unsupported value",
             ErrorKind::Forbidden => "Forbidden",
             ErrorKind::TooLong => "Too long",
+            ErrorKind::TooShort => "Too short",
             ErrorKind::TooMany => "Too many",
+            ErrorKind::TooFew => "Too few",
             ErrorKind::Internal => "Internal error",
+        }
+    }
+
+    /// Whether a message of this kind shows the value.
+    fn shows_value(self) -> bool {
+        match self {
+            ErrorKind::NotFound
+            | ErrorKind::Duplicate
+            | ErrorKind::Invalid
+            | ErrorKind::NotSupported
+            | ErrorKind::TooMany
+            | ErrorKind::TooFew
+            | ErrorKind::TypeInvalid => true,
+            ErrorKind::Required
+            | ErrorKind::Forbidden
+            | ErrorKind::TooLong
+            | ErrorKind::TooShort
+            | ErrorKind::Internal => false,
         }
     }
 }
@@ -91,6 +117,95 @@ struct Repr {
     at: PathBuf,
     value: BadValue,
     detail: String,
+}
+
+/// The usual errors, with the details that a server gives them.
+impl FieldError {
+    /// A value must be given.
+    #[cold]
+    pub fn required(at: &Path<'_>, detail: impl Into<String>) -> Self {
+        FieldError::new(ErrorKind::Required, at, BadValue::Omitted, detail)
+    }
+
+    /// A malformed or out-of-range value.
+    #[cold]
+    pub fn invalid(at: &Path<'_>, value: impl Into<BadValue>, detail: impl Into<String>) -> Self {
+        FieldError::new(ErrorKind::Invalid, at, value, detail)
+    }
+
+    /// A value of the wrong type.
+    #[cold]
+    pub fn type_invalid(at: &Path<'_>, value: impl Into<BadValue>, detail: impl Into<String>) -> Self {
+        FieldError::new(ErrorKind::TypeInvalid, at, value, detail)
+    }
+
+    /// A value that stands twice where it may stand once.
+    #[cold]
+    pub fn duplicate(at: &Path<'_>, value: impl Into<BadValue>) -> Self {
+        FieldError::new(ErrorKind::Duplicate, at, value, "")
+    }
+
+    /// What a reference names is not there.
+    #[cold]
+    pub fn not_found(at: &Path<'_>, value: impl Into<BadValue>) -> Self {
+        FieldError::new(ErrorKind::NotFound, at, value, "")
+    }
+
+    /// A value outside an enumeration; the message lists the supported ones in the given order.
+    #[cold]
+    pub fn not_supported<'s>(
+        at: &Path<'_>,
+        value: impl Into<BadValue>,
+        supported: impl IntoIterator<Item = &'s str>,
+    ) -> Self {
+        let list = supported.into_iter().map(go::quote).collect::<Vec<_>>();
+        let detail = if list.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", list.join(", "))
+        };
+        FieldError::new(ErrorKind::NotSupported, at, value, detail)
+    }
+
+    /// A value that is not allowed here.
+    #[cold]
+    pub fn forbidden(at: &Path<'_>, detail: impl Into<String>) -> Self {
+        FieldError::new(ErrorKind::Forbidden, at, BadValue::Omitted, detail)
+    }
+
+    /// A value of more than so many bytes.
+    #[cold]
+    pub fn too_long(at: &Path<'_>, max: usize) -> Self {
+        let detail = format!("may not be more than {max} {}", plural(max, "byte", "bytes"));
+        FieldError::new(ErrorKind::TooLong, at, BadValue::Omitted, detail)
+    }
+
+    /// A value of fewer than so many characters.
+    #[cold]
+    pub fn too_short(at: &Path<'_>, min: usize) -> Self {
+        let detail = format!(
+            "must be at least {min} {}",
+            plural(min, "character", "characters")
+        );
+        FieldError::new(ErrorKind::TooShort, at, BadValue::Omitted, detail)
+    }
+
+    /// A list or map of more than so many entries.
+    #[cold]
+    pub fn too_many(at: &Path<'_>, actual: usize, max: usize) -> Self {
+        let detail = format!("must have at most {max} {}", plural(max, "item", "items"));
+        FieldError::new(ErrorKind::TooMany, at, BadValue::Raw(actual.to_string()), detail)
+    }
+
+    /// The server's own failure.
+    #[cold]
+    pub fn internal(at: &Path<'_>, error: impl Into<String>) -> Self {
+        FieldError::new(ErrorKind::Internal, at, BadValue::Omitted, error)
+    }
+}
+
+fn plural(n: usize, one: &'static str, many: &'static str) -> &'static str {
+    if n == 1 { one } else { many }
 }
 
 impl FieldError {
@@ -164,5 +279,160 @@ impl FieldError {
     /// The `reason` of the cause in a `Status`.
     pub fn reason(&self) -> &'static str {
         self.0.kind.reason()
+    }
+
+    /// The text without the field: kind, value, detail.
+    pub fn message(&self) -> String {
+        let mut out = String::from(self.0.kind.title());
+        if self.0.kind.shows_value() {
+            match &self.0.value {
+                BadValue::Omitted => {}
+                BadValue::Value(Value::String(s)) => {
+                    out.push_str(": ");
+                    go::write_quoted(&mut out, s);
+                }
+                BadValue::Value(Value::Float(f)) => {
+                    out.push_str(": ");
+                    out.push_str(&go::float_v(*f));
+                }
+                BadValue::Value(v) => {
+                    out.push_str(": ");
+                    out.push_str(&v.to_json());
+                }
+                BadValue::Raw(text) => {
+                    out.push_str(": ");
+                    out.push_str(text);
+                }
+            }
+        }
+        if !self.0.detail.is_empty() {
+            out.push_str(": ");
+            out.push_str(&self.0.detail);
+        }
+        out
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.field, self.message())
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+/// Several messages as one, as a server joins them: repeated ones once; more than one in brackets.
+pub fn aggregate<T: fmt::Display>(errors: impl IntoIterator<Item = T>) -> String {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut out = String::new();
+    for e in errors {
+        let text = e.to_string();
+        if seen.contains(&text) {
+            continue;
+        }
+        if !seen.is_empty() {
+            out.push_str(", ");
+        }
+        out.push_str(&text);
+        seen.insert(text);
+    }
+    if seen.len() > 1 { format!("[{out}]") } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Map;
+
+    #[test]
+    fn messages() {
+        let spec = Path::ROOT.field("spec");
+        let at = spec.field("a");
+        let doc = Value::Object(Map::from_iter([("x", Value::from("<"))]));
+        for (error, text) in [
+            (FieldError::required(&at, ""), "spec.a: Required value"),
+            (
+                FieldError::required(&at, "must be set"),
+                "spec.a: Required value: must be set",
+            ),
+            (
+                FieldError::invalid(&at, "a\"b", "bad"),
+                r#"spec.a: Invalid value: "a\"b": bad"#,
+            ),
+            (
+                FieldError::invalid(&at, 7i64, "bad"),
+                "spec.a: Invalid value: 7: bad",
+            ),
+            (
+                FieldError::invalid(&at, 1e6, "bad"),
+                "spec.a: Invalid value: 1e+06: bad",
+            ),
+            (
+                FieldError::invalid(&at, true, "bad"),
+                "spec.a: Invalid value: true: bad",
+            ),
+            (
+                FieldError::invalid(&at, Value::Null, "bad"),
+                "spec.a: Invalid value: null: bad",
+            ),
+            (
+                FieldError::invalid(&at, doc, "bad"),
+                r#"spec.a: Invalid value: {"x":"\u003c"}: bad"#,
+            ),
+            (
+                FieldError::invalid(&at, BadValue::Omitted, "bad"),
+                "spec.a: Invalid value: bad",
+            ),
+            (FieldError::duplicate(&at, "x"), r#"spec.a: Duplicate value: "x""#),
+            (FieldError::not_found(&at, "x"), r#"spec.a: Not found: "x""#),
+            (
+                FieldError::not_supported(&at, "x", ["a", "b"]),
+                r#"spec.a: Unsupported value: "x": supported values: "a", "b""#,
+            ),
+            (
+                FieldError::not_supported(&at, "x", []),
+                r#"spec.a: Unsupported value: "x""#,
+            ),
+            (FieldError::forbidden(&at, "no"), "spec.a: Forbidden: no"),
+            (
+                FieldError::too_long(&at, 3),
+                "spec.a: Too long: may not be more than 3 bytes",
+            ),
+            (
+                FieldError::too_long(&at, 1),
+                "spec.a: Too long: may not be more than 1 byte",
+            ),
+            (
+                FieldError::too_short(&at, 2),
+                "spec.a: Too short: must be at least 2 characters",
+            ),
+            (
+                FieldError::too_many(&at, 3, 2),
+                "spec.a: Too many: 3: must have at most 2 items",
+            ),
+            (FieldError::internal(&at, "boom"), "spec.a: Internal error: boom"),
+            (
+                FieldError::type_invalid(&at, "integer", "must be string"),
+                r#"spec.a: Invalid value: "integer": must be string"#,
+            ),
+            (
+                FieldError::invalid(&Path::ROOT, "", "x"),
+                r#"<nil>: Invalid value: "": x"#,
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn aggregates() {
+        for (errors, text) in [
+            (vec![], ""),
+            (vec!["a"], "a"),
+            (vec!["a", "a"], "a"),
+            (vec!["b", "a", "b"], "[b, a]"),
+        ] {
+            assert_eq!(aggregate(errors), text);
+        }
     }
 }

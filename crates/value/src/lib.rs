@@ -12,12 +12,15 @@
 )]
 
 mod error;
+pub mod go;
+mod json;
 mod map;
 mod path;
 mod value;
 
 pub use compact_str::CompactString as Str;
-pub use error::{BadValue, ErrorKind, FieldError};
+pub use error::{BadValue, ErrorKind, FieldError, aggregate};
+pub use json::Escape;
 pub use map::Map;
 pub use path::{Path, PathBuf, Segment};
 pub use value::Value;

@@ -1,0 +1,205 @@
+//! Text in the forms of the Go standard library: a Kubernetes API server's messages and documents are
+//! written by it, and clients compare them to the letter.
+
+use std::fmt::Write as _;
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// The text in double quotes with Go's escapes, as `%q` writes it.
+pub fn quote(s: &str) -> String {
+    let mut out = String::with_capacity(s.len() + 2);
+    write_quoted(&mut out, s);
+    out
+}
+
+/// Appends the text in double quotes with Go's escapes, as `%q` writes it.
+pub fn write_quoted(out: &mut String, s: &str) {
+    out.push('"');
+    for c in s.chars() {
+        write_escaped(out, c, '"');
+    }
+    out.push('"');
+}
+
+/// A byte as a quoted character, as JSON syntax errors show it: bytes over 127 read as Latin-1.
+pub(crate) fn quote_byte(b: u8) -> String {
+    let mut out = String::from("'");
+    match b {
+        b'"' => out.push('"'),
+        _ => write_escaped(&mut out, char::from(b), '\''),
+    }
+    out.push('\'');
+    out
+}
+
+fn write_escaped(out: &mut String, c: char, quote: char) {
+    let escape = match c {
+        '\x07' => "\\a",
+        '\x08' => "\\b",
+        '\x0c' => "\\f",
+        '\n' => "\\n",
+        '\r' => "\\r",
+        '\t' => "\\t",
+        '\x0b' => "\\v",
+        '\\' => "\\\\",
+        _ if c == quote => {
+            out.push('\\');
+            out.push(c);
+            return;
+        }
+        _ if is_print(c) => {
+            out.push(c);
+            return;
+        }
+        _ => {
+            // Writing to a string cannot fail.
+            let _ = match u32::from(c) {
+                n @ (..0x20 | 0x7f) => write!(out, "\\x{n:02x}"),
+                n @ ..0x1_0000 => write!(out, "\\u{n:04x}"),
+                n => write!(out, "\\U{n:08x}"),
+            };
+            return;
+        }
+    };
+    out.push_str(escape);
+}
+
+/// Whether Go prints a character as it is: letters, marks, numbers, punctuation, symbols and the plain space.
+fn is_print(c: char) -> bool {
+    if c.is_ascii() {
+        return matches!(c, ' '..='~');
+    }
+    matches!(
+        c.general_category_group(),
+        GeneralCategoryGroup::Letter
+            | GeneralCategoryGroup::Mark
+            | GeneralCategoryGroup::Number
+            | GeneralCategoryGroup::Punctuation
+            | GeneralCategoryGroup::Symbol
+    )
+}
+
+/// A number as `%v` writes it: shortest digits, with an exponent outside of 1e-4..1e6.
+pub fn float_v(f: f64) -> String {
+    if !f.is_finite() {
+        return non_finite(f).into();
+    }
+    let exponent = decimal_exponent(f);
+    if f == 0.0 || (-4..6).contains(&exponent) {
+        format!("{f}")
+    } else {
+        with_exponent(f, 2)
+    }
+}
+
+/// A number as `encoding/json` writes it: shortest digits, with an exponent outside of 1e-6..1e21.
+///
+/// A document cannot hold infinities or NaN (no decoder makes them); they would write as `null`.
+pub fn write_float_json(out: &mut Vec<u8>, f: f64) {
+    let text = if !f.is_finite() {
+        "null".into()
+    } else if f == 0.0 || (1e-6..1e21).contains(&f.abs()) {
+        format!("{f}")
+    } else {
+        with_exponent(f, 1)
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn non_finite(f: f64) -> &'static str {
+    if f.is_nan() {
+        "NaN"
+    } else if f > 0.0 {
+        "+Inf"
+    } else {
+        "-Inf"
+    }
+}
+
+/// The decimal exponent of a finite number in scientific notation.
+fn decimal_exponent(f: f64) -> i32 {
+    let text = format!("{f:e}");
+    text.split_once('e')
+        .and_then(|(_, e)| e.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Scientific notation with a signed exponent of at least so many digits.
+fn with_exponent(f: f64, digits: usize) -> String {
+    let text = format!("{f:e}");
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        return text;
+    };
+    let (sign, magnitude) = match exponent.strip_prefix('-') {
+        Some(m) => ('-', m),
+        None => ('+', exponent),
+    };
+    format!("{mantissa}e{sign}{magnitude:0>digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Every expectation below was printed by the Go standard library.
+    #[test]
+    fn floats() {
+        let json = |f| {
+            let mut out = Vec::new();
+            write_float_json(&mut out, f);
+            String::from_utf8(out).unwrap()
+        };
+        for (f, v, j) in [
+            (1.0, "1", "1"),
+            (100_000.0, "100000", "100000"),
+            (999_999.0, "999999", "999999"),
+            (1e6, "1e+06", "1000000"),
+            (123_456_789.0, "1.23456789e+08", "123456789"),
+            (12_345_678.9, "1.23456789e+07", "12345678.9"),
+            (1e20, "1e+20", "100000000000000000000"),
+            (1e21, "1e+21", "1e+21"),
+            (1.25e300, "1.25e+300", "1.25e+300"),
+            (f64::MAX, "1.7976931348623157e+308", "1.7976931348623157e+308"),
+            (0.0001, "0.0001", "0.0001"),
+            (0.000_012_345, "1.2345e-05", "0.000012345"),
+            (1e-6, "1e-06", "0.000001"),
+            (1.5e-7, "1.5e-07", "1.5e-7"),
+            (5e-324, "5e-324", "5e-324"),
+            (1.0 / 3.0, "0.3333333333333333", "0.3333333333333333"),
+            (-0.0, "-0", "-0"),
+        ] {
+            assert_eq!((float_v(f).as_str(), json(f).as_str()), (v, j));
+        }
+    }
+
+    #[test]
+    fn quotes() {
+        for (s, q) in [
+            ("plain", r#""plain""#),
+            ("a\"b'c\\", r#""a\"b'c\\""#),
+            (
+                "\0\x07\x08\x0b\x0c\n\r\t\x1f\x7f",
+                r#""\x00\a\b\v\f\n\r\t\x1f\x7f""#,
+            ),
+            (
+                "\u{80}\u{a0}\u{ad}\u{2028}\u{200b}\u{feff}\u{3000}\u{e000}",
+                r#""\u0080\u00a0\u00ad\u2028\u200b\ufeff\u3000\ue000""#,
+            ),
+            ("é\u{fffd}\u{1f600}\u{300}", "\"é\u{fffd}\u{1f600}\u{300}\""),
+            ("\u{e0001}", r#""\U000e0001""#),
+        ] {
+            assert_eq!(quote(s), q);
+        }
+        for (b, q) in [
+            (b'}', "'}'"),
+            (b'"', "'\"'"),
+            (b'\'', r"'\''"),
+            (b'\\', r"'\\'"),
+            (b'\n', r"'\n'"),
+            (0, r"'\x00'"),
+            (0xc3, "'Ã'"),
+            (0xff, "'ÿ'"),
+        ] {
+            assert_eq!(quote_byte(b), q);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! JSON text.
+
+mod write;
+
+pub use write::Escape;

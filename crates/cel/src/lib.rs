@@ -10,5 +10,7 @@
 )]
 
 pub mod ast;
+pub mod estimate;
+pub mod overload;
 pub mod shape;
 pub mod types;

@@ -33,16 +33,95 @@ pub enum Type {
     List(Arc<Type>),
     /// `map(K, V)`
     Map(Arc<(Type, Type)>),
-    /// `type(T)`: the type of a type.
-    Type(Arc<Type>),
+    /// `type(T)`: the type of a type; `type` alone where it is not known of which.
+    Type(Option<Arc<Type>>),
     /// A nullable scalar (`wrapper(int)`).
     Wrapper(Arc<Type>),
     /// A type parameter of a declaration, or a variable of inference.
     Param(Arc<str>),
-    /// A type with a name and parameters that only functions look into: `optional_type(T)`, `kubernetes.Quantity`, …
+    /// A type with a name and parameters that only functions look into: `optional_type(T)`, `net.IP`, …
     Opaque(Arc<str>, Arc<[Type]>),
+    /// A message type that shows no fields: `kubernetes.Quantity`, …
+    Message(Arc<str>),
     /// An object with declared fields.
     Object(ObjectType),
+}
+
+/// The name of the type of optional values.
+pub const OPTIONAL: &str = "optional_type";
+
+impl Type {
+    /// `list(element)`
+    pub fn list(element: Type) -> Type {
+        Type::List(Arc::new(element))
+    }
+
+    /// `map(key, value)`
+    pub fn map(key: Type, value: Type) -> Type {
+        Type::Map(Arc::new((key, value)))
+    }
+
+    /// `optional_type(value)`
+    pub fn optional(value: Type) -> Type {
+        Type::Opaque(OPTIONAL.into(), Arc::new([value]))
+    }
+
+    /// `type(of)`
+    pub fn of_type(of: Type) -> Type {
+        Type::Type(Some(Arc::new(of)))
+    }
+
+    /// What an optional type may hold; `None` for other types.
+    pub fn optional_value(&self) -> Option<&Type> {
+        match self {
+            Type::Opaque(name, params) if name.as_ref() == OPTIONAL => params.first(),
+            _ => None,
+        }
+    }
+
+    /// The first parameter of a type that has any: a list's element, a map's key, an optional's value.
+    pub fn first_param(&self) -> Option<&Type> {
+        match self {
+            Type::List(element) => Some(element),
+            Type::Map(entry) => Some(&entry.0),
+            Type::Type(of) => of.as_deref(),
+            Type::Opaque(_, params) => params.first(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Dyn => f.write_str("dyn"),
+            Type::Error => f.write_str("!error!"),
+            Type::Null => f.write_str("null"),
+            Type::Bool => f.write_str("bool"),
+            Type::Int => f.write_str("int"),
+            Type::Uint => f.write_str("uint"),
+            Type::Double => f.write_str("double"),
+            Type::String => f.write_str("string"),
+            Type::Bytes => f.write_str("bytes"),
+            Type::Duration => f.write_str("duration"),
+            Type::Timestamp => f.write_str("timestamp"),
+            Type::List(element) => write!(f, "list({element})"),
+            Type::Map(entry) => write!(f, "map({}, {})", entry.0, entry.1),
+            Type::Type(Some(of)) => write!(f, "type({of})"),
+            Type::Type(None) => f.write_str("type"),
+            Type::Wrapper(of) => write!(f, "wrapper({of})"),
+            Type::Param(name) | Type::Message(name) => f.write_str(name),
+            Type::Opaque(name, params) => {
+                f.write_str(name)?;
+                for (i, param) in params.iter().enumerate() {
+                    f.write_str(if i == 0 { "(" } else { ", " })?;
+                    param.fmt(f)?;
+                }
+                f.write_str(if params.is_empty() { "" } else { ")" })
+            }
+            Type::Object(object) => f.write_str(&object.name),
+        }
+    }
 }
 
 /// An object type: a name, by which types are told apart, and the shape that says which fields it has.

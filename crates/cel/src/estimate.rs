@@ -1,0 +1,134 @@
+//! Static cost: bounds on what an expression costs, from its text and from what schemas say about sizes.
+
+pub mod formula;
+
+use crate::ast::Literal;
+use crate::types::Type;
+
+/// The cost of passing over one character of text.
+pub const TEXT_FACTOR: f64 = 0.1;
+/// The cost of one character of a regular expression, per unit of text cost.
+pub const REGEX_FACTOR: f64 = 0.25;
+/// The cost of making a list.
+pub const LIST_COST: u64 = 10;
+/// The cost of making a map.
+pub const MAP_COST: u64 = 30;
+/// The cost of making a message.
+pub const STRUCT_COST: u64 = 40;
+
+/// A least and a most: of a size (characters, bytes, elements, entries) or of a cost. All arithmetic saturates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The least.
+    pub min: u64,
+    /// The most.
+    pub max: u64,
+}
+
+impl Bounds {
+    /// Nothing known.
+    pub const UNKNOWN: Bounds = Bounds {
+        min: 0,
+        max: u64::MAX,
+    };
+
+    /// Exactly `n`.
+    pub const fn exactly(n: u64) -> Bounds {
+        Bounds { min: n, max: n }
+    }
+
+    /// At most `n`.
+    pub const fn up_to(n: u64) -> Bounds {
+        Bounds { min: 0, max: n }
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn plus(self, other: Bounds) -> Bounds {
+        Bounds {
+            min: self.min.saturating_add(other.min),
+            max: self.max.saturating_add(other.max),
+        }
+    }
+
+    /// So many times the other.
+    #[must_use]
+    pub fn times(self, other: Bounds) -> Bounds {
+        Bounds {
+            min: self.min.saturating_mul(other.min),
+            max: self.max.saturating_mul(other.max),
+        }
+    }
+
+    /// Multiplied by a factor, rounded up.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Bounds {
+        Bounds {
+            min: scaled(self.min, factor),
+            max: scaled(self.max, factor),
+        }
+    }
+
+    /// Either.
+    #[must_use]
+    pub fn or(self, other: Bounds) -> Bounds {
+        Bounds {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+        }
+    }
+}
+
+/// `n` times `factor`, rounded up; the float-to-integer conversion saturates.
+fn scaled(n: u64, factor: f64) -> u64 {
+    (n as f64 * factor).ceil() as u64
+}
+
+/// What a call costs, its operands left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallEstimate {
+    /// The cost.
+    pub cost: Bounds,
+    /// The size of the result, where it is known beyond what its type tells.
+    pub result: Option<Bounds>,
+}
+
+impl CallEstimate {
+    /// A cost alone.
+    pub const fn cost(cost: Bounds) -> CallEstimate {
+        CallEstimate { cost, result: None }
+    }
+}
+
+/// An operand of a call, as far as a formula sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a> {
+    /// Its type.
+    pub ty: &'a Type,
+    /// Its size, where the expression or the schema tells.
+    pub size: Option<Bounds>,
+    /// The size of its elements, where the schema tells.
+    pub element_size: Option<Bounds>,
+    /// Its value, where it is a constant.
+    pub literal: Option<&'a Literal>,
+}
+
+impl Operand<'_> {
+    /// Its size.
+    pub fn size(&self) -> Bounds {
+        self.size.unwrap_or(Bounds::UNKNOWN)
+    }
+
+    /// The size of its elements.
+    pub fn element_size(&self) -> Bounds {
+        self.element_size.unwrap_or(Bounds::UNKNOWN)
+    }
+
+    /// The value of a constant integer: at least 0. `None` for everything else.
+    pub fn constant_index(&self) -> Option<u64> {
+        match self.literal {
+            Some(Literal::Int(n)) => Some(u64::try_from(*n).unwrap_or(0)),
+            _ => None,
+        }
+    }
+}

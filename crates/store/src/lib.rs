@@ -1,1 +1,23 @@
 //! The storage seam: embedded, etcd and in-memory engines behind one contract.
+//!
+//! A [`Store`] keeps bytes under keys in one global sequence of revisions, answers with any number of entries
+//! as of one revision, and streams what changes. What the bytes mean is the caller's business; how keys are
+//! laid out is that of [`KeySpace`].
+
+mod cache;
+mod error;
+mod history;
+mod key;
+mod mem;
+mod state;
+mod store;
+mod types;
+mod watch;
+
+pub use error::StoreError;
+pub use history::HistoryLimits;
+pub use key::{KeySpace, MAX_KEY_BYTES};
+pub use mem::MemStore;
+pub use store::{MAX_VALUE_BYTES, Store};
+pub use types::{Change, Entry, Event, ListRequest, Page, ReadAt, Revision, Write};
+pub use watch::Watch;

@@ -1,0 +1,306 @@
+//! The current state and the recent writes in memory, from which every engine serves reads and watches.
+//!
+//! A writer publishes a batch of durable writes; readers take the current snapshot, which is a pointer, and
+//! never wait for more than that. Watches have no queues of their own: each is a position in a ring of events
+//! that all share, so that an event costs one allocation however many watch it, and a watch that falls behind
+//! costs nothing at all. Once the ring has moved past its position, it ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+
+use crate::history::{History, HistoryLimits};
+use crate::state::Snapshot;
+use crate::watch::{Position, Watch};
+use crate::{Event, ListRequest, Page, ReadAt, Revision, StoreError};
+
+/// How many states of the past are kept for lists that go through them page by page.
+const PINNED_SNAPSHOTS: usize = 16;
+
+/// How many events a watch takes at once while it holds the lock.
+const PULL_EVENTS: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Cache {
+    inner: RwLock<Inner>,
+    /// States that a page was taken from and that more pages may be asked of. The history could rebuild
+    /// each, but not at the cost of a page.
+    pinned: Mutex<VecDeque<Snapshot>>,
+    /// The revision of the current state, for those who wait for one.
+    revision: watch::Sender<Revision>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    current: Snapshot,
+    history: History,
+    /// Why no more events will come, once none will.
+    closed: Option<StoreError>,
+}
+
+impl Cache {
+    /// A cache that begins with a state and the events that led to it, the oldest first; `compacted` is the
+    /// revision before the first of them.
+    pub(crate) fn new(
+        current: Snapshot,
+        events: Vec<Arc<Event>>,
+        compacted: Revision,
+        limits: HistoryLimits,
+    ) -> Self {
+        let now = Instant::now();
+        let mut history = History::new(limits, compacted);
+        for event in events {
+            history.push(event, now);
+        }
+        history.trim(now);
+        let revision = watch::Sender::new(current.revision);
+        let inner = RwLock::new(Inner {
+            current,
+            history,
+            closed: None,
+        });
+        Self {
+            inner,
+            pinned: Mutex::new(VecDeque::new()),
+            revision,
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.inner.read().current.clone()
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        *self.revision.borrow()
+    }
+
+    /// The newest revision whose event is gone.
+    pub(crate) fn compacted(&self) -> Revision {
+        self.inner.read().history.compacted()
+    }
+
+    /// Makes a state that events led to the current one, and tells the watches. Answers with what is now the
+    /// compacted revision.
+    pub(crate) fn publish(&self, next: Snapshot, events: &[Arc<Event>]) -> Revision {
+        let now = Instant::now();
+        let revision = next.revision;
+        let compacted = {
+            let mut inner = self.inner.write();
+            inner.current = next;
+            for event in events {
+                inner.history.push(Arc::clone(event), now);
+            }
+            inner.history.trim(now);
+            inner.history.compacted()
+        };
+        self.unpin(compacted);
+        self.revision.send_replace(revision);
+        self.inner.read().history.wake(events);
+        compacted
+    }
+
+    /// Notes that nothing happened up to a revision.
+    pub(crate) fn advance(&self, revision: Revision) {
+        {
+            let mut inner = self.inner.write();
+            if revision <= inner.current.revision {
+                return;
+            }
+            inner.current.revision = revision;
+        }
+        self.revision.send_replace(revision);
+    }
+
+    /// Drops history that is over its age. Answers with what is now the compacted revision.
+    pub(crate) fn trim(&self) -> Revision {
+        let compacted = {
+            let mut inner = self.inner.write();
+            inner.history.trim(Instant::now());
+            inner.history.compacted()
+        };
+        self.unpin(compacted);
+        compacted
+    }
+
+    pub(crate) fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        {
+            let mut inner = self.inner.write();
+            inner.check(revision)?;
+            inner.history.compact(revision);
+        }
+        self.unpin(revision);
+        Ok(())
+    }
+
+    /// Replaces the state by one with a gap before it: the watches cannot go on.
+    pub(crate) fn restart(&self, next: Snapshot) {
+        let revision = next.revision;
+        {
+            let mut inner = self.inner.write();
+            inner.current = next;
+            inner.history.restart(revision);
+            inner.history.wake_all();
+        }
+        self.unpin(revision);
+        self.revision.send_replace(revision);
+    }
+
+    /// Ends all watches, now and in future.
+    pub(crate) fn close(&self, reason: StoreError) {
+        let mut inner = self.inner.write();
+        inner.closed = Some(reason);
+        inner.history.wake_all();
+    }
+
+    fn unpin(&self, compacted: Revision) {
+        self.pinned
+            .lock()
+            .retain(|snapshot| snapshot.revision >= compacted);
+    }
+
+    /// The state that a read is about.
+    pub(crate) fn read(&self, at: ReadAt) -> Result<Snapshot, StoreError> {
+        let requested = match at {
+            ReadAt::Latest => return Ok(self.snapshot()),
+            ReadAt::AtLeast(requested) => {
+                let snapshot = self.snapshot();
+                let current = snapshot.revision;
+                return if requested <= current {
+                    Ok(snapshot)
+                } else {
+                    Err(StoreError::FutureRevision { requested, current })
+                };
+            }
+            ReadAt::Exact(requested) => requested,
+        };
+        let pinned = self
+            .pinned
+            .lock()
+            .iter()
+            .find(|snapshot| snapshot.revision == requested)
+            .cloned();
+        let inner = self.inner.read();
+        inner.check(requested)?;
+        if let Some(snapshot) = pinned {
+            return Ok(snapshot);
+        }
+        let mut snapshot = inner.current.clone();
+        for event in inner.history.newest_first(requested) {
+            snapshot.undo(event);
+        }
+        snapshot.revision = requested;
+        Ok(snapshot)
+    }
+
+    pub(crate) fn list(&self, request: &ListRequest) -> Result<Page, StoreError> {
+        let snapshot = self.read(request.at)?;
+        let page = snapshot.list(request);
+        if page.remaining > 0 {
+            self.pin(snapshot);
+        }
+        Ok(page)
+    }
+
+    fn pin(&self, snapshot: Snapshot) {
+        let mut pinned = self.pinned.lock();
+        if let Some(at) = pinned
+            .iter()
+            .position(|other| other.revision == snapshot.revision)
+        {
+            pinned.remove(at);
+        } else if pinned.len() >= PINNED_SNAPSHOTS {
+            pinned.pop_front();
+        }
+        pinned.push_back(snapshot);
+    }
+
+    /// Waits until the state is that of a revision or a later one.
+    pub(crate) async fn wait_for(&self, requested: Revision, patience: Duration) -> Result<(), StoreError> {
+        let mut revision = self.revision.subscribe();
+        match tokio::time::timeout(patience, revision.wait_for(|current| *current >= requested)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(StoreError::FutureRevision {
+                requested,
+                current: self.revision(),
+            }),
+        }
+    }
+
+    pub(crate) fn watch(self: &Arc<Self>, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
+        let topic = History::topic_of_prefix(prefix);
+        let mut inner = self.inner.write();
+        inner.check(after)?;
+        let (ring, wake) = inner.history.subscribe(topic.as_ref());
+        let position = Position {
+            topic,
+            next: ring.position_after(after),
+            seen: after,
+        };
+        Ok(Watch::new(Arc::clone(self), prefix, position, wake))
+    }
+
+    /// Takes leave for a watch that goes.
+    pub(crate) fn unwatch(&self, position: &Position) {
+        if let Some(topic) = &position.topic {
+            self.inner.write().history.unsubscribe(topic);
+        }
+    }
+
+    /// Takes events for a watch: moves its position, fills its buffer with those that have the prefix.
+    pub(crate) fn pull(
+        &self,
+        prefix: &str,
+        position: &mut Position,
+        buffer: &mut VecDeque<Arc<Event>>,
+    ) -> Result<(), StoreError> {
+        let inner = self.inner.read();
+        let ring = inner.history.ring(position.topic.as_ref());
+        let Some(events) = ring.and_then(|ring| ring.from(position.next)) else {
+            let oldest = inner.history.compacted();
+            return Err(StoreError::Compacted {
+                requested: position.seen,
+                oldest,
+            });
+        };
+        let mut taken = 0;
+        let mut last = None;
+        for event in events {
+            // A revision is never cut in two: what a watch has seen is told by revision.
+            if taken >= PULL_EVENTS && last != Some(event.revision) {
+                break;
+            }
+            taken += 1;
+            last = Some(event.revision);
+            if event.key().starts_with(prefix) {
+                buffer.push_back(Arc::clone(event));
+            }
+        }
+        position.next += taken as u64;
+        position.seen = match last {
+            Some(revision) if taken >= PULL_EVENTS => revision,
+            _ => inner.current.revision,
+        };
+        match &inner.closed {
+            Some(reason) if taken == 0 => Err(reason.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Inner {
+    /// Whether the state right after a revision can be told.
+    fn check(&self, requested: Revision) -> Result<(), StoreError> {
+        let current = self.current.revision;
+        let oldest = self.history.compacted();
+        if requested > current {
+            Err(StoreError::FutureRevision { requested, current })
+        } else if requested < oldest {
+            Err(StoreError::Compacted { requested, oldest })
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What can go wrong with a store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::{Entry, Revision};
+
+/// Why a store refused or failed.
+///
+/// The first group are answers: the store works and says no, and the state it decided upon comes along, so
+/// that a caller need not ask again. The second group are failures: after [`StoreError::Io`] or
+/// [`StoreError::Unavailable`] the outcome of a *write* is unknown until the key is read again.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// A create found the key taken.
+    #[error("key `{}` already exists (revision {})", current.key, current.mod_revision)]
+    AlreadyExists {
+        /// What is stored under the key.
+        current: Arc<Entry>,
+    },
+    /// An update or a delete found nothing under the key.
+    #[error("key `{key}` not found")]
+    NotFound {
+        /// The key that was asked for.
+        key: String,
+    },
+    /// An update or a delete expected another revision of the key.
+    #[error("key `{}` is at revision {}, not at the expected {expected}", current.key, current.mod_revision)]
+    Conflict {
+        /// What is stored under the key.
+        current: Arc<Entry>,
+        /// The `mod_revision` the caller expected.
+        expected: Revision,
+    },
+    /// The revision asked for is older than the history that is kept.
+    #[error("revision {requested} has been compacted; the oldest one kept is {oldest}")]
+    Compacted {
+        /// The revision asked for.
+        requested: Revision,
+        /// The oldest revision that can still be read at, or watched after.
+        oldest: Revision,
+    },
+    /// The revision asked for has not happened yet.
+    #[error("revision {requested} is in the future; the current one is {current}")]
+    FutureRevision {
+        /// The revision asked for.
+        requested: Revision,
+        /// The newest revision this store has seen.
+        current: Revision,
+    },
+    /// The value is over the size limit.
+    #[error("value of key `{key}` is too large: {size} bytes, where at most {limit} are allowed")]
+    TooLarge {
+        /// The key that was to be written.
+        key: String,
+        /// The size of the value in bytes.
+        size: usize,
+        /// The most bytes a value may have.
+        limit: usize,
+    },
+    /// The key cannot be a key.
+    #[error("invalid key `{}`: {reason}", key.escape_debug())]
+    InvalidKey {
+        /// The key, or the segment of one.
+        key: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+
+    /// Another process has the store open.
+    #[error("the store in {} is in use by another process{}; stop it, or choose another data directory",
+        path.display(), holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    Locked {
+        /// The data directory.
+        path: PathBuf,
+        /// The process that holds the lock, where it could be told.
+        holder: Option<u32>,
+    },
+    /// The stored data cannot be what this store wrote.
+    #[error("the store file {} is damaged: {detail}; restore it from an export, the file was left as it is",
+        path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The stored data was written in a format of another release.
+    #[error("the store file {} has format {found}, this program reads format {supported}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format number in the file.
+        found: u64,
+        /// The format number that this program reads and writes.
+        supported: u64,
+    },
+    /// The operating system refused an operation on the data.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb: `open`, `write`.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: Arc<std::io::Error>,
+    },
+    /// The store cannot be reached, or has been shut down.
+    #[error("the store is unavailable: {detail}")]
+    Unavailable {
+        /// What happened.
+        detail: String,
+    },
+}

@@ -1,0 +1,254 @@
+//! The recent writes, kept for watches and for reads at a revision of the past.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::{Event, Revision, key};
+
+/// How much history a store keeps. What exceeds any of the limits is compacted, the oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// The most writes that are kept.
+    pub events: usize,
+    /// The most bytes of keys and values, old and new, that are kept.
+    pub bytes: usize,
+    /// The longest that a write is kept. It counts from when this process saw the write.
+    pub age: Duration,
+}
+
+impl Default for HistoryLimits {
+    /// Five minutes, as kube-apiserver asks etcd to keep, in at most 128 MiB.
+    fn default() -> Self {
+        Self {
+            events: 100_000,
+            bytes: 128 << 20,
+            age: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Events in order, each with a sequence number that is never given twice.
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    /// The sequence number of the front event.
+    first: u64,
+    events: VecDeque<Arc<Event>>,
+}
+
+impl Ring {
+    /// The sequence number of the first event after a revision.
+    pub(crate) fn position_after(&self, revision: Revision) -> u64 {
+        self.first + self.events.partition_point(|event| event.revision <= revision) as u64
+    }
+
+    /// The events from a sequence number on, or nothing if the ring has dropped some of them.
+    pub(crate) fn from(&self, sequence: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
+        let skip = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
+        Some(self.events.iter().skip(skip))
+    }
+
+    fn pop(&mut self) -> Option<Arc<Event>> {
+        let event = self.events.pop_front()?;
+        self.first += 1;
+        Some(event)
+    }
+
+    /// Drops everything, and one sequence number more: whoever was at the end has missed something, too.
+    fn interrupt(&mut self) {
+        self.first += self.events.len() as u64 + 1;
+        self.events.clear();
+    }
+}
+
+/// The events of one collection and those who wait for them.
+#[derive(Debug)]
+pub(crate) struct Topic {
+    pub(crate) ring: Ring,
+    wake: watch::Sender<()>,
+}
+
+impl Topic {
+    fn new() -> Self {
+        Self {
+            ring: Ring::default(),
+            wake: watch::Sender::new(()),
+        }
+    }
+}
+
+/// All events, and again by collection, so that a watch of one never looks at the events of another.
+#[derive(Debug)]
+pub(crate) struct History {
+    limits: HistoryLimits,
+    all: Topic,
+    /// When each event of `all` came.
+    times: VecDeque<Instant>,
+    topics: BTreeMap<Arc<str>, Topic>,
+    /// The bytes that the events hold.
+    bytes: usize,
+    /// The newest revision whose event is gone; the oldest at which a state can be told.
+    compacted: Revision,
+}
+
+/// The bytes that an event holds, with an allowance for what surrounds them.
+fn weight(event: &Event) -> usize {
+    let values = [event.after(), event.before()];
+    values
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.value.len() + 128)
+        .sum::<usize>()
+        + event.key().len()
+        + 64
+}
+
+impl History {
+    pub(crate) fn new(limits: HistoryLimits, compacted: Revision) -> Self {
+        Self {
+            limits,
+            all: Topic::new(),
+            times: VecDeque::new(),
+            topics: BTreeMap::new(),
+            bytes: 0,
+            compacted,
+        }
+    }
+
+    pub(crate) fn compacted(&self) -> Revision {
+        self.compacted
+    }
+
+    /// Adds an event; its watchers are woken by [`History::wake`] once all of a batch are in.
+    pub(crate) fn push(&mut self, event: Arc<Event>, now: Instant) {
+        self.bytes += weight(&event);
+        let name = key::topic(event.key());
+        match self.topics.get_mut(name) {
+            Some(topic) => topic.ring.events.push_back(Arc::clone(&event)),
+            None => {
+                let mut topic = Topic::new();
+                let name = Arc::from(name);
+                topic.ring.events.push_back(Arc::clone(&event));
+                self.topics.insert(name, topic);
+            }
+        }
+        self.all.ring.events.push_back(event);
+        self.times.push_back(now);
+    }
+
+    /// Wakes whoever watches a collection that these events belong to.
+    pub(crate) fn wake(&self, events: &[Arc<Event>]) {
+        self.all.wake.send_replace(());
+        let mut names: Vec<&str> = events.iter().map(|event| key::topic(event.key())).collect();
+        names.sort_unstable();
+        names.dedup();
+        for topic in names.into_iter().filter_map(|name| self.topics.get(name)) {
+            topic.wake.send_replace(());
+        }
+    }
+
+    /// Wakes everyone.
+    pub(crate) fn wake_all(&self) {
+        self.all.wake.send_replace(());
+        for topic in self.topics.values() {
+            topic.wake.send_replace(());
+        }
+    }
+
+    /// Drops what exceeds the limits.
+    pub(crate) fn trim(&mut self, now: Instant) {
+        let expired = |time: &Instant| now.saturating_duration_since(*time) > self.limits.age;
+        let mut drop = self.times.partition_point(expired);
+        drop = drop.max(self.times.len().saturating_sub(self.limits.events));
+        for _ in 0..drop {
+            self.pop();
+        }
+        while self.bytes > self.limits.bytes && self.pop() {}
+    }
+
+    /// Drops the events up to a revision.
+    pub(crate) fn compact(&mut self, revision: Revision) {
+        while self
+            .all
+            .ring
+            .events
+            .front()
+            .is_some_and(|event| event.revision <= revision)
+        {
+            self.pop();
+        }
+        self.compacted = self.compacted.max(revision);
+    }
+
+    fn pop(&mut self) -> bool {
+        let Some(event) = self.all.ring.pop() else {
+            return false;
+        };
+        self.times.pop_front();
+        self.bytes -= weight(&event);
+        self.compacted = event.revision;
+        let name = key::topic(event.key());
+        if let Some(topic) = self.topics.get_mut(name) {
+            // INVARIANT: a topic holds its events in the order of `all`, so this one is its front.
+            topic.ring.pop();
+            if topic.ring.events.is_empty() && topic.wake.is_closed() {
+                self.topics.remove(name);
+            }
+        }
+        true
+    }
+
+    /// Forgets everything before a state that replaces the one at hand, because events between are unknown.
+    pub(crate) fn restart(&mut self, compacted: Revision) {
+        self.all.ring.interrupt();
+        self.times.clear();
+        self.bytes = 0;
+        self.compacted = compacted;
+        self.topics.retain(|_, topic| !topic.wake.is_closed());
+        for topic in self.topics.values_mut() {
+            topic.ring.interrupt();
+        }
+    }
+
+    /// The events after a revision, the newest first.
+    pub(crate) fn newest_first(&self, after: Revision) -> impl Iterator<Item = &Arc<Event>> {
+        self.all
+            .ring
+            .events
+            .iter()
+            .rev()
+            .take_while(move |event| event.revision > after)
+    }
+
+    /// The name of the one topic that all keys with this prefix belong to, if there is one.
+    pub(crate) fn topic_of_prefix(prefix: &str) -> Option<Arc<str>> {
+        (prefix.bytes().filter(|byte| *byte == b'/').count() >= 4).then(|| key::topic(prefix).into())
+    }
+
+    /// Joins those who wait for a topic, or for all events.
+    pub(crate) fn subscribe(&mut self, topic: Option<&Arc<str>>) -> (&Ring, watch::Receiver<()>) {
+        let topic = match topic {
+            None => &self.all,
+            Some(name) => self.topics.entry(Arc::clone(name)).or_insert_with(Topic::new),
+        };
+        (&topic.ring, topic.wake.subscribe())
+    }
+
+    /// Removes a topic that nothing needs once the caller has dropped its receiver.
+    pub(crate) fn unsubscribe(&mut self, name: &str) {
+        let last = |topic: &Topic| topic.ring.events.is_empty() && topic.wake.receiver_count() <= 1;
+        if self.topics.get(name).is_some_and(last) {
+            self.topics.remove(name);
+        }
+    }
+
+    /// The ring of a topic, or of all events. It exists for as long as someone subscribes to it.
+    pub(crate) fn ring(&self, topic: Option<&Arc<str>>) -> Option<&Ring> {
+        match topic {
+            None => Some(&self.all.ring),
+            Some(name) => self.topics.get(name).map(|topic| &topic.ring),
+        }
+    }
+}

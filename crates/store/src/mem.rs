@@ -1,0 +1,79 @@
+//! An engine that keeps nothing: for tests, and for servers that may forget.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::cache::Cache;
+use crate::state::{Snapshot, check_write};
+use crate::{
+    Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
+};
+
+/// A [`Store`] in memory. Its contents end with it.
+#[derive(Debug)]
+pub struct MemStore {
+    cache: Arc<Cache>,
+    /// Held from the check of a condition to the publication of its outcome.
+    writer: Mutex<()>,
+}
+
+impl Default for MemStore {
+    fn default() -> Self {
+        Self::new(HistoryLimits::default())
+    }
+}
+
+impl MemStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new(limits: HistoryLimits) -> Self {
+        let empty = Snapshot::empty();
+        let compacted = empty.revision;
+        Self {
+            cache: Arc::new(Cache::new(empty, Vec::new(), compacted, limits)),
+            writer: Mutex::new(()),
+        }
+    }
+}
+
+impl Drop for MemStore {
+    fn drop(&mut self) {
+        self.cache.close(StoreError::Unavailable {
+            detail: "the store was shut down".to_owned(),
+        });
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for MemStore {
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        Ok(self.cache.revision())
+    }
+
+    async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError> {
+        key::check(key)?;
+        Ok(self.cache.read(at)?.get(key))
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Page, StoreError> {
+        self.cache.list(&request)
+    }
+
+    async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
+        check_write(key, &write)?;
+        let _writer = self.writer.lock();
+        let mut next = self.cache.snapshot();
+        let event = next.apply(key, &write)?;
+        self.cache.publish(next, &[Arc::new(event.clone())]);
+        Ok(event)
+    }
+
+    async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
+        self.cache.watch(prefix, after)
+    }
+
+    async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        self.cache.compact(revision)
+    }
+}

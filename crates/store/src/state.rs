@@ -1,0 +1,139 @@
+//! One state of all keys: an immutable ordered map that costs nothing to keep.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use crate::{Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Page, Revision, StoreError, Write, key};
+
+/// The revision of an empty store. Zero would read as "any" in a Kubernetes request; etcd begins at one, too.
+pub(crate) const FIRST_REVISION: Revision = 1;
+
+/// All entries as of one revision. Clones share their structure, so that a reader may hold on to one for as
+/// long as it likes, and a batch of writes may be tried on one and dropped if it cannot be made durable.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) revision: Revision,
+    pub(crate) entries: OrdMap<Arc<str>, Arc<Entry>>,
+}
+
+impl Snapshot {
+    pub(crate) fn empty() -> Self {
+        Self {
+            revision: FIRST_REVISION,
+            entries: OrdMap::new(),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<Entry>> {
+        self.entries.get(key).cloned()
+    }
+
+    /// One page, taken from this state.
+    pub(crate) fn list(&self, request: &ListRequest) -> Page {
+        let prefix = request.prefix.as_str();
+        let start = match request.after.as_deref() {
+            Some(after) if after >= prefix => Bound::Excluded(after),
+            _ => Bound::Included(prefix),
+        };
+        let mut range = self
+            .entries
+            .range::<_, str>((start, Bound::Unbounded))
+            .map(|(_, entry)| entry)
+            .take_while(|entry| entry.key.starts_with(prefix));
+        let limit = request.limit.map_or(usize::MAX, std::num::NonZeroUsize::get);
+        let entries: Vec<_> = range.by_ref().take(limit).cloned().collect();
+        let remaining = match request.remaining {
+            _ if entries.len() < limit => 0,
+            Some(remaining) => remaining.saturating_sub(entries.len() as u64),
+            None => range.count() as u64,
+        };
+        Page {
+            revision: self.revision,
+            entries,
+            remaining,
+        }
+    }
+
+    /// Takes one write into the state, if its condition holds.
+    pub(crate) fn apply(&mut self, key: &str, write: &Write) -> Result<Event, StoreError> {
+        let revision = self.revision + 1;
+        let change = match (self.entries.get(key), write) {
+            (None, Write::Create { value }) => {
+                let new = Entry {
+                    key: key.into(),
+                    value: value.clone(),
+                    create_revision: revision,
+                    mod_revision: revision,
+                    version: 1,
+                };
+                Change::Create { new: Arc::new(new) }
+            }
+            (None, Write::Update { .. } | Write::Delete { .. }) => {
+                return Err(StoreError::NotFound { key: key.to_owned() });
+            }
+            (Some(current), Write::Create { .. }) => {
+                return Err(StoreError::AlreadyExists {
+                    current: Arc::clone(current),
+                });
+            }
+            (Some(current), Write::Update { expected, .. } | Write::Delete { expected })
+                if current.mod_revision != *expected =>
+            {
+                return Err(StoreError::Conflict {
+                    current: Arc::clone(current),
+                    expected: *expected,
+                });
+            }
+            (Some(old), Write::Update { value, .. }) => {
+                let new = Entry {
+                    key: Arc::clone(&old.key),
+                    value: value.clone(),
+                    create_revision: old.create_revision,
+                    mod_revision: revision,
+                    version: old.version + 1,
+                };
+                Change::Update {
+                    old: Arc::clone(old),
+                    new: Arc::new(new),
+                }
+            }
+            (Some(old), Write::Delete { .. }) => Change::Delete { old: Arc::clone(old) },
+        };
+        let event = Event { revision, change };
+        self.redo(&event);
+        Ok(event)
+    }
+
+    /// Takes a write that has happened into the state.
+    pub(crate) fn redo(&mut self, event: &Event) {
+        self.revision = event.revision;
+        self.set(event.key(), event.after());
+    }
+
+    /// Takes a write out of the state again. The caller goes backwards from the newest and sets the revision.
+    pub(crate) fn undo(&mut self, event: &Event) {
+        self.set(event.key(), event.before());
+    }
+
+    fn set(&mut self, key: &Arc<str>, entry: Option<&Arc<Entry>>) {
+        match entry {
+            Some(entry) => self.entries.insert(Arc::clone(key), Arc::clone(entry)),
+            None => self.entries.remove(key),
+        };
+    }
+}
+
+/// What every engine refuses before it looks at its state.
+pub(crate) fn check_write(key: &str, write: &Write) -> Result<(), StoreError> {
+    key::check(key)?;
+    match write.value() {
+        Some(value) if value.len() > MAX_VALUE_BYTES => Err(StoreError::TooLarge {
+            key: key.to_owned(),
+            size: value.len(),
+            limit: MAX_VALUE_BYTES,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,45 @@
+//! The seam itself.
+
+use std::sync::Arc;
+
+use crate::{Entry, Event, ListRequest, Page, ReadAt, Revision, StoreError, Watch, Write};
+
+/// The most bytes that a value may have: what etcd takes in one request by default.
+pub const MAX_VALUE_BYTES: usize = 3 << 19;
+
+/// A keeper of keys and values with one global, monotone sequence of revisions.
+///
+/// # Contract
+///
+/// - Every successful write takes a revision greater than all before it, also across restarts and crashes;
+///   failed conditions take none.
+/// - A write is durable before it is acknowledged, as far as the engine promises durability at all, and no
+///   read or watch shows a write that is not.
+/// - A [`ReadAt::Latest`] read sees every write acknowledged before it began.
+/// - A list is one consistent state. Pages that are read `Exact`ly at the first page's revision show that
+///   state, until it is compacted.
+/// - A watch sees every write to its prefix after its start exactly once, in order of revision. It ends with
+///   [`StoreError::Compacted`] if it falls behind the history that is kept; writers never wait for it.
+/// - Reads never wait for the disk flush of a writer.
+#[async_trait::async_trait]
+pub trait Store: std::fmt::Debug + Send + Sync + 'static {
+    /// The revision of the newest write, by whichever server.
+    async fn revision(&self) -> Result<Revision, StoreError>;
+
+    /// What is stored under a key, or nothing.
+    async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError>;
+
+    /// The entries whose keys begin with a prefix.
+    async fn list(&self, request: ListRequest) -> Result<Page, StoreError>;
+
+    /// Writes one key if the condition of the write holds.
+    ///
+    /// The write happens, or does not, even if the returned future is dropped before it is done.
+    async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError>;
+
+    /// The writes to keys with this prefix that come after a revision.
+    async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError>;
+
+    /// Forgets how things were before a revision. The state at the revision itself stays readable.
+    async fn compact(&self, revision: Revision) -> Result<(), StoreError>;
+}

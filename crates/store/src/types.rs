@@ -1,0 +1,155 @@
+//! What a store keeps and answers with.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// A point in the one sequence of all writes to a store. Every write takes the next one; none is ever reused.
+pub type Revision = u64;
+
+/// One key with its value, as of one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key.
+    pub key: Arc<str>,
+    /// The value, as it was written.
+    pub value: Bytes,
+    /// The revision that created the key (after its last deletion).
+    pub create_revision: Revision,
+    /// The revision that wrote this value.
+    pub mod_revision: Revision,
+    /// How often the key was written since it was created; 1 after the create.
+    pub version: u64,
+}
+
+/// A write and the condition under which it happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// Store a value where none is.
+    Create {
+        /// The value.
+        value: Bytes,
+    },
+    /// Replace the value that `expected` wrote.
+    Update {
+        /// The new value.
+        value: Bytes,
+        /// The `mod_revision` that the key must have.
+        expected: Revision,
+    },
+    /// Remove the value that `expected` wrote.
+    Delete {
+        /// The `mod_revision` that the key must have.
+        expected: Revision,
+    },
+}
+
+impl Write {
+    /// The value to store, unless this is a delete.
+    #[must_use]
+    pub fn value(&self) -> Option<&Bytes> {
+        match self {
+            Self::Create { value } | Self::Update { value, .. } => Some(value),
+            Self::Delete { .. } => None,
+        }
+    }
+}
+
+/// What a write did to its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The key was not there before.
+    Create {
+        /// What is there now.
+        new: Arc<Entry>,
+    },
+    /// The key got another value.
+    Update {
+        /// What was there before.
+        old: Arc<Entry>,
+        /// What is there now.
+        new: Arc<Entry>,
+    },
+    /// The key was removed.
+    Delete {
+        /// What was there before.
+        old: Arc<Entry>,
+    },
+}
+
+/// One write that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The revision of the write.
+    pub revision: Revision,
+    /// What it did.
+    pub change: Change,
+}
+
+impl Event {
+    /// The key that was written.
+    #[must_use]
+    pub fn key(&self) -> &Arc<str> {
+        match &self.change {
+            Change::Create { new } | Change::Update { new, .. } => &new.key,
+            Change::Delete { old } => &old.key,
+        }
+    }
+
+    /// What the key holds after the write.
+    #[must_use]
+    pub fn after(&self) -> Option<&Arc<Entry>> {
+        match &self.change {
+            Change::Create { new } | Change::Update { new, .. } => Some(new),
+            Change::Delete { .. } => None,
+        }
+    }
+
+    /// What the key held before the write.
+    #[must_use]
+    pub fn before(&self) -> Option<&Arc<Entry>> {
+        match &self.change {
+            Change::Update { old, .. } | Change::Delete { old } => Some(old),
+            Change::Create { .. } => None,
+        }
+    }
+}
+
+/// The revision at which a read happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadAt {
+    /// A state that holds every write acknowledged before the read began, by whichever server.
+    #[default]
+    Latest,
+    /// The newest state at hand, provided that it is not older than this revision. Zero takes what is there.
+    AtLeast(Revision),
+    /// The state right after this revision.
+    Exact(Revision),
+}
+
+/// Which entries a list wants.
+#[derive(Debug, Clone, Default)]
+pub struct ListRequest {
+    /// Only keys that begin with this text. Give it a final `/` to stay inside one collection.
+    pub prefix: String,
+    /// Only keys after this one, in byte order: the last key of the page before.
+    pub after: Option<String>,
+    /// At most this many entries.
+    pub limit: Option<NonZeroUsize>,
+    /// The revision to read at: for every page after the first, `Exact` with the first page's revision.
+    pub at: ReadAt,
+    /// How many entries follow `after`, if an earlier page of this very list told. It spares counting them.
+    pub remaining: Option<u64>,
+}
+
+/// One page of a list, or the whole of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The revision of the state that the entries belong to.
+    pub revision: Revision,
+    /// The entries in byte order of their keys.
+    pub entries: Vec<Arc<Entry>>,
+    /// How many entries of the list come after this page. Zero at the end.
+    pub remaining: u64,
+}

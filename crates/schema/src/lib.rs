@@ -5,4 +5,5 @@
     reason = "scantling-schema is pure"
 )]
 
+pub mod names;
 pub mod structural;

@@ -5,5 +5,6 @@
     reason = "scantling-schema is pure"
 )]
 
+pub mod document;
 pub mod names;
 pub mod structural;

@@ -230,6 +230,26 @@ impl Type {
     }
 }
 
+impl Mutability {
+    /// All of them.
+    pub const ALL: [Mutability; 4] = [
+        Mutability::Immutable,
+        Mutability::ImmutableKeys,
+        Mutability::AdditionOnly,
+        Mutability::DeletionOnly,
+    ];
+
+    /// The extension that says so.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Mutability::Immutable => "x-kubernetes-immutable",
+            Mutability::ImmutableKeys => "x-kubernetes-immutable-keys",
+            Mutability::AdditionOnly => "x-kubernetes-addition-only",
+            Mutability::DeletionOnly => "x-kubernetes-deletion-only",
+        }
+    }
+}
+
 impl Structural {
     /// A declared field.
     pub fn property(&self, name: &str) -> Option<&Arc<Structural>> {

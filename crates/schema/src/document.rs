@@ -1,0 +1,213 @@
+//! A schema as it stands in a definition's document, prose and all.
+//!
+//! A definition keeps its schemas as the documents they came in
+//! and reads them through [`Schema`], a borrowed view with one method per keyword. What the server needs to run, the
+//! [`Structural`] tree, is built from it by [`Schema::structural`].
+
+mod build;
+
+pub use build::Unsupported;
+
+use crate::structural::ValidationRule;
+use scantling_value::{Map, Value};
+
+/// A view of a schema document. A keyword of the wrong type reads as absent: the wire check has refused it before.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema<'a>(&'a Map);
+
+/// The value of `items`.
+#[derive(Clone, Copy, Debug)]
+pub enum Items<'a> {
+    /// One schema for all elements.
+    One(Schema<'a>),
+    /// A schema per element, which definitions may not use; also what anything but an object reads as.
+    Each(&'a [Value]),
+}
+
+/// The value of `additionalProperties` or `additionalItems`.
+#[derive(Clone, Copy, Debug)]
+pub enum Additional<'a> {
+    /// Anything or nothing.
+    Any(bool),
+    /// Values of a schema.
+    Schema(Schema<'a>),
+}
+
+static NO_MEMBERS: Map = Map::new();
+
+impl<'a> Schema<'a> {
+    /// The view of a document; anything but an object reads as a schema without keywords.
+    pub fn new(document: &'a Value) -> Self {
+        Schema(document.as_object().unwrap_or(&NO_MEMBERS))
+    }
+
+    /// The members of the document.
+    pub fn members(self) -> &'a Map {
+        self.0
+    }
+
+    /// A member that is not `null`.
+    pub fn get(self, key: &str) -> Option<&'a Value> {
+        self.0.get(key).filter(|v| !v.is_null())
+    }
+
+    /// A text keyword; empty where absent.
+    pub fn text(self, key: &str) -> &'a str {
+        self.get(key).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// A boolean keyword; false where absent.
+    pub fn flag(self, key: &str) -> bool {
+        self.tristate(key).unwrap_or(false)
+    }
+
+    /// A boolean keyword whose absence means something else than false.
+    pub fn tristate(self, key: &str) -> Option<bool> {
+        self.get(key).and_then(Value::as_bool)
+    }
+
+    /// A number keyword.
+    #[expect(clippy::cast_precision_loss, reason = "limits are doubles on the wire")]
+    pub fn number(self, key: &str) -> Option<f64> {
+        match self.get(key)? {
+            Value::Int(i) => Some(*i as f64),
+            Value::Float(f) => Some(*f),
+            _ => None,
+        }
+    }
+
+    /// An integer keyword.
+    pub fn integer(self, key: &str) -> Option<i64> {
+        self.get(key).and_then(Value::as_int)
+    }
+
+    /// A list of texts.
+    pub fn texts(self, key: &str) -> impl Iterator<Item = &'a str> {
+        self.list(key).iter().map(|v| v.as_str().unwrap_or(""))
+    }
+
+    /// A list of anything.
+    pub fn list(self, key: &str) -> &'a [Value] {
+        self.get(key).and_then(Value::as_array).unwrap_or(&[])
+    }
+
+    /// A list of schemas.
+    pub fn schemas(self, key: &str) -> impl ExactSizeIterator<Item = Schema<'a>> {
+        self.list(key).iter().map(Schema::new)
+    }
+
+    /// The schemas of a map, by name.
+    pub fn named(self, key: &str) -> impl ExactSizeIterator<Item = (&'a str, Schema<'a>)> {
+        let members = self.get(key).and_then(Value::as_object).unwrap_or(&NO_MEMBERS);
+        members.iter().map(|(k, v)| (k.as_str(), Schema::new(v)))
+    }
+
+    /// A schema keyword.
+    pub fn schema(self, key: &str) -> Option<Schema<'a>> {
+        self.get(key).map(Schema::new)
+    }
+
+    /// `type`; empty where absent.
+    pub fn ty(self) -> &'a str {
+        self.text("type")
+    }
+
+    /// `properties`, by name.
+    pub fn properties(self) -> impl ExactSizeIterator<Item = (&'a str, Schema<'a>)> {
+        self.named("properties")
+    }
+
+    /// One of `properties`.
+    pub fn property(self, name: &str) -> Option<Schema<'a>> {
+        let property = self.get("properties")?.as_object()?.get(name)?;
+        Some(Schema::new(property))
+    }
+
+    /// `items`.
+    pub fn items(self) -> Option<Items<'a>> {
+        self.get("items").map(|v| match v {
+            Value::Object(_) => Items::One(Schema::new(v)),
+            Value::Array(each) => Items::Each(each),
+            _ => Items::Each(&[]),
+        })
+    }
+
+    /// `items`, where it is one schema.
+    pub fn item(self) -> Option<Schema<'a>> {
+        match self.items() {
+            Some(Items::One(s)) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// `additionalProperties`.
+    pub fn additional(self) -> Option<Additional<'a>> {
+        self.get("additionalProperties").map(Additional::new)
+    }
+
+    /// `additionalProperties`, where it is a schema.
+    pub fn additional_schema(self) -> Option<Schema<'a>> {
+        match self.additional() {
+            Some(Additional::Schema(s)) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// `x-kubernetes-list-type`.
+    pub fn list_type(self) -> Option<&'a str> {
+        self.get("x-kubernetes-list-type").and_then(Value::as_str)
+    }
+
+    /// `x-kubernetes-map-type`.
+    pub fn map_type(self) -> Option<&'a str> {
+        self.get("x-kubernetes-map-type").and_then(Value::as_str)
+    }
+
+    /// `x-kubernetes-validations`.
+    pub fn rules(self) -> impl ExactSizeIterator<Item = ValidationRule> {
+        self.schemas("x-kubernetes-validations")
+            .map(|rule| ValidationRule {
+                rule: rule.text("rule").into(),
+                message: rule.text("message").into(),
+                message_expression: rule.text("messageExpression").into(),
+                reason: rule.get("reason").and_then(Value::as_str).map(Into::into),
+                field_path: rule.text("fieldPath").into(),
+                optional_old_self: rule.tristate("optionalOldSelf"),
+                applies_on_create: rule.flag("appliesOnCreate"),
+            })
+    }
+
+    /// Whether the test holds for this schema or any below it, junctors and unsupported keywords included.
+    pub fn any(self, test: &mut impl FnMut(Schema<'a>) -> bool) -> bool {
+        if test(self) {
+            return true;
+        }
+        for key in ["allOf", "anyOf", "oneOf", "items"] {
+            if self.schemas(key).any(|s| s.any(test)) {
+                return true;
+            }
+        }
+        for key in ["properties", "patternProperties", "definitions", "dependencies"] {
+            if self.named(key).any(|(_, s)| s.any(test)) {
+                return true;
+            }
+        }
+        for key in ["not", "items", "additionalProperties", "additionalItems"] {
+            if let Some(Value::Object(m)) = self.get(key)
+                && Schema(m).any(test)
+            {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl<'a> Additional<'a> {
+    fn new(v: &'a Value) -> Self {
+        match v {
+            Value::Object(_) => Additional::Schema(Schema::new(v)),
+            v => Additional::Any(v.as_bool().unwrap_or(false)),
+        }
+    }
+}

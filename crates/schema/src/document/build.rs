@@ -1,0 +1,172 @@
+//! From a schema document to the structural tree.
+
+use super::{Additional, Items, Schema};
+use crate::structural::{
+    self, Interner, Json, ListType, MapType, Mutability, Number, Structural, Type, Union,
+};
+use crate::structural::{Extensions, PatchStrategy, ValueValidation};
+use scantling_value::{Str, Value};
+use std::sync::Arc;
+
+/// Why a document has no structural form: it uses a keyword that definitions may not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsupported(&'static str);
+
+impl std::fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+impl Schema<'_> {
+    /// The structural tree of this document, its nodes shared through the interner.
+    pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
+        self.supported()?;
+        let schema = Structural {
+            ty: Type::parse(self.ty()),
+            nullable: self.flag("nullable"),
+            default: self.get("default").cloned().map(Json::from),
+            extensions: self.extensions()?.map(Box::new),
+            rules: self.rules().collect(),
+            validation: self.validation(interner)?.map(Box::new),
+            items: match self.items() {
+                Some(Items::One(s)) => Some(s.structural(interner)?),
+                Some(Items::Each([_, ..])) => {
+                    return Err(Unsupported(
+                        "OpenAPIV3Schema 'items' must be a schema, but is an array",
+                    ));
+                }
+                _ => None,
+            },
+            properties: self
+                .properties()
+                .map(|(name, s)| Ok((Str::from(name), s.structural(interner)?)))
+                .collect::<Result<_, _>>()?,
+            additional: match self.additional() {
+                Some(Additional::Schema(s)) => Some(structural::Additional::Schema(s.structural(interner)?)),
+                Some(Additional::Any(b)) => Some(structural::Additional::Any(b)),
+                None => None,
+            },
+        };
+        Ok(interner.intern(schema))
+    }
+
+    fn supported(self) -> Result<(), Unsupported> {
+        let unsupported = |text| Err(Unsupported(text));
+        let filled = |key| self.named(key).len() > 0;
+        if !self.text("id").is_empty() {
+            return unsupported("OpenAPIV3Schema 'id' is not supported");
+        }
+        if !self.text("$schema").is_empty() {
+            return unsupported("OpenAPIV3Schema 'schema' is not supported");
+        }
+        if !self.text("$ref").is_empty() {
+            return unsupported("OpenAPIV3Schema '$ref' is not supported");
+        }
+        if filled("patternProperties") {
+            return unsupported("OpenAPIV3Schema 'patternProperties' is not supported");
+        }
+        if filled("dependencies") {
+            return unsupported("OpenAPIV3Schema 'dependencies' is not supported");
+        }
+        if self.get("additionalItems").is_some() {
+            return unsupported("OpenAPIV3Schema 'additionalItems' is not supported");
+        }
+        if filled("definitions") {
+            return unsupported("OpenAPIV3Schema 'definitions' is not supported");
+        }
+        Ok(())
+    }
+
+    fn extensions(self) -> Result<Option<Extensions>, Unsupported> {
+        if !self.0.keys().any(|k| k.starts_with("x-kubernetes-")) {
+            return Ok(None);
+        }
+        if self.tristate("x-kubernetes-preserve-unknown-fields") == Some(false) {
+            return Err(Unsupported(
+                "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
+            ));
+        }
+        let x = Extensions {
+            preserve_unknown_fields: self.flag("x-kubernetes-preserve-unknown-fields"),
+            embedded_resource: self.flag("x-kubernetes-embedded-resource"),
+            int_or_string: self.flag("x-kubernetes-int-or-string"),
+            list_type: self.list_type().and_then(|t| match t {
+                "atomic" => Some(ListType::Atomic),
+                "set" => Some(ListType::Set),
+                "map" => Some(ListType::Map),
+                _ => None,
+            }),
+            list_map_keys: self.texts("x-kubernetes-list-map-keys").map(Into::into).collect(),
+            map_type: self.map_type().and_then(|t| match t {
+                "atomic" => Some(MapType::Atomic),
+                "granular" => Some(MapType::Granular),
+                _ => None,
+            }),
+            mutability: Mutability::ALL.into_iter().find(|m| self.flag(m.keyword())),
+            unions: self.schemas("x-kubernetes-unions").map(union).collect(),
+            patch: self.patch_strategy(),
+        };
+        Ok((x != Extensions::default()).then_some(x))
+    }
+
+    fn patch_strategy(self) -> Option<PatchStrategy> {
+        let strategies = self.text("x-kubernetes-patch-strategy");
+        let merge_key = self.text("x-kubernetes-patch-merge-key");
+        let patch = PatchStrategy {
+            strategies: strategies
+                .split(',')
+                .filter(|s| !s.is_empty())
+                .map(Into::into)
+                .collect(),
+            merge_key: (!merge_key.is_empty()).then(|| merge_key.into()),
+        };
+        (patch != PatchStrategy::default()).then_some(patch)
+    }
+
+    fn validation(self, interner: &mut Interner) -> Result<Option<ValueValidation>, Unsupported> {
+        let mut junctor = |key| {
+            self.schemas(key)
+                .map(|s| s.structural(interner))
+                .collect::<Result<Box<[_]>, _>>()
+        };
+        let v = ValueValidation {
+            all_of: junctor("allOf")?,
+            one_of: junctor("oneOf")?,
+            any_of: junctor("anyOf")?,
+            not: self.schema("not").map(|s| s.structural(interner)).transpose()?,
+            format: self.text("format").into(),
+            maximum: self.number("maximum").map(Number),
+            exclusive_maximum: self.flag("exclusiveMaximum"),
+            minimum: self.number("minimum").map(Number),
+            exclusive_minimum: self.flag("exclusiveMinimum"),
+            max_length: self.integer("maxLength"),
+            min_length: self.integer("minLength"),
+            pattern: self.text("pattern").into(),
+            max_items: self.integer("maxItems"),
+            min_items: self.integer("minItems"),
+            unique_items: self.flag("uniqueItems"),
+            multiple_of: self.number("multipleOf").map(Number),
+            enumeration: self.list("enum").iter().cloned().map(Json::from).collect(),
+            max_properties: self.integer("maxProperties"),
+            min_properties: self.integer("minProperties"),
+            required: self.texts("required").map(Into::into).collect(),
+        };
+        Ok((v != ValueValidation::default()).then_some(v))
+    }
+}
+
+fn union(s: Schema<'_>) -> Union {
+    let discriminator = s.text("discriminator");
+    let fields = s.get("fields").and_then(Value::as_object);
+    Union {
+        discriminator: (!discriminator.is_empty()).then(|| discriminator.into()),
+        fields: fields
+            .into_iter()
+            .flat_map(scantling_value::Map::iter)
+            .map(|(name, v)| (name.clone(), v.as_str().unwrap_or("").into()))
+            .collect(),
+    }
+}

@@ -80,7 +80,7 @@ impl Bounds {
 }
 
 /// `n` times `factor`, rounded up; the float-to-integer conversion saturates.
-fn scaled(n: u64, factor: f64) -> u64 {
+pub fn scaled(n: u64, factor: f64) -> u64 {
     (n as f64 * factor).ceil() as u64
 }
 

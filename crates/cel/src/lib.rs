@@ -12,5 +12,7 @@
 pub mod ast;
 pub mod estimate;
 pub mod overload;
+pub mod run;
 pub mod shape;
 pub mod types;
+pub mod val;

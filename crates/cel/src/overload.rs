@@ -2,6 +2,7 @@
 //! what it costs before and after the fact, and how it runs.
 
 use crate::estimate::{CallEstimate, Operand};
+use crate::run::{Actual, Run};
 use crate::types::Type;
 use std::sync::Arc;
 
@@ -20,6 +21,10 @@ pub struct Overload {
     pub result: Ty,
     /// What a call costs, as far as the expression and the schema tell.
     pub estimate: Estimate,
+    /// What a call cost that has run.
+    pub actual: Actual,
+    /// How it runs.
+    pub run: Run,
 }
 
 /// How a function is called.

@@ -1,0 +1,89 @@
+//! How an overload runs and what a run costs: the two run-time columns of the overload row.
+
+use crate::estimate::{TEXT_FACTOR, scaled};
+use crate::val::{Arena, Res, Val};
+use std::fmt;
+
+/// How an overload runs. An implementation that meets a value of a type it does not take answers
+/// [`EvalError::NoSuchOverload`](crate::val::EvalError::NoSuchOverload); it never sees errors.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// By the program itself: operators that do not evaluate all their operands, field and index access, equality.
+    Special,
+    /// Without arguments.
+    Nullary(for<'a> fn(&'a Arena) -> Res<'a>),
+    /// On one argument.
+    Unary(for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>),
+    /// On two arguments.
+    Binary(for<'a> fn(&'a Arena, Val<'a>, Val<'a>) -> Res<'a>),
+    /// On three arguments.
+    Ternary(for<'a> fn(&'a Arena, Val<'a>, Val<'a>, Val<'a>) -> Res<'a>),
+    /// On any number of arguments.
+    Variadic(for<'a> fn(&'a Arena, &[Val<'a>]) -> Res<'a>),
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Run::Special => "Special",
+            Run::Nullary(_) => "Nullary",
+            Run::Unary(_) => "Unary",
+            Run::Binary(_) => "Binary",
+            Run::Ternary(_) => "Ternary",
+            Run::Variadic(_) => "Variadic",
+        })
+    }
+}
+
+/// What a call cost that has run, without its arguments. An argument or result that is an error has size 1.
+#[derive(Clone, Copy)]
+pub enum Actual {
+    /// The same whatever the arguments.
+    Fixed(u64),
+    /// A pass over one argument: its size times `factor`, rounded up.
+    Pass {
+        /// Which argument.
+        arg: usize,
+        /// The cost per unit of size.
+        factor: f64,
+    },
+    /// A formula over the arguments and the result; `None` stands for an error.
+    Formula(for<'a> fn(&[Option<Val<'a>>], Option<Val<'a>>) -> u64),
+}
+
+impl Actual {
+    /// What most calls cost: 1.
+    pub const NOMINAL: Actual = Actual::Fixed(1);
+
+    /// A pass over the characters of an argument.
+    pub const fn text_pass(arg: usize) -> Actual {
+        Actual::Pass {
+            arg,
+            factor: TEXT_FACTOR,
+        }
+    }
+
+    /// The cost of a call.
+    pub fn cost<'a>(self, args: &[Option<Val<'a>>], result: Option<Val<'a>>) -> u64 {
+        match self {
+            Actual::Fixed(cost) => cost,
+            Actual::Pass { arg, factor } => scaled(size(args.get(arg).copied().flatten()), factor),
+            Actual::Formula(formula) => formula(args, result),
+        }
+    }
+}
+
+impl fmt::Debug for Actual {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Actual::Fixed(cost) => write!(f, "Fixed({cost})"),
+            Actual::Pass { arg, factor } => write!(f, "Pass({arg}, {factor})"),
+            Actual::Formula(_) => f.write_str("Formula"),
+        }
+    }
+}
+
+/// The size of an argument as cost counts it: see [`Val::cost_size`].
+pub fn size(arg: Option<Val<'_>>) -> u64 {
+    arg.map_or(1, Val::cost_size)
+}

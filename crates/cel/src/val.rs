@@ -1,0 +1,256 @@
+//! Values at run time.
+//!
+//! A [`Val`] is three words and [`Copy`]: numbers stand in it, everything else is borrowed, either from the input
+//! (JSON beside the [`Shape`] that says how to read it), from the program (constants), or from the [`Arena`] of the
+//! evaluation, where all that is made on the way is kept until the arena goes. Nothing is counted, nothing is freed
+//! one by one, and a rule that only looks at its input allocates nothing.
+
+mod arena;
+mod equal;
+mod error;
+mod json;
+mod list;
+mod map;
+mod order;
+mod owned;
+mod text;
+mod time;
+
+pub use arena::Arena;
+pub use equal::equal;
+pub use error::EvalError;
+pub use json::{DYN, read};
+pub use list::{List, ListData, add, contains};
+pub use map::{Map, key_order};
+pub use order::compare;
+pub use owned::{Owned, OwnedMap};
+pub use text::go_type;
+pub use time::{Duration, Timestamp};
+
+use crate::shape::Shape;
+use scantling_value::{Map as JsonObject, Value};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// What an evaluation step gives.
+pub type Res<'a> = Result<Val<'a>, EvalError>;
+
+/// A value.
+#[derive(Clone, Copy, Debug)]
+pub enum Val<'a> {
+    /// `null`
+    Null,
+    /// `bool`
+    Bool(bool),
+    /// `int`
+    Int(i64),
+    /// `uint`
+    Uint(u64),
+    /// `double`
+    Double(f64),
+    /// `string`
+    Str(&'a str),
+    /// `bytes`
+    Bytes(&'a [u8]),
+    /// `google.protobuf.Duration`
+    Duration(Duration),
+    /// `google.protobuf.Timestamp`
+    Timestamp(Timestamp),
+    /// A list of the input. Use [`Val::as_list`] to look at lists of all makes.
+    JsonList(&'a Vec<Value>, &'a Shape),
+    /// A list made by the program.
+    List(&'a ListData<'a>),
+    /// A list that stands in the program, or was handed in.
+    OwnedList(&'a [Owned]),
+    /// An object or map of the input. Use [`Val::as_map`] to look at maps of all makes.
+    JsonMap(&'a JsonObject, &'a Shape),
+    /// A map made by the program: sorted by [`key_order`].
+    Map(&'a [(Val<'a>, Val<'a>)]),
+    /// A map that stands in the program, or was handed in: sorted by [`key_order`].
+    OwnedMap(&'a [(Owned, Owned)]),
+    /// A type, by its name.
+    Type(&'a str),
+    /// `optional_type`
+    Optional(Option<&'a Val<'a>>),
+    /// A value of a type that only functions look into.
+    Opaque(&'a dyn Opaque),
+}
+
+const _: () = assert!(size_of::<Val<'_>>() == 24);
+const _: () = assert!(size_of::<Res<'_>>() == 24);
+
+/// A value of a type that only functions look into: a quantity, an address.
+pub trait Opaque: fmt::Debug + Send + Sync + Any {
+    /// The name of its type: `kubernetes.Quantity`.
+    fn type_name(&self) -> &'static str;
+
+    /// Whether it equals another value, of whatever opaque type.
+    fn equals(&self, other: &dyn Opaque) -> bool;
+
+    /// Its size as cost counts it; `None` where size has no meaning.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+
+    /// A shared copy, which outlives the evaluation.
+    fn share(&self) -> Arc<dyn Opaque>;
+}
+
+impl dyn Opaque {
+    /// The value itself, if it is a `T`.
+    pub fn downcast<T: Opaque>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+}
+
+impl<'a> Val<'a> {
+    /// `true`
+    pub const TRUE: Val<'static> = Val::Bool(true);
+    /// `false`
+    pub const FALSE: Val<'static> = Val::Bool(false);
+    /// `optional.none()`
+    pub const NONE: Val<'static> = Val::Optional(None);
+
+    /// The name of the value's type.
+    pub fn type_name(self) -> &'a str {
+        match self {
+            Val::Null => "null_type",
+            Val::Bool(_) => "bool",
+            Val::Int(_) => "int",
+            Val::Uint(_) => "uint",
+            Val::Double(_) => "double",
+            Val::Str(_) => "string",
+            Val::Bytes(_) => "bytes",
+            Val::Duration(_) => "google.protobuf.Duration",
+            Val::Timestamp(_) => "google.protobuf.Timestamp",
+            Val::JsonList(..) | Val::List(_) | Val::OwnedList(_) => "list",
+            Val::JsonMap(..) | Val::Map(_) | Val::OwnedMap(_) => "map",
+            Val::Type(_) => "type",
+            Val::Optional(_) => "optional_type",
+            Val::Opaque(o) => o.type_name(),
+        }
+    }
+
+    /// The list, if this is one.
+    pub fn as_list(self) -> Option<List<'a>> {
+        match self {
+            Val::JsonList(items, shape) => Some(List::Json(items, shape)),
+            Val::List(data) => Some(List::Data(data)),
+            Val::OwnedList(items) => Some(List::Owned(items)),
+            _ => None,
+        }
+    }
+
+    /// The map, if this is one.
+    pub fn as_map(self) -> Option<Map<'a>> {
+        match self {
+            Val::JsonMap(object, shape) => Some(Map::Json(object, shape)),
+            Val::Map(entries) => Some(Map::Vals(entries)),
+            Val::OwnedMap(entries) => Some(Map::Owned(entries)),
+            _ => None,
+        }
+    }
+
+    /// The list, or the error of a call that wants one.
+    pub fn list(self) -> Result<List<'a>, EvalError> {
+        self.as_list().ok_or(EvalError::NoSuchOverload)
+    }
+
+    /// The map, or the error of a call that wants one.
+    pub fn map(self) -> Result<Map<'a>, EvalError> {
+        self.as_map().ok_or(EvalError::NoSuchOverload)
+    }
+
+    /// The boolean, or the error of a call that wants one.
+    pub fn bool(self) -> Result<bool, EvalError> {
+        if let Val::Bool(b) = self {
+            Ok(b)
+        } else {
+            Err(EvalError::NoSuchOverload)
+        }
+    }
+
+    /// The integer, or the error of a call that wants one.
+    pub fn int(self) -> Result<i64, EvalError> {
+        if let Val::Int(i) = self {
+            Ok(i)
+        } else {
+            Err(EvalError::NoSuchOverload)
+        }
+    }
+
+    /// The text, or the error of a call that wants one.
+    pub fn str(self) -> Result<&'a str, EvalError> {
+        if let Val::Str(s) = self {
+            Ok(s)
+        } else {
+            Err(EvalError::NoSuchOverload)
+        }
+    }
+
+    /// The bytes, or the error of a call that wants them.
+    pub fn bytes(self) -> Result<&'a [u8], EvalError> {
+        if let Val::Bytes(b) = self {
+            Ok(b)
+        } else {
+            Err(EvalError::NoSuchOverload)
+        }
+    }
+
+    /// What the optional holds, or the error of a call that wants an optional.
+    pub fn optional(self) -> Result<Option<Val<'a>>, EvalError> {
+        if let Val::Optional(o) = self {
+            Ok(o.copied())
+        } else {
+            Err(EvalError::NoSuchOverload)
+        }
+    }
+
+    /// The opaque value of type `T`, or the error of a call that wants one.
+    pub fn opaque<T: Opaque>(self) -> Result<&'a T, EvalError> {
+        if let Val::Opaque(o) = self {
+            o.downcast().ok_or(EvalError::NoSuchOverload)
+        } else {
+            Err(EvalError::NoSuchOverload)
+        }
+    }
+
+    /// The size as cost counts it: characters, bytes, elements or entries; 1 for what has no size.
+    pub fn cost_size(self) -> u64 {
+        let size = match self {
+            Val::Str(s) => s.chars().count(),
+            Val::Bytes(b) => b.len(),
+            Val::JsonList(items, _) => items.len(),
+            Val::List(data) => data.len(),
+            Val::OwnedList(items) => items.len(),
+            Val::JsonMap(object, _) => object.len(),
+            Val::Map(entries) => entries.len(),
+            Val::OwnedMap(entries) => entries.len(),
+            Val::Optional(Some(v)) => return v.cost_size(),
+            Val::Opaque(o) => return o.size().unwrap_or(1),
+            _ => 1,
+        };
+        size as u64
+    }
+}
+
+impl<'a> From<List<'a>> for Val<'a> {
+    fn from(list: List<'a>) -> Self {
+        match list {
+            List::Json(items, shape) => Val::JsonList(items, shape),
+            List::Data(data) => Val::List(data),
+            List::Owned(items) => Val::OwnedList(items),
+        }
+    }
+}
+
+impl<'a> From<Map<'a>> for Val<'a> {
+    fn from(map: Map<'a>) -> Self {
+        match map {
+            Map::Json(object, shape) => Val::JsonMap(object, shape),
+            Map::Vals(entries) => Val::Map(entries),
+            Map::Owned(entries) => Val::OwnedMap(entries),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Where values made during an evaluation live.
+
+use super::{EvalError, List, ListData, Opaque, Res, Val, map};
+use crate::shape::ListType;
+use bumpalo::Bump;
+use elsa::FrozenVec;
+use std::fmt;
+
+/// Where values made during an evaluation live. Takes no memory until the first value is made, frees everything at
+/// once, and refuses to grow beyond a limit.
+pub struct Arena {
+    bump: Bump,
+    // Opaque values may own memory of their own, which a bump allocator would not free.
+    opaques: FrozenVec<Box<dyn Opaque>>,
+}
+
+/// The most memory that one arena takes.
+const LIMIT: usize = 256 << 20;
+
+impl Default for Arena {
+    fn default() -> Self {
+        let bump = Bump::new();
+        bump.set_allocation_limit(Some(LIMIT));
+        Arena {
+            bump,
+            opaques: FrozenVec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Arena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arena")
+            .field("bytes", &self.bump.allocated_bytes())
+            .field("opaques", &self.opaques.len())
+            .finish()
+    }
+}
+
+impl Arena {
+    /// An empty arena.
+    pub fn new() -> Self {
+        Arena::default()
+    }
+
+    /// Frees everything made so far, and keeps the memory for the next evaluation.
+    pub fn reset(&mut self) {
+        self.bump.reset();
+        self.opaques = FrozenVec::new();
+    }
+
+    /// Keeps text.
+    pub fn keep_str(&self, s: &str) -> Result<&str, EvalError> {
+        match self.bump.try_alloc_str(s) {
+            Ok(s) => Ok(s),
+            Err(_) => Err(EvalError::OutOfMemory),
+        }
+    }
+
+    /// Keeps one plain value.
+    pub fn keep<T: Copy>(&self, value: T) -> Result<&T, EvalError> {
+        match self.bump.try_alloc(value) {
+            Ok(value) => Ok(value),
+            Err(_) => Err(EvalError::OutOfMemory),
+        }
+    }
+
+    /// Keeps plain values in a row.
+    pub fn keep_slice<T: Copy>(&self, values: &[T]) -> Result<&[T], EvalError> {
+        match self.bump.try_alloc_slice_copy(values) {
+            Ok(values) => Ok(values),
+            Err(_) => Err(EvalError::OutOfMemory),
+        }
+    }
+
+    /// A string.
+    pub fn str(&self, s: impl AsRef<str>) -> Res<'_> {
+        Ok(Val::Str(self.keep_str(s.as_ref())?))
+    }
+
+    /// Bytes.
+    pub fn bytes(&self, b: impl AsRef<[u8]>) -> Res<'_> {
+        Ok(Val::Bytes(self.keep_slice(b.as_ref())?))
+    }
+
+    /// A list.
+    pub fn list<'a>(&'a self, items: impl AsRef<[Val<'a>]>) -> Res<'a> {
+        self.typed_list(items, &ListType::Atomic)
+    }
+
+    /// A list that compares and adds as `list_type` says.
+    pub fn typed_list<'a>(&'a self, items: impl AsRef<[Val<'a>]>, list_type: &'a ListType) -> Res<'a> {
+        let items = self.keep_slice(items.as_ref())?;
+        Ok(Val::List(self.keep(ListData::Vals { items, list_type })?))
+    }
+
+    /// One list after another, in constant time.
+    pub fn concat<'a>(&'a self, left: List<'a>, right: List<'a>) -> Res<'a> {
+        let len = left.len().saturating_add(right.len());
+        Ok(Val::List(self.keep(ListData::Concat { left, right, len })?))
+    }
+
+    /// A map. Entries come in any order; of equal keys the last one stays.
+    pub fn map<'a>(&'a self, mut entries: Vec<(Val<'a>, Val<'a>)>) -> Res<'a> {
+        map::sort_entries(&mut entries, |a, b| map::key_order(a.0, b.0));
+        Ok(Val::Map(self.keep_slice(&entries)?))
+    }
+
+    /// An optional that holds a value.
+    pub fn some<'a>(&'a self, value: Val<'a>) -> Res<'a> {
+        Ok(Val::Optional(Some(self.keep(value)?)))
+    }
+
+    /// An optional that may hold a value.
+    pub fn optional<'a>(&'a self, value: Option<Val<'a>>) -> Res<'a> {
+        value.map_or(Ok(Val::NONE), |v| self.some(v))
+    }
+
+    /// A value of an opaque type.
+    pub fn opaque(&self, value: impl Opaque) -> Res<'_> {
+        // Each opaque value weighs in the same scales as the others.
+        self.keep(0_u64)?;
+        Ok(Val::Opaque(self.opaques.push_get(Box::new(value))))
+    }
+}

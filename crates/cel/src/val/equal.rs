@@ -1,0 +1,286 @@
+//! Equality between values.
+
+use super::list::{List, set_key};
+use super::map::{Map, json_field_shape};
+use super::order::{exact_order, number_order};
+use super::{Arena, EvalError, Res, Val, read};
+use crate::shape::{Kind, ListType, Shape};
+use scantling_value::{Map as JsonObject, Value};
+use std::cmp::Ordering;
+
+/// `left == right`. Values of different types are unequal, except numbers, which compare by size.
+///
+/// Lists and objects of the input compare as their shape says, and the left operand decides: a set is equal to any
+/// list of the same elements, and an object beside something that is none is an error.
+pub fn equal<'a>(arena: &'a Arena, left: Val<'a>, right: Val<'a>) -> Result<bool, EvalError> {
+    if matches!(left, Val::Null) || matches!(right, Val::Null) {
+        return Ok(matches!((left, right), (Val::Null, Val::Null)));
+    }
+    equal_to(arena, left, &Ok(right))
+}
+
+/// As [`equal`], where the right side may be an error and null has no privilege.
+pub(super) fn equal_to<'a>(arena: &'a Arena, left: Val<'a>, right: &Res<'a>) -> Result<bool, EvalError> {
+    if let Some(list) = left.as_list() {
+        return equal_lists(arena, list, right);
+    }
+    if let Some(map) = left.as_map() {
+        return equal_maps(arena, map, right);
+    }
+    let right = match right {
+        Ok(right) => *right,
+        Err(e) if e.is_final() => return Err(e.clone()),
+        Err(_) => return Ok(false),
+    };
+    Ok(match (left, right) {
+        (Val::Null, Val::Null) => true,
+        (Val::Bool(a), Val::Bool(b)) => a == b,
+        (Val::Str(a), Val::Str(b)) | (Val::Type(a), Val::Type(b)) => a == b,
+        (Val::Bytes(a), Val::Bytes(b)) => a == b,
+        (Val::Duration(a), Val::Duration(b)) => a == b,
+        (Val::Timestamp(a), Val::Timestamp(b)) => a == b,
+        (Val::Opaque(a), Val::Opaque(b)) => a.equals(b),
+        (Val::Optional(a), Val::Optional(b)) => match (a, b) {
+            (Some(a), Some(b)) => return equal_to(arena, *a, &Ok(*b)),
+            (a, b) => a.is_none() && b.is_none(),
+        },
+        (a, b) => number_order(a, b) == Some(Ordering::Equal),
+    })
+}
+
+/// Whether a value came in under a schema: such lists and maps compare with their like alone.
+fn has_schema(shape: &Shape) -> bool {
+    !matches!(shape.kind, Kind::Dyn)
+}
+
+fn mismatch(strict: bool, right: &Res<'_>) -> Result<bool, EvalError> {
+    match right {
+        Err(e) if strict || e.is_final() => Err(e.clone()),
+        _ if strict => Err(EvalError::NoSuchOverload),
+        _ => Ok(false),
+    }
+}
+
+fn equal_lists<'a>(arena: &'a Arena, left: List<'a>, right: &Res<'a>) -> Result<bool, EvalError> {
+    let schema = matches!(left, List::Json(_, shape) if has_schema(shape));
+    let Some(other) = right.as_ref().ok().and_then(|v| v.as_list()) else {
+        return mismatch(schema, right);
+    };
+    if left.len() != other.len() {
+        return Ok(false);
+    }
+    match left.list_type() {
+        ListType::Set => equal_sets(arena, left, other),
+        ListType::Map(keys) => equal_map_lists(arena, left, other, keys),
+        ListType::Atomic => {
+            for (a, b) in left.iter(arena).zip(other.iter(arena)) {
+                let equal = if schema {
+                    a.and_then(|a| equal_to(arena, a, &b))
+                } else {
+                    equal_parts(arena, &a, &b)
+                };
+                match equal {
+                    Ok(true) => {}
+                    Err(e) if !schema && !e.is_final() => {}
+                    unequal => return unequal,
+                }
+            }
+            Ok(true)
+        }
+    }
+}
+
+fn equal_parts<'a>(arena: &'a Arena, a: &Res<'a>, b: &Res<'a>) -> Result<bool, EvalError> {
+    match (a, b) {
+        (Ok(a), Ok(b)) => equal(arena, *a, *b),
+        (Err(e), _) => Err(e.clone()),
+        (Ok(Val::Null), Err(_)) => Ok(false),
+        (Ok(a), b) => equal_to(arena, *a, b),
+    }
+}
+
+/// Distinct elements in order.
+fn set_of<'a>(arena: &'a Arena, list: List<'a>) -> Result<Vec<Val<'a>>, EvalError> {
+    let mut items = list
+        .iter(arena)
+        .map(|v| v.and_then(set_key))
+        .collect::<Result<Vec<_>, _>>()?;
+    items.sort_by(|a, b| exact_order(*a, *b));
+    items.dedup_by(|a, b| exact_order(*a, *b).is_eq());
+    Ok(items)
+}
+
+fn equal_sets<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Result<bool, EvalError> {
+    let (left, right) = (set_of(arena, left)?, set_of(arena, right)?);
+    Ok(left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| exact_order(*a, *b).is_eq()))
+}
+
+/// The elements of a list whose elements are told apart by key fields, in the order of their keys.
+fn by_key<'a>(arena: &'a Arena, list: List<'a>, keys: &[Box<str>]) -> Vec<(Option<Vec<&'a Value>>, Res<'a>)> {
+    let key_of = |item: &Res<'a>| match item {
+        Ok(Val::JsonMap(object, _)) => {
+            let object: &'a JsonObject = object;
+            Some(
+                keys.iter()
+                    .map(|k| object.get(k).unwrap_or(&Value::Null))
+                    .collect::<Vec<_>>(),
+            )
+        }
+        _ => None,
+    };
+    let mut items: Vec<_> = list.iter(arena).map(|item| (key_of(&item), item)).collect();
+    items.sort_by(|(a, _), (b, _)| keys_order(a.as_deref(), b.as_deref()));
+    items
+}
+
+fn keys_order(a: Option<&[&Value]>, b: Option<&[&Value]>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => a
+            .iter()
+            .zip(b)
+            .map(|(x, y)| json_order(x, y))
+            .find(|o| o.is_ne())
+            .unwrap_or(Ordering::Equal),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    }
+}
+
+fn json_order(a: &Value, b: &Value) -> Ordering {
+    let rank = |v: &Value| match v {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Int(_) => 2,
+        Value::Float(_) => 3,
+        Value::String(_) => 4,
+        Value::Array(_) => 5,
+        Value::Object(_) => 6,
+    };
+    match (a, b) {
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// Every element of the right has its like on the left, and every key of the left is met.
+fn equal_map_lists<'a>(
+    arena: &'a Arena,
+    left: List<'a>,
+    right: List<'a>,
+    keys: &[Box<str>],
+) -> Result<bool, EvalError> {
+    let left = by_key(arena, left, keys);
+    let mut met = vec![false; left.len()];
+    for item in right.iter(arena) {
+        let key = match &item {
+            Ok(Val::JsonMap(object, _)) => {
+                let object: &'a JsonObject = object;
+                keys.iter()
+                    .map(|k| object.get(k).unwrap_or(&Value::Null))
+                    .collect::<Vec<_>>()
+            }
+            Err(e) if e.is_final() => return Err(e.clone()),
+            _ => return Ok(false),
+        };
+        // Of equal keys on the left the last one counts: the sort is stable.
+        let end = left.partition_point(|(k, _)| keys_order(k.as_deref(), Some(&key)).is_le());
+        let Some(at) = end.checked_sub(1) else {
+            return Ok(false);
+        };
+        let Some((k, own)) = left.get(at) else {
+            return Ok(false);
+        };
+        if keys_order(k.as_deref(), Some(&key)).is_ne() {
+            return Ok(false);
+        }
+        if !equal_to(arena, own.clone()?, &item)? {
+            return Ok(false);
+        }
+        if let Some(met) = met.get_mut(at) {
+            *met = true;
+        }
+    }
+    let distinct = left
+        .chunk_by(|(a, _), (b, _)| keys_order(a.as_deref(), b.as_deref()).is_eq())
+        .count();
+    Ok(met.iter().filter(|m| **m).count() == distinct)
+}
+
+fn equal_maps<'a>(arena: &'a Arena, left: Map<'a>, right: &Res<'a>) -> Result<bool, EvalError> {
+    let schema = match left {
+        Map::Json(object, shape) if has_schema(shape) => Some((object, shape)),
+        _ => None,
+    };
+    let Some(other) = right.as_ref().ok().and_then(|v| v.as_map()) else {
+        return mismatch(schema.is_some(), right);
+    };
+    if left.len() != other.len() {
+        return Ok(false);
+    }
+    if let Some((object, shape)) = schema {
+        return equal_objects(arena, object, shape, other);
+    }
+    for key in left.keys() {
+        let (Some(a), Some(b)) = (left.get(arena, key), other.get(arena, key)) else {
+            return Ok(false);
+        };
+        match equal_parts(arena, &a, &b) {
+            Ok(false) => return Ok(false),
+            Err(e) if e.is_final() => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(true)
+}
+
+/// Equality of an object or map of the input with any map of the same size.
+///
+/// Undeclared members are compared where both sides have them, and one that only one side has makes no difference:
+/// a server compares so.
+fn equal_objects<'a>(
+    arena: &'a Arena,
+    object: &'a JsonObject,
+    shape: &'a Shape,
+    other: Map<'a>,
+) -> Result<bool, EvalError> {
+    let is_object = matches!(shape.kind, Kind::Object { .. });
+    for (key, value) in object.iter() {
+        let Some(field) = json_field_shape(shape, key) else {
+            let Map::Json(other, _) = other else {
+                return Err(EvalError::NoSuchOverload);
+            };
+            if other.get(key).is_some_and(|o| o != value) {
+                return Ok(false);
+            }
+            continue;
+        };
+        let mine = (!is_object || !value.is_null()).then(|| read(arena, value, field));
+        let theirs = member(arena, other, key);
+        match (mine, theirs) {
+            (None, None) => {}
+            (Some(mine), Some(theirs)) => {
+                if !equal_to(arena, mine?, &theirs)? {
+                    return Ok(false);
+                }
+            }
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// A member by its JSON name.
+fn member<'a>(arena: &'a Arena, map: Map<'a>, json: &'a str) -> Option<Res<'a>> {
+    match map {
+        Map::Json(object, shape) => {
+            let value = object.get(json)?;
+            if matches!(shape.kind, Kind::Object { .. }) && value.is_null() {
+                return None;
+            }
+            Some(read(arena, value, json_field_shape(shape, json)?))
+        }
+        other => other.get(arena, Val::Str(json)),
+    }
+}

@@ -1,0 +1,233 @@
+//! Lists of all makes.
+
+use super::map::Map;
+use super::order::exact_order;
+use super::{Arena, EvalError, Owned, Res, Val, equal, read};
+use crate::shape::{Kind, ListType, Shape};
+use scantling_value::Value;
+use std::cmp::Ordering;
+
+/// A list.
+#[derive(Clone, Copy, Debug)]
+pub enum List<'a> {
+    /// Of the input, with the shape of the whole list.
+    Json(&'a Vec<Value>, &'a Shape),
+    /// Made on the way.
+    Data(&'a ListData<'a>),
+    /// Of the program.
+    Owned(&'a [Owned]),
+}
+
+/// A list made on the way.
+#[derive(Clone, Copy, Debug)]
+pub enum ListData<'a> {
+    /// Elements in a row.
+    Vals {
+        /// The elements.
+        items: &'a [Val<'a>],
+        /// How it compares and adds.
+        list_type: &'a ListType,
+    },
+    /// One list after another.
+    Concat {
+        /// The first elements.
+        left: List<'a>,
+        /// The last elements.
+        right: List<'a>,
+        /// How many there are.
+        len: usize,
+    },
+}
+
+impl ListData<'_> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            ListData::Vals { items, .. } => items.len(),
+            ListData::Concat { len, .. } => *len,
+        }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a> List<'a> {
+    /// The number of elements.
+    pub fn len(self) -> usize {
+        match self {
+            List::Json(items, _) => items.len(),
+            List::Data(data) => data.len(),
+            List::Owned(items) => items.len(),
+        }
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element at an index, or the error that stands in its place because the input does not fit its shape.
+    pub fn get(self, arena: &'a Arena, index: usize) -> Option<Res<'a>> {
+        let mut list = self;
+        let mut index = index;
+        loop {
+            match list {
+                List::Json(items, shape) => {
+                    return Some(read(arena, items.get(index)?, element_shape(shape)));
+                }
+                List::Data(ListData::Vals { items, .. }) => return items.get(index).copied().map(Ok),
+                List::Owned(items) => return items.get(index).map(|o| o.val(arena)),
+                List::Data(ListData::Concat { left, right, .. }) => match index.checked_sub(left.len()) {
+                    Some(rest) => (list, index) = (*right, rest),
+                    None => list = *left,
+                },
+            }
+        }
+    }
+
+    /// The elements, each of them a value or the error that stands in its place.
+    pub fn iter(self, arena: &'a Arena) -> impl Iterator<Item = Res<'a>> {
+        (0..self.len()).map_while(move |i| self.get(arena, i))
+    }
+
+    /// The elements; the first error ends it.
+    pub fn to_vec(self, arena: &'a Arena) -> Result<Vec<Val<'a>>, EvalError> {
+        self.iter(arena).collect()
+    }
+
+    /// How it compares and adds.
+    pub fn list_type(self) -> &'a ListType {
+        match self {
+            List::Json(
+                _,
+                Shape {
+                    kind: Kind::List { list_type, .. },
+                    ..
+                },
+            ) => list_type,
+            List::Data(ListData::Vals { list_type, .. }) => list_type,
+            _ => &ListType::Atomic,
+        }
+    }
+}
+
+/// The shape of the elements of a list of this shape.
+pub(crate) fn element_shape(shape: &Shape) -> &Shape {
+    match &shape.kind {
+        Kind::List { element, .. } => element,
+        _ => &super::DYN,
+    }
+}
+
+/// `value in list`. An element that cannot be compared is an error unless another one is equal.
+pub fn contains<'a>(arena: &'a Arena, list: List<'a>, value: Val<'a>) -> Result<bool, EvalError> {
+    let mut error = None;
+    for item in list.iter(arena) {
+        match item.and_then(|item| equal::equal_to(arena, item, &Ok(value))) {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(e) if e.is_final() => return Err(e),
+            Err(e) => error = error.or(Some(e)),
+        }
+    }
+    error.map_or(Ok(false), Err)
+}
+
+/// `left + right`: the left list's type says whether this joins, unites or merges by key.
+pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
+    match left.list_type() {
+        ListType::Atomic => match left {
+            List::Json(..) => arena.concat(left, right),
+            _ if left.is_empty() => Ok(right.into()),
+            _ if right.is_empty() => Ok(left.into()),
+            _ => arena.concat(left, right),
+        },
+        list_type @ ListType::Set => {
+            let mut items = left.to_vec(arena)?;
+            let mut seen = items
+                .iter()
+                .map(|v| set_key(*v))
+                .collect::<Result<Vec<_>, EvalError>>()?;
+            seen.sort_by(|a, b| exact_order(*a, *b));
+            let mut added: Vec<Val<'a>> = Vec::new();
+            for item in right.iter(arena) {
+                let item = set_key(item?)?;
+                let find = |list: &[Val<'a>]| list.binary_search_by(|v| exact_order(*v, item));
+                if find(&seen).is_err()
+                    && let Err(at) = find(&added)
+                {
+                    added.insert(at, item);
+                    items.push(item);
+                }
+            }
+            arena.typed_list(items, list_type)
+        }
+        list_type @ ListType::Map(keys) => {
+            let mut items = left.to_vec(arena)?;
+            let mut index = items
+                .iter()
+                .enumerate()
+                .map(|(i, v)| Ok((merge_key(arena, *v, keys)?, i)))
+                .collect::<Result<Vec<_>, EvalError>>()?;
+            // Of equal keys on the left the last one is overwritten.
+            index.sort_by(|(a, i), (b, j)| key_order(a, b).then(j.cmp(i)));
+            for item in right.iter(arena) {
+                let item = item?;
+                let key = merge_key(arena, item, keys)?;
+                let at = index.partition_point(|(k, _)| key_order(k, &key).is_lt());
+                match index.get(at) {
+                    Some((k, i)) if key_order(k, &key).is_eq() => {
+                        if let Some(place) = items.get_mut(*i) {
+                            *place = item;
+                        }
+                    }
+                    _ => items.push(item),
+                }
+            }
+            arena.typed_list(items, list_type)
+        }
+    }
+}
+
+/// What tells apart the elements of a set: scalars alone.
+pub(super) fn set_key(item: Val<'_>) -> Result<Val<'_>, EvalError> {
+    if item.as_list().is_some() || item.as_map().is_some() {
+        Err(EvalError::text(
+            "listSet operations are only supported on lists of scalar values",
+        ))
+    } else {
+        Ok(item)
+    }
+}
+
+/// The values of the key fields of an element; null where a field is absent.
+fn merge_key<'a>(arena: &'a Arena, item: Val<'a>, keys: &[Box<str>]) -> Result<Vec<Val<'a>>, EvalError> {
+    keys.iter()
+        .map(|key| {
+            let found = match item.as_map() {
+                Some(Map::Json(object, shape)) => object
+                    .get(key)
+                    .zip(super::map::json_field_shape(shape, key))
+                    .map(|(v, s)| read(arena, v, s)),
+                Some(map) => map.get(arena, Val::Str(arena.keep_str(key)?)),
+                None => None,
+            };
+            match found {
+                Some(Err(e)) if e.is_final() => Err(e),
+                Some(Ok(v)) => Ok(v),
+                _ => Ok(Val::Null),
+            }
+        })
+        .collect()
+}
+
+fn key_order(a: &[Val<'_>], b: &[Val<'_>]) -> Ordering {
+    let pairs = a.iter().zip(b);
+    pairs
+        .map(|(x, y)| exact_order(*x, *y))
+        .find(|o| o.is_ne())
+        .unwrap_or(Ordering::Equal)
+}

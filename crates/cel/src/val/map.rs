@@ -1,0 +1,158 @@
+//! Maps of all makes.
+
+use super::order::{exact_order, number_order};
+use super::{Arena, DYN, EvalError, Owned, Res, Val, read};
+use crate::shape::{Kind, Shape};
+use scantling_value::Map as JsonObject;
+use std::cmp::Ordering;
+
+/// A map.
+#[derive(Clone, Copy, Debug)]
+pub enum Map<'a> {
+    /// An object or map of the input.
+    Json(&'a JsonObject, &'a Shape),
+    /// Made on the way; sorted by [`key_order`].
+    Vals(&'a [(Val<'a>, Val<'a>)]),
+    /// Of the program; sorted by [`key_order`].
+    Owned(&'a [(Owned, Owned)]),
+}
+
+impl<'a> Map<'a> {
+    /// The number of entries. Of an object of the input, all members count.
+    pub fn len(self) -> usize {
+        match self {
+            Map::Json(object, _) => object.len(),
+            Map::Vals(entries) => entries.len(),
+            Map::Owned(entries) => entries.len(),
+        }
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a key, or the error that stands in its place because the input does not fit its shape.
+    /// A number finds the key that equals it, of whatever type.
+    pub fn get(self, arena: &'a Arena, key: Val<'a>) -> Option<Res<'a>> {
+        match self {
+            Map::Json(object, shape) => {
+                let Val::Str(name) = key else {
+                    return Some(Err(EvalError::NoSuchOverload));
+                };
+                match &shape.kind {
+                    Kind::Object { .. } => {
+                        let field = shape.field(name)?;
+                        // A null member of an object is an absent one.
+                        let value = object.get(&field.json).filter(|v| !v.is_null())?;
+                        Some(read(arena, value, &field.shape))
+                    }
+                    Kind::Map { value } => Some(read(arena, object.get(name)?, value)),
+                    _ => Some(read(arena, object.get(name)?, &DYN)),
+                }
+            }
+            Map::Vals(entries) => find(entries, key, |(k, _)| *k).map(|(_, v)| Ok(*v)),
+            Map::Owned(entries) => find(entries, key, |(k, _)| k.key()).map(|(_, v)| v.val(arena)),
+        }
+    }
+
+    /// The number of steps that an iteration takes: as [`Map::len`], without undeclared members of objects.
+    pub fn keys(self) -> impl Iterator<Item = Val<'a>> {
+        (0..self.slots()).filter_map(move |i| self.key_at(i))
+    }
+
+    /// The entries in key order.
+    pub fn entries(self, arena: &'a Arena) -> impl Iterator<Item = (Val<'a>, Res<'a>)> {
+        (0..self.slots()).filter_map(move |i| {
+            let key = self.key_at(i)?;
+            Some((key, self.get(arena, key)?))
+        })
+    }
+
+    /// The number of places that [`Map::key_at`] answers for.
+    pub(crate) fn slots(self) -> usize {
+        match self {
+            Map::Json(
+                _,
+                Shape {
+                    kind: Kind::Object { fields, .. },
+                    ..
+                },
+            ) => fields.len(),
+            _ => self.len(),
+        }
+    }
+
+    /// The key at a place, in key order; `None` for a declared field that is absent.
+    pub(crate) fn key_at(self, place: usize) -> Option<Val<'a>> {
+        match self {
+            Map::Json(
+                object,
+                Shape {
+                    kind: Kind::Object { fields, .. },
+                    ..
+                },
+            ) => {
+                let field = fields.get(place)?;
+                object.contains_key(&field.json).then_some(Val::Str(&field.name))
+            }
+            Map::Json(object, _) => object.entries().get(place).map(|(k, _)| Val::Str(k)),
+            Map::Vals(entries) => entries.get(place).map(|(k, _)| *k),
+            Map::Owned(entries) => entries.get(place).map(|(k, _)| k.key()),
+        }
+    }
+}
+
+/// The order of keys in a map: booleans, numbers by size, strings, then the rest; numbers of equal size by type.
+pub fn key_order(a: Val<'_>, b: Val<'_>) -> Ordering {
+    number_order(a, b)
+        .filter(|o| o.is_ne())
+        .unwrap_or_else(|| exact_order(a, b))
+}
+
+/// Sorts entries; of equal ones the last stays.
+pub(super) fn sort_entries<E>(entries: &mut Vec<E>, order: impl Fn(&E, &E) -> Ordering) {
+    entries.sort_by(|a, b| order(a, b));
+    entries.dedup_by(|later, earlier| {
+        let same = order(later, earlier).is_eq();
+        if same {
+            std::mem::swap(later, earlier);
+        }
+        same
+    });
+}
+
+/// The entry whose key equals the given one; where numbers of several types do, the one of the same type.
+fn find<'a, E>(entries: &'a [E], key: Val<'a>, key_of: impl Fn(&'a E) -> Val<'a>) -> Option<&'a E> {
+    let loose = |e: &'a E| {
+        let k = key_of(e);
+        number_order(k, key).unwrap_or_else(|| exact_order(k, key))
+    };
+    let (mut low, mut high) = (0, entries.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        if entries.get(middle).is_some_and(|e| loose(e).is_lt()) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    let equal = || entries.iter().skip(low).take_while(|e| loose(e).is_eq());
+    equal()
+        .find(|e| exact_order(key_of(e), key).is_eq())
+        .or_else(|| equal().next())
+}
+
+/// The shape of a declared field, or of the values of a map, by the member's JSON name.
+pub(super) fn json_field_shape<'a>(shape: &'a Shape, json: &str) -> Option<&'a Shape> {
+    match &shape.kind {
+        // Most fields have one name; the others are few.
+        Kind::Object { fields, .. } => shape
+            .field(json)
+            .filter(|f| f.json.as_ref() == json)
+            .or_else(|| fields.iter().find(|f| f.json.as_ref() == json))
+            .map(|f| f.shape.as_ref()),
+        Kind::Map { value } => Some(value),
+        _ => Some(&DYN),
+    }
+}

@@ -1,0 +1,39 @@
+//! Values inside messages.
+
+use super::Val;
+use scantling_value::Value;
+use std::fmt;
+
+/// The name that a server's messages give to the kind of a JSON value.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// The text of a value inside a message: `no such key: x`.
+impl fmt::Display for Val<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Val::Null => f.write_str("NULL_VALUE"),
+            Val::Bool(b) => write!(f, "{b}"),
+            Val::Int(i) => write!(f, "{i}"),
+            Val::Uint(u) => write!(f, "{u}"),
+            Val::Double(d) => write!(f, "{d}"),
+            Val::Str(s) => f.write_str(s),
+            Val::Type(name) => f.write_str(name),
+            Val::Duration(d) => write!(f, "{}ns", d.nanos),
+            Val::Timestamp(t) => write!(f, "{}.{:09}", t.seconds, t.nanos),
+            Val::Bytes(b) => write!(f, "{b:?}"),
+            Val::Optional(Some(v)) => write!(f, "optional({v})"),
+            Val::Optional(None) => f.write_str("optional.none()"),
+            other => f.write_str(other.type_name()),
+        }
+    }
+}

@@ -1,5 +1,25 @@
-//! JSON text.
+//! JSON text: decoding as a Kubernetes API server decodes, writing as it writes.
 
+mod duplicates;
+mod parse;
 mod write;
 
 pub use write::Escape;
+
+use crate::{DecodeError, Decoded, Limits, Value};
+
+/// Decodes one JSON document. Of fields that stand twice the last one counts.
+pub fn decode(text: &[u8], limits: Limits) -> Result<Value, DecodeError> {
+    parse::parse(text, limits).map(|(value, _)| value)
+}
+
+/// Decodes one JSON document and lists the fields that stand twice.
+pub fn decode_strict(text: &[u8], limits: Limits) -> Result<Decoded, DecodeError> {
+    let (value, repeats) = parse::parse(text, limits)?;
+    // Texts with duplicates are rare: their paths are found by a second, slower walk.
+    let duplicates = match repeats {
+        parse::Repeats::None => Vec::new(),
+        parse::Repeats::Some => duplicates::find(text),
+    };
+    Ok(Decoded { value, duplicates })
+}

@@ -11,14 +11,16 @@
     reason = "scantling-value is pure"
 )]
 
+mod decode;
 mod error;
 pub mod go;
-mod json;
+pub mod json;
 mod map;
 mod path;
 mod value;
 
 pub use compact_str::CompactString as Str;
+pub use decode::{DecodeError, Decoded, Limits};
 pub use error::{BadValue, ErrorKind, FieldError, aggregate};
 pub use json::Escape;
 pub use map::Map;

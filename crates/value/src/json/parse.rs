@@ -1,0 +1,458 @@
+//! The JSON parser: one pass, no recursion, the error texts of Go's `encoding/json`.
+
+use crate::{DecodeError, Limits, Map, Str, Value, go};
+
+/// Whether an object holds a key twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeats {
+    None,
+    Some,
+}
+
+/// Parses a whole document.
+pub(super) fn parse(text: &[u8], limits: Limits) -> Result<(Value, Repeats), DecodeError> {
+    let mut parser = Parser {
+        cursor: Cursor::new(text),
+        limits,
+        open: Vec::new(),
+        items: Vec::new(),
+        members: Vec::new(),
+        repeats: Repeats::None,
+        number_error: None,
+    };
+    let value = parser.document()?;
+    // As in a server, syntax errors anywhere come before numbers that are out of range.
+    match parser.number_error {
+        Some(e) => Err(e),
+        None => Ok((value, parser.repeats)),
+    }
+}
+
+/// A list or object whose end has not come yet; its contents so far lie at the end of a shared buffer.
+enum Open {
+    Array { start: usize },
+    Object { start: usize },
+}
+
+struct Parser<'a> {
+    cursor: Cursor<'a>,
+    limits: Limits,
+    open: Vec<Open>,
+    items: Vec<Value>,
+    // The value of the last member of an open object is a placeholder until it has been read.
+    members: Vec<(Str, Value)>,
+    repeats: Repeats,
+    number_error: Option<DecodeError>,
+}
+
+impl Parser<'_> {
+    fn document(&mut self) -> Result<Value, DecodeError> {
+        loop {
+            let Some(mut value) = self.begin_value()? else {
+                continue;
+            };
+            loop {
+                match self.open.last() {
+                    None => return self.cursor.end().map(|()| value),
+                    Some(&Open::Array { start }) => {
+                        self.items.push(value);
+                        match self.cursor.skip_space() {
+                            Some(b',') => {
+                                self.cursor.advance();
+                                break;
+                            }
+                            Some(b']') => {
+                                self.cursor.advance();
+                                self.open.pop();
+                                value = Value::Array(self.items.split_off(start));
+                            }
+                            other => return Err(self.cursor.unexpected(other, "after array element")),
+                        }
+                    }
+                    Some(&Open::Object { start }) => {
+                        if let Some((_, slot)) = self.members.last_mut() {
+                            *slot = value;
+                        }
+                        match self.cursor.skip_space() {
+                            Some(b',') => {
+                                self.cursor.advance();
+                                self.key()?;
+                                break;
+                            }
+                            Some(b'}') => {
+                                self.cursor.advance();
+                                self.open.pop();
+                                value = Value::Object(self.object(start));
+                            }
+                            other => {
+                                return Err(self.cursor.unexpected(other, "after object key:value pair"));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a value, or the beginning of a list or object that is not empty.
+    #[inline]
+    fn begin_value(&mut self) -> Result<Option<Value>, DecodeError> {
+        Ok(Some(match self.cursor.skip_space() {
+            Some(b'"') => {
+                self.cursor.advance();
+                Value::String(self.cursor.string()?)
+            }
+            Some(b'{') => {
+                self.check_depth(b'{')?;
+                self.cursor.advance();
+                if self.cursor.skip_space() == Some(b'}') {
+                    self.cursor.advance();
+                    Value::Object(Map::new())
+                } else {
+                    self.open.push(Open::Object {
+                        start: self.members.len(),
+                    });
+                    self.key()?;
+                    return Ok(None);
+                }
+            }
+            Some(b'[') => {
+                self.check_depth(b'[')?;
+                self.cursor.advance();
+                if self.cursor.skip_space() == Some(b']') {
+                    self.cursor.advance();
+                    Value::Array(Vec::new())
+                } else {
+                    self.open.push(Open::Array {
+                        start: self.items.len(),
+                    });
+                    return Ok(None);
+                }
+            }
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b't') => self.cursor.literal("true", Value::Bool(true))?,
+            Some(b'f') => self.cursor.literal("false", Value::Bool(false))?,
+            Some(b'n') => self.cursor.literal("null", Value::Null)?,
+            other => return Err(self.cursor.unexpected(other, "looking for beginning of value")),
+        }))
+    }
+
+    fn check_depth(&self, opening: u8) -> Result<(), DecodeError> {
+        if self.open.len() < self.limits.depth {
+            Ok(())
+        } else {
+            Err(self.cursor.unexpected(Some(opening), "exceeded max depth"))
+        }
+    }
+
+    /// Reads `"key":`.
+    #[inline]
+    fn key(&mut self) -> Result<(), DecodeError> {
+        match self.cursor.skip_space() {
+            Some(b'"') => self.cursor.advance(),
+            other => {
+                return Err(self
+                    .cursor
+                    .unexpected(other, "looking for beginning of object key string"));
+            }
+        }
+        let key = self.cursor.string()?;
+        match self.cursor.skip_space() {
+            Some(b':') => self.cursor.advance(),
+            other => return Err(self.cursor.unexpected(other, "after object key")),
+        }
+        self.members.push((key, Value::Null));
+        Ok(())
+    }
+
+    fn object(&mut self, start: usize) -> Map {
+        let members = self.members.split_off(start);
+        let count = members.len();
+        let map = Map::from_unsorted(members);
+        if map.len() < count {
+            self.repeats = Repeats::Some;
+        }
+        map
+    }
+
+    fn number(&mut self) -> Result<Value, DecodeError> {
+        let start = self.cursor.at;
+        let form = self.cursor.number()?;
+        let text = self.cursor.ascii(start);
+        if let NumberForm::Integer = form
+            && let Ok(i) = text.parse()
+        {
+            return Ok(Value::Int(i));
+        }
+        match text.parse::<f64>() {
+            Ok(f) if f.is_finite() => Ok(Value::Float(f)),
+            _ => {
+                if self.number_error.is_none() {
+                    let message =
+                        format!("json: cannot unmarshal number {text} into Go value of type float64");
+                    self.number_error = Some(DecodeError::new(message, Some(start)));
+                }
+                Ok(Value::Null)
+            }
+        }
+    }
+}
+
+/// How a number is written.
+pub(super) enum NumberForm {
+    Integer,
+    Float,
+}
+
+/// A place in the text.
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    /// The same text, if all of it is valid UTF-8: the usual case, checked once.
+    text: Option<&'a str>,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Cursor {
+            bytes,
+            text: std::str::from_utf8(bytes).ok(),
+            at: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline]
+    pub(super) fn advance(&mut self) {
+        self.at += 1;
+    }
+
+    /// Moves to the next byte that is no space and returns it.
+    #[inline]
+    pub(super) fn skip_space(&mut self) -> Option<u8> {
+        loop {
+            match self.bytes.get(self.at) {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                other => return other.copied(),
+            }
+        }
+    }
+
+    /// Expects nothing but space.
+    fn end(&mut self) -> Result<(), DecodeError> {
+        match self.skip_space() {
+            None => Ok(()),
+            other => Err(self.unexpected(other, "after top-level value")),
+        }
+    }
+
+    #[cold]
+    pub(super) fn unexpected(&self, byte: Option<u8>, context: &str) -> DecodeError {
+        let message = match byte {
+            Some(b) => format!("invalid character {} {context}", go::quote_byte(b)),
+            None => "unexpected end of JSON input".into(),
+        };
+        DecodeError::new(message, Some(self.at))
+    }
+
+    /// Inside of a literal a server's decoder reads the end of the text as a space.
+    #[cold]
+    fn unexpected_in_literal(&self, context: &str) -> DecodeError {
+        self.unexpected(Some(self.peek().unwrap_or(b' ')), context)
+    }
+
+    /// The bytes from a start to here, known to be ASCII.
+    fn ascii(&self, start: usize) -> &'a str {
+        let bytes = self.bytes.get(start..self.at).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+
+    fn literal(&mut self, word: &'static str, value: Value) -> Result<Value, DecodeError> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if rest.starts_with(word.as_bytes()) {
+            self.at += word.len();
+            return Ok(value);
+        }
+        let same = rest.iter().zip(word.bytes()).take_while(|(a, b)| *a == b).count();
+        self.at += same;
+        let expected = word.as_bytes().get(same).map_or(' ', |b| char::from(*b));
+        Err(self.unexpected_in_literal(&format!("in literal {word} (expecting '{expected}')")))
+    }
+
+    /// Reads a number and says how it is written.
+    pub(super) fn number(&mut self) -> Result<NumberForm, DecodeError> {
+        let mut form = NumberForm::Integer;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return Err(self.unexpected_in_literal("in numeric literal")),
+        }
+        if self.peek() == Some(b'.') {
+            form = NumberForm::Float;
+            self.at += 1;
+            if !matches!(self.peek(), Some(b'0'..=b'9')) {
+                return Err(self.unexpected_in_literal("after decimal point in numeric literal"));
+            }
+            self.digits();
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            form = NumberForm::Float;
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if !matches!(self.peek(), Some(b'0'..=b'9')) {
+                return Err(self.unexpected_in_literal("in exponent of numeric literal"));
+            }
+            self.digits();
+        }
+        Ok(form)
+    }
+
+    fn digits(&mut self) {
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+    }
+
+    /// Reads a string after its opening quote.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<Str, DecodeError> {
+        let start = self.at;
+        self.skip_plain();
+        if self.peek() != Some(b'"') {
+            return self.string_with_escapes(start);
+        }
+        let end = self.at;
+        self.at += 1;
+        Ok(match self.text.and_then(|t| t.get(start..end)) {
+            Some(s) => Str::new(s),
+            None => {
+                let mut out = String::new();
+                push_coerced(&mut out, self.bytes.get(start..end).unwrap_or_default());
+                Str::from(out)
+            }
+        })
+    }
+
+    /// Moves to the next quote, backslash or control character, eight bytes at a time.
+    #[inline]
+    fn skip_plain(&mut self) {
+        const ONES: u64 = u64::MAX / 255;
+        const HIGHS: u64 = ONES * 0x80;
+        // The high bit of each byte that is zero in the word (higher bytes may be marked falsely, which does
+        // no harm: the lowest mark is right, and only that one is read).
+        const fn zeros(word: u64) -> u64 {
+            word.wrapping_sub(ONES) & !word & HIGHS
+        }
+        while let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
+            let word = u64::from_le_bytes(*chunk);
+            let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+            let marks = zeros(word ^ (ONES * b'"' as u64)) | zeros(word ^ (ONES * b'\\' as u64)) | control;
+            if marks != 0 {
+                self.at += (marks.trailing_zeros() / 8) as usize;
+                return;
+            }
+            self.at += 8;
+        }
+        while !matches!(self.peek(), None | Some(b'"' | b'\\' | 0..=0x1f)) {
+            self.at += 1;
+        }
+    }
+
+    #[cold]
+    fn string_with_escapes(&mut self, start: usize) -> Result<Str, DecodeError> {
+        let mut out = String::new();
+        let mut run = start;
+        loop {
+            self.skip_plain();
+            push_coerced(&mut out, self.bytes.get(run..self.at).unwrap_or_default());
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(Str::from(out));
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    self.escape(&mut out)?;
+                    run = self.at;
+                }
+                other => return Err(self.unexpected(other, "in string literal")),
+            }
+        }
+    }
+
+    /// Reads an escape after its backslash.
+    fn escape(&mut self, out: &mut String) -> Result<(), DecodeError> {
+        let c = match self.peek() {
+            Some(b @ (b'"' | b'\\' | b'/')) => char::from(b),
+            Some(b'b') => '\x08',
+            Some(b'f') => '\x0c',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                let first = self.hex4()?;
+                out.push(self.unit(first));
+                return Ok(());
+            }
+            _ => return Err(self.unexpected_in_literal("in string escape code")),
+        };
+        self.at += 1;
+        out.push(c);
+        Ok(())
+    }
+
+    /// The character of a UTF-16 unit; takes the second half of a surrogate pair from the text if it follows.
+    /// Halves on their own become replacement characters.
+    fn unit(&mut self, first: u32) -> char {
+        if let 0xd800..=0xdbff = first {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let second = match rest {
+                [b'\\', b'u', a, b, c, d, ..] => hex(&[*a, *b, *c, *d]),
+                _ => None,
+            };
+            if let Some(second @ 0xdc00..=0xdfff) = second {
+                self.at += 6;
+                let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                return char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+
+    fn hex4(&mut self) -> Result<u32, DecodeError> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|b| char::from(b).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(self.unexpected_in_literal("in \\u hexadecimal character escape"));
+            };
+            code = code * 16 + digit;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+}
+
+fn hex(digits: &[u8; 4]) -> Option<u32> {
+    digits
+        .iter()
+        .try_fold(0, |code, b| Some(code * 16 + char::from(*b).to_digit(16)?))
+}
+
+/// Appends bytes as text; each byte that is no UTF-8 becomes a replacement character of its own.
+fn push_coerced(out: &mut String, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+}

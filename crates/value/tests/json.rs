@@ -1,4 +1,10 @@
 //! Decoding of JSON: values, duplicates and error texts are those of a Kubernetes API server's decoder.
+#![expect(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    clippy::string_slice,
+    reason = "a test may panic, and reads best so"
+)]
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;

@@ -1,9 +1,21 @@
 //! Static cost: bounds on what an expression costs, from its text and from what schemas say about sizes.
 
 pub mod formula;
+mod path;
+mod walk;
 
 use crate::ast::Literal;
+use crate::check::Checked;
+use crate::shape::Shape;
 use crate::types::Type;
+
+/// Bounds on the cost of an expression. `root` says what the variables hold; without it, sizes are known only where
+/// the expression itself shows them.
+///
+/// All variables are taken to be of that one shape, as `self` and `oldSelf` are.
+pub fn estimate(checked: &Checked, root: Option<&Shape>) -> Bounds {
+    walk::Walk::new(checked, root).cost(&checked.ast.root)
+}
 
 /// The cost of passing over one character of text.
 pub const TEXT_FACTOR: f64 = 0.1;

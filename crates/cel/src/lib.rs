@@ -10,7 +10,10 @@
 )]
 
 pub mod ast;
+pub mod check;
+pub mod env;
 pub mod estimate;
+pub mod issue;
 pub mod overload;
 pub mod run;
 pub mod shape;

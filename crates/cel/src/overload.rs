@@ -65,6 +65,8 @@ pub enum Ty {
     Map(&'static Ty, &'static Ty),
     /// `type(T)`
     Type(&'static Ty),
+    /// `type`, of whatever.
+    AnyType,
     /// `optional_type(T)`
     Optional(&'static Ty),
     /// A type without parameters that only functions look into: `net.IP`.
@@ -92,6 +94,7 @@ impl Ty {
             Ty::List(element) => Type::list(element.to_type()),
             Ty::Map(key, value) => Type::map(key.to_type(), value.to_type()),
             Ty::Type(of) => Type::of_type(of.to_type()),
+            Ty::AnyType => Type::Type(None),
             Ty::Optional(value) => Type::optional(value.to_type()),
             Ty::Opaque(name) => Type::Opaque(name.into(), Arc::new([])),
             Ty::Message(name) => Type::Message(name.into()),

@@ -88,6 +88,31 @@ pub struct Field {
     pub shape: Arc<Shape>,
 }
 
+/// The words that cannot be identifiers; a field of such a name is escaped (`__namespace__`).
+pub const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 impl Shape {
     /// A declared field by its name in expressions.
     pub fn field(&self, name: &str) -> Option<&Field> {
@@ -98,6 +123,17 @@ impl Shape {
             .binary_search_by(|f| f.name.as_ref().cmp(name))
             .ok()
             .and_then(|i| fields.get(i))
+    }
+
+    /// A declared field by the name that an expression selects: its own, or a reserved word in its raw form
+    /// (`namespace` for the field `__namespace__`).
+    pub fn select(&self, name: &str) -> Option<&Field> {
+        self.field(name).or_else(|| {
+            RESERVED
+                .contains(&name)
+                .then(|| self.field(&format!("__{name}__")))
+                .flatten()
+        })
     }
 
     /// The type of a value of this shape that stands at the place `name` (`selfType.spec`): object types are named

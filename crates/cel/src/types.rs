@@ -37,8 +37,10 @@ pub enum Type {
     Type(Option<Arc<Type>>),
     /// A nullable scalar (`wrapper(int)`).
     Wrapper(Arc<Type>),
-    /// A type parameter of a declaration, or a variable of inference.
+    /// A type parameter of a declaration.
     Param(Arc<str>),
+    /// A variable of inference; none is left in what the checker gives.
+    Var(u32),
     /// A type with a name and parameters that only functions look into: `optional_type(T)`, `net.IP`, …
     Opaque(Arc<str>, Arc<[Type]>),
     /// A message type that shows no fields: `kubernetes.Quantity`, …
@@ -110,6 +112,7 @@ impl fmt::Display for Type {
             Type::Type(Some(of)) => write!(f, "type({of})"),
             Type::Type(None) => f.write_str("type"),
             Type::Wrapper(of) => write!(f, "wrapper({of})"),
+            Type::Var(n) => write!(f, "_var{n}"),
             Type::Param(name) | Type::Message(name) => f.write_str(name),
             Type::Opaque(name, params) => {
                 f.write_str(name)?;

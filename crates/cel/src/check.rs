@@ -1,0 +1,593 @@
+//! The checker: resolves names and overloads and gives every node its type.
+
+mod unify;
+
+pub(crate) use unify::same;
+
+use crate::ast::{Ast, Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
+use crate::env::{Aggregates, Env, Meaning, ReservedFields, Scope};
+use crate::issue::Issues;
+use crate::overload::{Overload, Style, Ty};
+use crate::types::Type;
+use std::sync::Arc;
+use unify::{Unbound, Unifier, more_general};
+
+/// A checked expression. Its nodes are as the checker understood them: names are full names, `a.b` is a name where
+/// `a.b` is declared, and a function with a dotted name has no receiver.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The expression.
+    pub ast: Ast,
+    types: Vec<Type>,
+    references: Vec<Option<Reference>>,
+}
+
+/// What a name or a call stands for.
+#[derive(Clone, Debug)]
+pub enum Reference {
+    /// A variable of the environment, by its full name.
+    Variable(Arc<str>),
+    /// A variable of the innermost comprehension that declares this name.
+    Local(Arc<str>),
+    /// A type.
+    Type(Type),
+    /// The overloads that may be meant; more than one where the operands' types are known only at run time.
+    Overloads(Vec<&'static Overload>),
+    /// `a.?b`
+    OptionalSelect,
+}
+
+impl Checked {
+    /// The type of a node.
+    pub fn ty(&self, id: ExprId) -> &Type {
+        self.types.get(id.0 as usize).unwrap_or(&Type::Dyn)
+    }
+
+    /// The type of the whole.
+    pub fn result_type(&self) -> &Type {
+        self.ty(self.ast.root.id)
+    }
+
+    /// What a node stands for, where it is a name or a call.
+    pub fn reference(&self, id: ExprId) -> Option<&Reference> {
+        self.references.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The overloads that a call may mean.
+    pub fn overloads(&self, id: ExprId) -> &[&'static Overload] {
+        match self.reference(id) {
+            Some(Reference::Overloads(overloads)) => overloads,
+            _ => &[],
+        }
+    }
+
+    /// Whether a name is used as a variable anywhere, even as one of a comprehension.
+    pub fn mentions(&self, name: &str) -> bool {
+        self.references
+            .iter()
+            .flatten()
+            .any(|r| matches!(r, Reference::Variable(n) | Reference::Local(n) if n.as_ref() == name))
+    }
+}
+
+/// Checks an expression against an environment.
+///
+/// # Errors
+/// All mistakes found.
+pub fn check(env: &Env, mut ast: Ast) -> Result<Checked, Issues> {
+    let mut checker = Checker {
+        env,
+        issues: Issues::new(Arc::clone(&ast.source)),
+        offsets: std::mem::take(&mut ast.offsets),
+        types: Vec::new(),
+        references: Vec::new(),
+        unifier: Unifier::default(),
+        locals: Vec::new(),
+    };
+    checker.types.resize(checker.offsets.len(), Type::Dyn);
+    checker.references.resize(checker.offsets.len(), None);
+    checker.expr(&mut ast.root);
+    let Checker {
+        issues,
+        offsets,
+        mut types,
+        references,
+        unifier,
+        ..
+    } = checker;
+    if !issues.is_empty() {
+        return Err(issues);
+    }
+    for ty in &mut types {
+        *ty = unifier.resolve(ty, Unbound::ToDyn);
+    }
+    ast.offsets = offsets;
+    Ok(Checked {
+        ast,
+        types,
+        references,
+    })
+}
+
+struct Checker<'e> {
+    env: &'e Env,
+    issues: Issues,
+    offsets: Vec<u32>,
+    types: Vec<Type>,
+    references: Vec<Option<Reference>>,
+    unifier: Unifier,
+    /// The variables of the comprehensions around, innermost last.
+    locals: Vec<(Arc<str>, Type)>,
+}
+
+impl<'e> Checker<'e> {
+    /// Checks a node, and records and returns its type.
+    fn expr(&mut self, e: &mut Expr) -> Type {
+        let id = e.id;
+        let ty = match &mut e.kind {
+            ExprKind::Literal(literal) => literal_type(literal),
+            ExprKind::Ident(_) => self.ident(e),
+            ExprKind::Select { .. } => self.select(e),
+            ExprKind::Call { .. } => self.call(e),
+            ExprKind::List { elements, optional } => self.list(elements, optional),
+            ExprKind::Map(entries) => self.map(entries),
+            ExprKind::Struct { name, fields } => self.message(id, name, fields),
+            ExprKind::Comprehension(fold) => self.comprehension(fold),
+        };
+        if let Some(place) = self.types.get_mut(id.0 as usize) {
+            *place = ty.clone();
+        }
+        ty
+    }
+
+    fn ident(&mut self, e: &mut Expr) -> Type {
+        let ExprKind::Ident(name) = &e.kind else {
+            return Type::Error;
+        };
+        let name = Arc::clone(name);
+        if let Some(ty) = self.local(&name) {
+            self.refer(e.id, Reference::Local(name));
+            return ty;
+        }
+        if let Some(ty) = self.global(e, &name) {
+            return ty;
+        }
+        self.undeclared(e.id, &name);
+        Type::Error
+    }
+
+    /// A variable of a comprehension. A name with a leading dot never means one.
+    fn local(&self, name: &str) -> Option<Type> {
+        self.locals
+            .iter()
+            .rev()
+            .find(|(n, _)| n.as_ref() == name)
+            .map(|(_, ty)| ty.clone())
+    }
+
+    /// Makes the node a reference to a name of the environment, if there is such a name.
+    fn global(&mut self, e: &mut Expr, name: &str) -> Option<Type> {
+        let env = self.env;
+        for candidate in env.scope().candidates(name) {
+            let (reference, ty) = match env.meaning(&candidate) {
+                Some(Meaning::Variable(name, ty)) => (Reference::Variable(Arc::clone(name)), ty.clone()),
+                Some(Meaning::Type(ty)) => (Reference::Type(ty.clone()), Type::of_type(ty.clone())),
+                None => continue,
+            };
+            self.refer(e.id, reference);
+            e.kind = ExprKind::Ident(candidate.into());
+            return Some(ty);
+        }
+        None
+    }
+
+    fn select(&mut self, e: &mut Expr) -> Type {
+        // `a.b.c` may be the name of a variable, unless `a` is a variable of a comprehension.
+        if let Some(name) = qualified_name(e)
+            && name
+                .split('.')
+                .next()
+                .is_some_and(|first| first.is_empty() || self.local(first).is_none())
+            && let Some(ty) = self.global(e, &name)
+        {
+            return ty;
+        }
+        let id = e.id;
+        let ExprKind::Select { operand, field, test } = &mut e.kind else {
+            return Type::Error;
+        };
+        let operand_type = self.expr(operand);
+        let ty = self.field(id, &operand_type, field, Wrap::AsOperand);
+        if *test {
+            Type::Bool
+        } else {
+            self.unifier.resolve(&ty, Unbound::Keep)
+        }
+    }
+
+    /// `a.?b`, which the parser leaves as a call with a constant.
+    fn optional_select(&mut self, id: ExprId, args: &mut [Expr]) -> Type {
+        let [operand, field] = args else {
+            self.report(
+                id,
+                format!(
+                    "unsupported optional field selection: incorrect signature. argument count: {}",
+                    args.len()
+                ),
+            );
+            return Type::Error;
+        };
+        let ExprKind::Literal(Literal::String(name)) = &field.kind else {
+            self.report(field.id, "unsupported optional field selection");
+            return Type::Error;
+        };
+        let name = Arc::clone(name);
+        let operand_type = self.expr(operand);
+        let ty = self.field(id, &operand_type, &name, Wrap::Always);
+        self.refer(id, Reference::OptionalSelect);
+        self.unifier.resolve(&ty, Unbound::Keep)
+    }
+
+    /// The type of a field of a value.
+    fn field(&mut self, id: ExprId, operand: &Type, field: &str, wrap: Wrap) -> Type {
+        let operand = self.unifier.resolve(operand, Unbound::Keep);
+        let (target, wrap) = match operand.optional_value() {
+            Some(value) => (value, Wrap::Always),
+            None => (&operand, wrap),
+        };
+        let ty = match target {
+            Type::Map(entry) => entry.1.clone(),
+            Type::Object(object) => {
+                let found = match self.env.scope().options().reserved_fields {
+                    ReservedFields::Raw => object.shape.select(field),
+                    ReservedFields::Escaped => object.shape.field(field),
+                };
+                match found {
+                    Some(found) => found.shape.ty(&format!("{}.{}", object.name, found.name)),
+                    None => {
+                        self.report(id, format!("undefined field '{field}'"));
+                        Type::Error
+                    }
+                }
+            }
+            Type::Message(name) => {
+                self.report(id, format!("unexpected failed resolution of '{name}'"));
+                Type::Error
+            }
+            Type::Var(_) | Type::Param(_) => {
+                // Whatever it turns out to be, it is taken to be dynamic from here on.
+                self.unifier.assignable(&Type::Dyn, target);
+                Type::Dyn
+            }
+            Type::Dyn | Type::Error => Type::Dyn,
+            _ => {
+                self.report(id, format!("type '{target}' does not support field selection"));
+                Type::Dyn
+            }
+        };
+        match wrap {
+            Wrap::Always => Type::optional(ty),
+            Wrap::AsOperand => ty,
+        }
+    }
+
+    fn call(&mut self, e: &mut Expr) -> Type {
+        let id = e.id;
+        let ExprKind::Call {
+            function,
+            target,
+            args,
+        } = &mut e.kind
+        else {
+            return Type::Error;
+        };
+        if function.as_ref() == "_?._" && target.is_none() {
+            return self.optional_select(id, args);
+        }
+        let mut operands: Vec<Type> = args.iter_mut().map(|arg| self.expr(arg)).collect();
+        let Some(receiver) = target else {
+            let Some((name, overloads)) = self.function(function) else {
+                self.undeclared(id, function);
+                return Type::Error;
+            };
+            *function = name;
+            return self.resolve(id, function, overloads, &operands, Style::Global, args);
+        };
+        // In `a.b.f(x)`, `a.b.f` may be a function, or `f` one of the value `a.b`.
+        if let Some(prefix) = qualified_name(receiver)
+            && let Some((name, overloads)) = self.function(&format!("{prefix}.{function}"))
+        {
+            *target = None;
+            *function = name;
+            return self.resolve(id, function, overloads, &operands, Style::Global, args);
+        }
+        operands.insert(0, self.expr(receiver));
+        let Some((name, overloads)) = self.function(function) else {
+            self.undeclared(id, function);
+            return Type::Error;
+        };
+        self.resolve(id, &name, overloads, &operands, Style::Member, args)
+    }
+
+    /// A function and its full name.
+    fn function(&self, name: &str) -> Option<(Arc<str>, &'e [&'static Overload])> {
+        let scope: &'e Scope = self.env.scope();
+        let mut candidates = scope.candidates(name).into_iter();
+        candidates.find_map(|c| scope.overloads(&c).map(|overloads| (c.into(), overloads)))
+    }
+
+    /// Finds the overloads that the operands fit, and the type of the result.
+    fn resolve(
+        &mut self,
+        id: ExprId,
+        function: &str,
+        overloads: &[&'static Overload],
+        operands: &[Type],
+        style: Style,
+        args: &[Expr],
+    ) -> Type {
+        let mut result: Option<Type> = None;
+        let mut found = Vec::new();
+        for overload in overloads.iter().filter(|o| o.style == style) {
+            if matches!(function, "_&&_" | "_||_") {
+                return self.logical(id, overload, operands, args);
+            }
+            let (params, overload_result) = self.instantiate(overload);
+            if !self.unifier.all_assignable(operands, &params) {
+                continue;
+            }
+            found.push(*overload);
+            let ty = self.unifier.resolve(&overload_result, Unbound::Keep);
+            result = Some(match result {
+                None => ty,
+                Some(before) if matches!(before, Type::Dyn) || same(&ty, &before) => before,
+                Some(_) => Type::Dyn,
+            });
+        }
+        let Some(result) = result else {
+            let mut types = operands
+                .iter()
+                .map(|t| self.unifier.resolve(t, Unbound::ToDyn).to_string());
+            let receiver = match style {
+                Style::Member => types.next().map_or_else(String::new, |t| format!("{t}.")),
+                Style::Global => String::new(),
+            };
+            let types = types.collect::<Vec<_>>().join(", ");
+            self.report(
+                id,
+                format!("found no matching overload for '{function}' applied to '{receiver}({types})'"),
+            );
+            return Type::Error;
+        };
+        self.refer(id, Reference::Overloads(found));
+        result
+    }
+
+    /// `&&` and `||` tell which operand is not a boolean.
+    fn logical(&mut self, id: ExprId, overload: &'static Overload, operands: &[Type], args: &[Expr]) -> Type {
+        let mut ty = Type::Bool;
+        for (operand, arg) in operands.iter().zip(args) {
+            if !self.unifier.assignable(operand, &Type::Bool) {
+                self.mismatch(arg.id, &Type::Bool, operand);
+                ty = Type::Error;
+            }
+        }
+        self.refer(id, Reference::Overloads(vec![overload]));
+        ty
+    }
+
+    /// An overload's signature with fresh variables in place of its type parameters.
+    fn instantiate(&mut self, overload: &Overload) -> (Vec<Type>, Type) {
+        let mut fresh: Vec<(&'static str, Type)> = Vec::new();
+        let params = overload
+            .params
+            .iter()
+            .map(|p| self.fresh(*p, &mut fresh))
+            .collect();
+        let result = self.fresh(overload.result, &mut fresh);
+        (params, result)
+    }
+
+    fn fresh(&mut self, ty: Ty, fresh: &mut Vec<(&'static str, Type)>) -> Type {
+        match ty {
+            Ty::Param(name) => match fresh.iter().find(|(n, _)| *n == name) {
+                Some((_, var)) => var.clone(),
+                None => {
+                    let var = self.unifier.fresh();
+                    fresh.push((name, var.clone()));
+                    var
+                }
+            },
+            Ty::List(element) => Type::list(self.fresh(*element, fresh)),
+            Ty::Map(key, value) => Type::map(self.fresh(*key, fresh), self.fresh(*value, fresh)),
+            Ty::Type(of) => Type::of_type(self.fresh(*of, fresh)),
+            Ty::Optional(value) => Type::optional(self.fresh(*value, fresh)),
+            _ => ty.to_type(),
+        }
+    }
+
+    fn list(&mut self, elements: &mut [Expr], optional: &[u32]) -> Type {
+        let mut all: Option<Type> = None;
+        for (n, element) in elements.iter_mut().enumerate() {
+            let mut ty = self.expr(element);
+            if optional.iter().any(|o| *o as usize == n) {
+                ty = self.optional_entry(element.id, ty);
+            }
+            all = Some(self.join(element.id, all, ty));
+        }
+        Type::list(all.unwrap_or_else(|| self.unifier.fresh()))
+    }
+
+    fn map(&mut self, entries: &mut [MapEntry]) -> Type {
+        let mut all: (Option<Type>, Option<Type>) = (None, None);
+        for entry in entries {
+            let key = self.expr(&mut entry.key);
+            all.0 = Some(self.join(entry.key.id, all.0.take(), key));
+            let mut value = self.expr(&mut entry.value);
+            if entry.optional {
+                value = self.optional_entry(entry.value.id, value);
+            }
+            all.1 = Some(self.join(entry.value.id, all.1.take(), value));
+        }
+        let key = all.0.unwrap_or_else(|| self.unifier.fresh());
+        let value = all.1.unwrap_or_else(|| self.unifier.fresh());
+        Type::map(key, value)
+    }
+
+    /// What an entry marked with `?` adds: the value of an optional.
+    fn optional_entry(&mut self, id: ExprId, ty: Type) -> Type {
+        if let Some(value) = ty.optional_value() {
+            return value.clone();
+        }
+        if !matches!(ty, Type::Dyn) {
+            self.mismatch(id, &Type::optional(ty.clone()), &ty);
+        }
+        ty
+    }
+
+    /// The type of a literal's elements, of which one more has turned up.
+    fn join(&mut self, id: ExprId, before: Option<Type>, ty: Type) -> Type {
+        let Some(before) = before else {
+            return ty;
+        };
+        if self.unifier.assignable(&before, &ty) {
+            return more_general(&before, &ty).clone();
+        }
+        if self.env.scope().options().aggregates == Aggregates::Mixed {
+            return Type::Dyn;
+        }
+        self.mismatch(id, &before, &ty);
+        Type::Error
+    }
+
+    /// `Type{field: value}`. No environment has message types with fields, so all of them are mistakes; the values
+    /// are checked to find others.
+    fn message(&mut self, id: ExprId, name: &str, fields: &mut [StructField]) -> Type {
+        let candidates = self.env.scope().candidates(name);
+        let env = self.env;
+        let meant = candidates.iter().find_map(|c| match env.meaning(c) {
+            Some(Meaning::Type(ty)) => Some((c, ty)),
+            _ => None,
+        });
+        let Some((full_name, ty)) = meant else {
+            self.undeclared(id, name);
+            return Type::Error;
+        };
+        self.report(id, format!("'{ty}' is not a message type"));
+        for field in fields {
+            self.expr(&mut field.value);
+            self.report(field.id, format!("unexpected failed resolution of '{full_name}'"));
+        }
+        Type::Error
+    }
+
+    fn comprehension(&mut self, fold: &mut Comprehension) -> Type {
+        let range = self.expr(&mut fold.range);
+        let accu = self.expr(&mut fold.accu_init);
+        let range = self.unifier.resolve(&range, Unbound::Keep);
+        let two = fold.iter_var2.is_some();
+        let (first, second) = match &range {
+            Type::List(element) if two => (Type::Int, element.as_ref().clone()),
+            Type::List(element) => (element.as_ref().clone(), Type::Dyn),
+            Type::Map(entry) => (entry.0.clone(), entry.1.clone()),
+            Type::Dyn | Type::Error | Type::Var(_) | Type::Param(_) => {
+                self.unifier.assignable(&Type::Dyn, &range);
+                (Type::Dyn, Type::Dyn)
+            }
+            _ => {
+                let message = format!(
+                    "expression of type '{range}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                self.report(fold.range.id, message);
+                (Type::Error, Type::Error)
+            }
+        };
+        let outside = self.locals.len();
+        self.locals.push((Arc::clone(&fold.accu_var), accu.clone()));
+        let inside = self.locals.len();
+        // Of two variables of one name, the first is meant.
+        if let Some(second_name) = fold.iter_var2.as_ref().filter(|name| **name != fold.iter_var) {
+            self.locals.push((Arc::clone(second_name), second));
+        }
+        self.locals.push((Arc::clone(&fold.iter_var), first));
+        self.asserted(&mut fold.condition, &Type::Bool);
+        self.asserted(&mut fold.step, &accu);
+        self.locals.truncate(inside);
+        let result = self.expr(&mut fold.result);
+        self.locals.truncate(outside);
+        self.unifier.resolve(&result, Unbound::Keep)
+    }
+
+    fn asserted(&mut self, e: &mut Expr, ty: &Type) {
+        let found = self.expr(e);
+        if !self.unifier.assignable(ty, &found) {
+            self.mismatch(e.id, ty, &found);
+        }
+    }
+
+    fn refer(&mut self, id: ExprId, reference: Reference) {
+        if let Some(place) = self.references.get_mut(id.0 as usize) {
+            *place = Some(reference);
+        }
+    }
+
+    fn report(&mut self, id: ExprId, message: impl Into<String>) {
+        let offset = self
+            .offsets
+            .get(id.0 as usize)
+            .copied()
+            .filter(|o| *o != u32::MAX);
+        self.issues.report(offset, message);
+    }
+
+    fn mismatch(&mut self, id: ExprId, expected: &Type, found: &Type) {
+        self.report(id, format!("expected type '{expected}' but found '{found}'"));
+    }
+
+    fn undeclared(&mut self, id: ExprId, name: &str) {
+        let container = self.env.scope().container();
+        self.report(
+            id,
+            format!("undeclared reference to '{name}' (in container '{container}')"),
+        );
+    }
+}
+
+/// Whether a selected field's type becomes optional.
+#[derive(Clone, Copy)]
+enum Wrap {
+    /// If the operand's is.
+    AsOperand,
+    /// Always.
+    Always,
+}
+
+fn literal_type(literal: &Literal) -> Type {
+    match literal {
+        Literal::Null => Type::Null,
+        Literal::Bool(_) => Type::Bool,
+        Literal::Int(_) => Type::Int,
+        Literal::Uint(_) => Type::Uint,
+        Literal::Double(_) => Type::Double,
+        Literal::String(_) => Type::String,
+        Literal::Bytes(_) => Type::Bytes,
+    }
+}
+
+/// `a.b.c` as a name, if the node is made of nothing but selections from a name.
+fn qualified_name(e: &Expr) -> Option<String> {
+    match &e.kind {
+        ExprKind::Ident(name) => Some(name.to_string()),
+        ExprKind::Select {
+            operand,
+            field,
+            test: false,
+        } => {
+            let mut name = qualified_name(operand)?;
+            name.push('.');
+            name.push_str(field);
+            Some(name)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,172 @@
+//! Environments: what names mean to an expression.
+//!
+//! A [`Scope`] is the part that many expressions share: libraries and options. An [`Env`] is a scope with variables,
+//! cheap to make for every place of a schema.
+
+use crate::overload::{Library, Overload};
+use crate::types::Type;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Libraries and options.
+#[derive(Debug, Default)]
+pub struct Scope {
+    functions: BTreeMap<&'static str, Vec<&'static Overload>>,
+    types: BTreeMap<&'static str, Type>,
+    container: String,
+    options: Options,
+}
+
+/// How the checker treats what the language leaves open. The default is the language without extras.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// What list and map literals may hold.
+    pub aggregates: Aggregates,
+    /// Whether a reserved word after a dot selects the field of its escaped name.
+    pub reserved_fields: ReservedFields,
+    /// Whether constants are looked into after checking.
+    pub validation: Validation,
+}
+
+/// What list and map literals may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aggregates {
+    /// Values of different types; the literal is then of `dyn`.
+    #[default]
+    Mixed,
+    /// Values of one type.
+    Homogeneous,
+}
+
+/// Whether a reserved word after a dot selects the field of its escaped name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReservedFields {
+    /// Only the escaped name does.
+    #[default]
+    Escaped,
+    /// `self.namespace` is `self.__namespace__`.
+    Raw,
+}
+
+/// Whether constants are looked into after checking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Validation {
+    /// They are not.
+    #[default]
+    None,
+    /// Durations, timestamps and regular expressions are parsed, literals are of one type, and format strings match
+    /// their arguments.
+    Literals,
+}
+
+impl Scope {
+    /// A scope without names.
+    pub fn new(options: Options) -> Self {
+        Scope {
+            options,
+            ..Scope::default()
+        }
+    }
+
+    /// Adds a library. Overloads of one function are tried in the order in which they were added.
+    #[must_use]
+    pub fn with(mut self, library: &'static Library) -> Self {
+        for overload in library.overloads {
+            let overloads = self.functions.entry(overload.function).or_default();
+            // A later library may offer what an earlier one has, such as a newer version of itself.
+            if !overloads.iter().any(|o| o.id == overload.id) {
+                overloads.push(overload);
+            }
+        }
+        for (name, ty) in library.types {
+            self.types.entry(name).or_insert_with(|| ty.to_type());
+        }
+        self
+    }
+
+    /// Resolves names first within a container: in `a.b`, the name `x` is looked for as `a.b.x`, `a.x` and `x`.
+    #[must_use]
+    pub fn within(mut self, container: &str) -> Self {
+        container.clone_into(&mut self.container);
+        self
+    }
+
+    /// The options.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// The container's name; empty for none.
+    pub fn container(&self) -> &str {
+        &self.container
+    }
+
+    /// The overloads of a function by its full name.
+    pub fn overloads(&self, function: &str) -> Option<&[&'static Overload]> {
+        self.functions.get(function).map(Vec::as_slice)
+    }
+
+    /// The names that a name may stand for, the first found is meant. A leading dot makes a name absolute.
+    pub(crate) fn candidates(&self, name: &str) -> Vec<String> {
+        if let Some(absolute) = name.strip_prefix('.') {
+            return vec![absolute.to_owned()];
+        }
+        let mut candidates = Vec::new();
+        let mut container = self.container.as_str();
+        while !container.is_empty() {
+            candidates.push(format!("{container}.{name}"));
+            container = container.rsplit_once('.').map_or("", |(outer, _)| outer);
+        }
+        candidates.push(name.to_owned());
+        candidates
+    }
+}
+
+/// A scope with variables.
+#[derive(Clone, Debug)]
+pub struct Env {
+    scope: Arc<Scope>,
+    variables: Vec<(Arc<str>, Type)>,
+}
+
+/// What a name outside of comprehensions means.
+#[derive(Debug)]
+pub(crate) enum Meaning<'e> {
+    Variable(&'e Arc<str>, &'e Type),
+    Type(&'e Type),
+}
+
+impl Env {
+    /// A scope without variables.
+    pub fn new(scope: Arc<Scope>) -> Self {
+        Env {
+            scope,
+            variables: Vec::new(),
+        }
+    }
+
+    /// Declares a variable. Its name may have dots.
+    #[must_use]
+    pub fn with_variable(mut self, name: impl Into<Arc<str>>, ty: Type) -> Self {
+        self.variables.push((name.into(), ty));
+        self
+    }
+
+    /// The libraries and options.
+    pub fn scope(&self) -> &Arc<Scope> {
+        &self.scope
+    }
+
+    /// The variables in the order of their declaration, which is the order of a program's inputs.
+    pub fn variables(&self) -> &[(Arc<str>, Type)] {
+        &self.variables
+    }
+
+    /// What a full name means.
+    pub(crate) fn meaning(&self, name: &str) -> Option<Meaning<'_>> {
+        let variable = self.variables.iter().find(|(n, _)| n.as_ref() == name);
+        variable
+            .map(|(name, ty)| Meaning::Variable(name, ty))
+            .or_else(|| self.scope.types.get(name).map(Meaning::Type))
+    }
+}

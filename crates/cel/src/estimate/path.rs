@@ -1,0 +1,114 @@
+//! Paths from a variable down to what a node stands for.
+
+use crate::shape::{Kind, Shape};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A path: a variable, then fields, `@items`, `@values`, `@keys` and `@indices`. Empty where there is none.
+///
+/// Paths share storage as growing arrays do: extending a path writes into the room that is left behind it, and so
+/// changes the last segment of another extension of the same path. API servers have always estimated that way: of
+/// `l.all(x, x.a.all(y, y in x.b))` the inner loop runs as often as `x.b` has elements. Definitions are accepted by
+/// these numbers, so the sharing is part of the model.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path {
+    storage: Option<Rc<RefCell<Storage>>>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Storage {
+    segments: Vec<Arc<str>>,
+    /// How many segments have room before a longer path needs storage of its own.
+    room: usize,
+}
+
+impl Path {
+    /// The path of a variable.
+    pub(super) fn variable(name: &str) -> Self {
+        Path::default().join(name)
+    }
+
+    /// The path one step further down.
+    pub(super) fn join(&self, segment: &str) -> Self {
+        let len = self.len + 1;
+        if let Some(storage) = &self.storage {
+            let mut shared = storage.borrow_mut();
+            if len <= shared.room {
+                // What stood here, and all behind it, is lost to the paths that used it.
+                match shared.segments.get_mut(self.len) {
+                    Some(old) => *old = segment.into(),
+                    None => shared.segments.push(segment.into()),
+                }
+                drop(shared);
+                return Path {
+                    storage: Some(Rc::clone(storage)),
+                    len,
+                };
+            }
+        }
+        let mut segments = self.segments();
+        segments.push(segment.into());
+        let storage = Storage {
+            segments,
+            room: len.next_power_of_two(),
+        };
+        Path {
+            storage: Some(Rc::new(RefCell::new(storage))),
+            len,
+        }
+    }
+
+    /// The path of a list's elements, in storage of its own. `None` for the empty path.
+    pub(super) fn elements(&self) -> Option<Self> {
+        let mut segments = self.segments();
+        if segments.is_empty() {
+            return None;
+        }
+        segments.push("@items".into());
+        let len = segments.len();
+        let storage = Some(Rc::new(RefCell::new(Storage { segments, room: len })));
+        Some(Path { storage, len })
+    }
+
+    /// The largest size of what stands here, if the schema of the variables tells.
+    pub(super) fn size_in(&self, root: &Shape) -> Option<u64> {
+        let segments = self.segments();
+        let (_, below) = segments.split_first()?;
+        let mut place = Place::Value(root);
+        for segment in below {
+            place = place.step(segment)?;
+        }
+        Some(match place {
+            Place::Value(shape) => shape.max_elements,
+            // Nothing bounds the length of a key, and no size stands for none.
+            Place::Key => 0,
+        })
+    }
+
+    fn segments(&self) -> Vec<Arc<str>> {
+        self.storage.as_ref().map_or_else(Vec::new, |storage| {
+            storage.borrow().segments.iter().take(self.len).cloned().collect()
+        })
+    }
+}
+
+enum Place<'s> {
+    Value(&'s Shape),
+    Key,
+}
+
+impl<'s> Place<'s> {
+    fn step(&self, segment: &str) -> Option<Place<'s>> {
+        let Place::Value(shape) = self else {
+            return None;
+        };
+        match (segment, &shape.kind) {
+            ("@items" | "@values", Kind::List { element, .. }) => Some(Place::Value(element)),
+            ("@items" | "@values", Kind::Map { value }) => Some(Place::Value(value)),
+            ("@keys", Kind::Map { .. }) => Some(Place::Key),
+            _ => shape.field(segment).map(|field| Place::Value(&field.shape)),
+        }
+    }
+}

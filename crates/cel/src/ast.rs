@@ -42,6 +42,48 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
+impl Expr {
+    /// Calls `f` with every child, in the order of the source.
+    pub fn for_each_child<'e>(&'e self, mut f: impl FnMut(&'e Expr)) {
+        match &self.kind {
+            ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+            ExprKind::Select { operand, .. } => f(operand),
+            ExprKind::Call { target, args, .. } => {
+                target.iter().for_each(|t| f(t));
+                args.iter().for_each(f);
+            }
+            ExprKind::List { elements, .. } => elements.iter().for_each(f),
+            ExprKind::Map(entries) => {
+                for entry in entries {
+                    f(&entry.key);
+                    f(&entry.value);
+                }
+            }
+            ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| f(&field.value)),
+            ExprKind::Comprehension(fold) => {
+                for part in [
+                    &fold.range,
+                    &fold.accu_init,
+                    &fold.condition,
+                    &fold.step,
+                    &fold.result,
+                ] {
+                    f(part);
+                }
+            }
+        }
+    }
+
+    /// How many nodes the tree has, entries and fields not counted, unless they are more than `limit`.
+    pub fn nodes_within(&self, limit: usize) -> Option<usize> {
+        let mut room = limit.checked_sub(1);
+        self.for_each_child(|child| {
+            room = room.and_then(|room| room.checked_sub(child.nodes_within(room)?));
+        });
+        Some(limit - room?)
+    }
+}
+
 /// What a node is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {

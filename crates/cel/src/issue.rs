@@ -144,8 +144,7 @@ impl<'s> Lines<'s> {
                 starts.push(next);
             }
         }
-        // The line after the end of an empty source begins at its first offset: its issues are shown in line 2.
-        starts.push(if source.is_empty() { 0 } else { next + 1 });
+        starts.push(next + 1);
         Lines { source, starts }
     }
 
@@ -153,6 +152,10 @@ impl<'s> Lines<'s> {
         let Some(offset) = offset else {
             return Location { line: -1, column: -1 };
         };
+        if self.source.is_empty() {
+            // An empty source has no first line to stand in.
+            return Location { line: 1, column: -1 };
+        }
         let before = self.starts.partition_point(|start| *start <= offset);
         let start = before
             .checked_sub(1)
@@ -222,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_source() {
-        check("", &[(Some(0), "empty")], expect!["ERROR: <input>:2:1: empty"]);
+        check("", &[(Some(0), "empty")], expect!["ERROR: <input>:1:0: empty"]);
         check(
             "a\n",
             &[(Some(2), "end")],

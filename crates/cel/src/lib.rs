@@ -17,5 +17,6 @@ pub mod issue;
 pub mod overload;
 pub mod run;
 pub mod shape;
+pub mod syntax;
 pub mod types;
 pub mod val;

@@ -1,0 +1,399 @@
+//! Macros: calls that are replaced by other expressions while parsing.
+//!
+//! What a macro expands to decides what the expression costs, and where its nodes stand decides where messages
+//! point: the expansions are those of the reference implementation, node by node, in the order of their numbers.
+
+mod fold;
+mod namespaced;
+mod optional;
+
+use super::builder::{Builder, NOWHERE};
+use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal};
+use std::borrow::Cow;
+use std::ops::BitOr;
+use std::sync::Arc;
+
+/// Which macros are expanded; sets are joined with `|`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Macros(u16);
+
+impl Macros {
+    /// None.
+    pub const NONE: Macros = Macros(0);
+    /// `has`, `all`, `exists`, `exists_one`, `existsOne`, `map`, `filter`.
+    pub const STANDARD: Macros = Macros(1);
+    /// The same with two variables, `transformList`, `transformMap`, `transformMapEntry`.
+    pub const TWO_VARIABLES: Macros = Macros(1 << 1);
+    /// `optMap`
+    pub const OPT_MAP: Macros = Macros(1 << 2);
+    /// `optFlatMap`
+    pub const OPT_FLAT_MAP: Macros = Macros(1 << 3);
+    /// `sortBy`
+    pub const SORT_BY: Macros = Macros(1 << 4);
+    /// `cel.bind`
+    pub const BIND: Macros = Macros(1 << 5);
+    /// `cel.block`, `cel.index`, `cel.iterVar`, `cel.accuVar`.
+    pub const BLOCK: Macros = Macros(1 << 6);
+    /// `math.least`, `math.greatest`.
+    pub const MATH: Macros = Macros(1 << 7);
+
+    /// Whether all of `other` are among these.
+    pub const fn contains(self, other: Macros) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These and the others.
+    pub const fn and(self, other: Macros) -> Macros {
+        Macros(self.0 | other.0)
+    }
+}
+
+impl BitOr for Macros {
+    type Output = Macros;
+    fn bitor(self, other: Macros) -> Macros {
+        self.and(other)
+    }
+}
+
+/// The accumulator of a fold; no expression can name it.
+const ACCUMULATOR: &str = "@result";
+/// What the accumulator was called once; still not allowed as a variable.
+const FORMER_ACCUMULATOR: &str = "__result__";
+/// The variable of a fold that never iterates.
+const UNUSED: &str = "#unused";
+
+/// Expansion copies at most so many nodes into one tree. A chain of macros that copy their receiver doubles with
+/// each link.
+const MAX_NODES: usize = 1 << 20;
+
+/// A macro that was called with arguments that it cannot take.
+#[derive(Debug)]
+pub(crate) struct MacroError {
+    /// Where.
+    pub(crate) offset: Option<u32>,
+    pub(crate) message: Cow<'static, str>,
+}
+
+type Expanded = Result<Expr, MacroError>;
+
+/// How a macro is called, and what expands it.
+enum Expand {
+    Global1(fn(&mut Expander<'_>, [Expr; 1]) -> Expanded),
+    Member1(fn(&mut Expander<'_>, Expr, [Expr; 1]) -> Expanded),
+    Member2(fn(&mut Expander<'_>, Expr, [Expr; 2]) -> Expanded),
+    Member3(fn(&mut Expander<'_>, Expr, [Expr; 3]) -> Expanded),
+    Member4(fn(&mut Expander<'_>, Expr, [Expr; 4]) -> Expanded),
+    MemberAny(fn(&mut Expander<'_>, Expr, Vec<Expr>) -> Expanded),
+}
+
+struct Row {
+    macros: Macros,
+    /// What the receiver must be called, for macros that belong to a namespace.
+    namespace: Option<&'static str>,
+    name: &'static str,
+    expand: Expand,
+}
+
+const fn row(macros: Macros, name: &'static str, expand: Expand) -> Row {
+    Row {
+        macros,
+        namespace: None,
+        name,
+        expand,
+    }
+}
+
+const fn namespaced(macros: Macros, namespace: &'static str, name: &'static str, expand: Expand) -> Row {
+    Row {
+        macros,
+        namespace: Some(namespace),
+        name,
+        expand,
+    }
+}
+
+static ROWS: &[Row] = &[
+    row(Macros::STANDARD, "has", Expand::Global1(fold::has)),
+    row(Macros::STANDARD, "all", Expand::Member2(fold::all)),
+    row(Macros::STANDARD, "exists", Expand::Member2(fold::exists)),
+    row(Macros::STANDARD, "exists_one", Expand::Member2(fold::exists_one)),
+    row(Macros::STANDARD, "existsOne", Expand::Member2(fold::exists_one)),
+    row(Macros::STANDARD, "map", Expand::Member2(fold::map)),
+    row(Macros::STANDARD, "map", Expand::Member3(fold::map_filtered)),
+    row(Macros::STANDARD, "filter", Expand::Member2(fold::filter)),
+    row(Macros::TWO_VARIABLES, "all", Expand::Member3(fold::all2)),
+    row(Macros::TWO_VARIABLES, "exists", Expand::Member3(fold::exists2)),
+    row(
+        Macros::TWO_VARIABLES,
+        "existsOne",
+        Expand::Member3(fold::exists_one2),
+    ),
+    row(
+        Macros::TWO_VARIABLES,
+        "exists_one",
+        Expand::Member3(fold::exists_one2),
+    ),
+    row(
+        Macros::TWO_VARIABLES,
+        "transformList",
+        Expand::Member3(fold::transform_list),
+    ),
+    row(
+        Macros::TWO_VARIABLES,
+        "transformList",
+        Expand::Member4(fold::transform_list_filtered),
+    ),
+    row(
+        Macros::TWO_VARIABLES,
+        "transformMap",
+        Expand::Member3(fold::transform_map),
+    ),
+    row(
+        Macros::TWO_VARIABLES,
+        "transformMap",
+        Expand::Member4(fold::transform_map_filtered),
+    ),
+    row(
+        Macros::TWO_VARIABLES,
+        "transformMapEntry",
+        Expand::Member3(fold::transform_map_entry),
+    ),
+    row(
+        Macros::TWO_VARIABLES,
+        "transformMapEntry",
+        Expand::Member4(fold::transform_map_entry_filtered),
+    ),
+    row(Macros::OPT_MAP, "optMap", Expand::Member2(optional::opt_map)),
+    row(
+        Macros::OPT_FLAT_MAP,
+        "optFlatMap",
+        Expand::Member2(optional::opt_flat_map),
+    ),
+    row(Macros::SORT_BY, "sortBy", Expand::Member2(fold::sort_by)),
+    namespaced(Macros::BIND, "cel", "bind", Expand::Member3(namespaced::bind)),
+    namespaced(Macros::BLOCK, "cel", "block", Expand::Member2(namespaced::block)),
+    namespaced(Macros::BLOCK, "cel", "index", Expand::Member1(namespaced::index)),
+    namespaced(
+        Macros::BLOCK,
+        "cel",
+        "iterVar",
+        Expand::Member2(namespaced::iter_var),
+    ),
+    namespaced(
+        Macros::BLOCK,
+        "cel",
+        "accuVar",
+        Expand::Member2(namespaced::accu_var),
+    ),
+    namespaced(
+        Macros::MATH,
+        "math",
+        "least",
+        Expand::MemberAny(namespaced::least),
+    ),
+    namespaced(
+        Macros::MATH,
+        "math",
+        "greatest",
+        Expand::MemberAny(namespaced::greatest),
+    ),
+];
+
+impl Row {
+    fn matches(&self, macros: Macros, name: &str, target: Option<&Expr>, args: usize) -> bool {
+        let (member, arity) = match self.expand {
+            Expand::Global1(_) => (false, Some(1)),
+            Expand::Member1(_) => (true, Some(1)),
+            Expand::Member2(_) => (true, Some(2)),
+            Expand::Member3(_) => (true, Some(3)),
+            Expand::Member4(_) => (true, Some(4)),
+            Expand::MemberAny(_) => (true, None),
+        };
+        self.name == name
+            && macros.contains(self.macros)
+            && arity.is_none_or(|n| n == args)
+            && match target {
+                Some(target) => member && self.namespace.is_none_or(|n| ident(target) == Some(n)),
+                None => !member,
+            }
+    }
+}
+
+/// Makes a call, or what the macro of that name and style expands to.
+pub(crate) fn call_or_macro(
+    builder: &mut Builder,
+    macros: Macros,
+    id: ExprId,
+    name: &str,
+    target: Option<Expr>,
+    args: Vec<Expr>,
+) -> Expanded {
+    let row = ROWS
+        .iter()
+        .find(|row| row.matches(macros, name, target.as_ref(), args.len()));
+    let Some(row) = row else {
+        return Ok(match target {
+            Some(target) => builder.member_call(id, name, target, args),
+            None => builder.call(id, name, args),
+        });
+    };
+    let mut expander = Expander {
+        offset: builder.offset(id),
+        builder,
+    };
+    let expanded = expander.expand(&row.expand, target, args);
+    builder.release(id);
+    expanded
+}
+
+/// The name, where an expression is one.
+fn ident(expr: &Expr) -> Option<&str> {
+    match &expr.kind {
+        ExprKind::Ident(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// The name, where an expression is one.
+fn into_ident(expr: Expr) -> Result<Arc<str>, ExprId> {
+    match expr.kind {
+        ExprKind::Ident(name) => Ok(name),
+        _ => Err(expr.id),
+    }
+}
+
+/// A fold that is about to become a node.
+struct Fold {
+    range: Expr,
+    iter_var: Arc<str>,
+    iter_var2: Option<Arc<str>>,
+    accu_var: Arc<str>,
+    init: Expr,
+    condition: Expr,
+    step: Expr,
+    result: Expr,
+}
+
+/// Makes the nodes of an expansion. All stand where the call stood.
+struct Expander<'b> {
+    builder: &'b mut Builder,
+    offset: u32,
+}
+
+impl Expander<'_> {
+    fn expand(&mut self, expand: &Expand, target: Option<Expr>, args: Vec<Expr>) -> Expanded {
+        match (expand, target) {
+            (Expand::Global1(f), None) => f(self, fixed(args)?),
+            (Expand::Member1(f), Some(target)) => f(self, target, fixed(args)?),
+            (Expand::Member2(f), Some(target)) => f(self, target, fixed(args)?),
+            (Expand::Member3(f), Some(target)) => f(self, target, fixed(args)?),
+            (Expand::Member4(f), Some(target)) => f(self, target, fixed(args)?),
+            (Expand::MemberAny(f), Some(target)) => f(self, target, args),
+            _ => Err(MISMATCH),
+        }
+    }
+
+    fn error(&self, at: ExprId, message: impl Into<Cow<'static, str>>) -> MacroError {
+        let offset = self.builder.offset(at);
+        MacroError {
+            offset: (offset != NOWHERE).then_some(offset),
+            message: message.into(),
+        }
+    }
+
+    fn node(&mut self, kind: ExprKind) -> Expr {
+        Expr {
+            id: self.builder.id(self.offset),
+            kind,
+        }
+    }
+
+    fn literal(&mut self, literal: Literal) -> Expr {
+        self.node(ExprKind::Literal(literal))
+    }
+
+    fn bool(&mut self, value: bool) -> Expr {
+        self.literal(Literal::Bool(value))
+    }
+
+    fn int(&mut self, value: i64) -> Expr {
+        self.literal(Literal::Int(value))
+    }
+
+    fn ident(&mut self, name: &Arc<str>) -> Expr {
+        self.node(ExprKind::Ident(Arc::clone(name)))
+    }
+
+    fn named(&mut self, name: &str) -> Expr {
+        self.builder.ident(self.offset, name)
+    }
+
+    /// The accumulator.
+    fn accu(&mut self) -> Expr {
+        self.named(ACCUMULATOR)
+    }
+
+    fn list(&mut self, elements: Vec<Expr>) -> Expr {
+        self.node(ExprKind::List {
+            elements,
+            optional: Vec::new(),
+        })
+    }
+
+    fn call(&mut self, function: &str, args: Vec<Expr>) -> Expr {
+        let id = self.builder.id(self.offset);
+        self.builder.call(id, function, args)
+    }
+
+    fn member_call(&mut self, function: &str, target: Expr, args: Vec<Expr>) -> Expr {
+        let id = self.builder.id(self.offset);
+        self.builder.member_call(id, function, target, args)
+    }
+
+    fn copy(&mut self, expr: &Expr) -> Expanded {
+        if self.builder.copy_exceeds(expr, MAX_NODES) {
+            let message = format!("the expansion of macros makes more than {MAX_NODES} nodes");
+            return Err(self.error(expr.id, message));
+        }
+        Ok(self.builder.copy(expr, self.offset))
+    }
+
+    fn fold(&mut self, fold: Fold) -> Expr {
+        self.node(ExprKind::Comprehension(Box::new(Comprehension {
+            range: fold.range,
+            iter_var: fold.iter_var,
+            iter_var2: fold.iter_var2,
+            accu_var: fold.accu_var,
+            accu_init: fold.init,
+            condition: fold.condition,
+            step: fold.step,
+            result: fold.result,
+        })))
+    }
+
+    /// `result` with a variable bound to `value`: a fold over an empty range.
+    fn bound(&mut self, range: Expr, var: Arc<str>, value: Expr, result: Expr) -> Expr {
+        let condition = self.bool(false);
+        let step = self.ident(&var);
+        self.fold(Fold {
+            range,
+            iter_var: UNUSED.into(),
+            iter_var2: None,
+            accu_var: var,
+            init: value,
+            condition,
+            step,
+            result,
+        })
+    }
+}
+
+/// A row matches by the number of arguments; this is what a row that does not would say.
+const MISMATCH: MacroError = MacroError {
+    offset: None,
+    message: Cow::Borrowed("macro called with a wrong number of arguments"),
+};
+
+fn fixed<const N: usize>(args: Vec<Expr>) -> Result<[Expr; N], MacroError> {
+    args.try_into().map_err(|_| MISMATCH)
+}

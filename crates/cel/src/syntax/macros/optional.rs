@@ -1,0 +1,39 @@
+//! Macros that look into optional values.
+
+use super::{Expanded, Expander, into_ident};
+use crate::ast::Expr;
+
+/// `value.optMap(var, transform)`
+pub(super) fn opt_map(x: &mut Expander<'_>, value: Expr, [var, transform]: [Expr; 2]) -> Expanded {
+    let not_simple = "optMap() variable name must be a simple identifier";
+    if_present(x, value, var, transform, not_simple, |x, transformed| {
+        x.call("optional.of", vec![transformed])
+    })
+}
+
+/// `value.optFlatMap(var, transform)`
+pub(super) fn opt_flat_map(x: &mut Expander<'_>, value: Expr, [var, transform]: [Expr; 2]) -> Expanded {
+    let not_simple = "optFlatMap() variable name must be a simple identifier";
+    if_present(x, value, var, transform, not_simple, |_, transformed| transformed)
+}
+
+/// What is made of the transformed value where there is one, otherwise nothing.
+fn if_present(
+    x: &mut Expander<'_>,
+    value: Expr,
+    var: Expr,
+    transform: Expr,
+    not_simple: &'static str,
+    wrap: fn(&mut Expander<'_>, Expr) -> Expr,
+) -> Expanded {
+    let var = into_ident(var).map_err(|id| x.error(id, not_simple))?;
+    let present = x.builder.id(x.offset);
+    let range = x.list(Vec::new());
+    let copy = x.copy(&value)?;
+    let present = x.builder.member_call(present, "hasValue", value, Vec::new());
+    let inner = x.member_call("value", copy, Vec::new());
+    let bound = x.bound(range, var, inner, transform);
+    let some = wrap(x, bound);
+    let none = x.call("optional.none", Vec::new());
+    Ok(x.call("_?_:_", vec![present, some, none]))
+}

@@ -1,0 +1,213 @@
+//! Spans of time as text, in nanoseconds.
+
+use super::regex::Pattern;
+use std::sync::LazyLock;
+
+/// Beyond any span: 2^63 nanoseconds. A negative span may have exactly that many.
+const LIMIT: u64 = 1 << 63;
+
+/// Reads a span: numbers with units (`1h30m`, `1.5s`), the larger unit not necessarily first.
+pub fn parse(text: &str) -> Option<i64> {
+    let (negative, mut rest) = match text.strip_prefix(['-', '+']) {
+        Some(rest) => (text.starts_with('-'), rest),
+        None => (false, text),
+    };
+    if rest == "0" {
+        return Some(0);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut total: u64 = 0;
+    while !rest.is_empty() {
+        let (whole, after) = split_digits(rest);
+        let (fraction, after) = match after.strip_prefix('.') {
+            Some(after) => split_digits(after),
+            None => ("", after),
+        };
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let end = after
+            .find(|c: char| c == '.' || c.is_ascii_digit())
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at_checked(end)?;
+        let unit: u64 = match unit {
+            "ns" => 1,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            _ => return None,
+        };
+        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+        let nanos = whole.checked_mul(unit).filter(|n| *n <= LIMIT)?;
+        total = nanos
+            .checked_add(fraction_of(fraction, unit))
+            .and_then(|n| total.checked_add(n))
+            .filter(|n| *n <= LIMIT)?;
+        rest = after;
+    }
+    if negative {
+        0_i64.checked_sub_unsigned(total)
+    } else {
+        i64::try_from(total).ok()
+    }
+}
+
+fn split_digits(text: &str) -> (&str, &str) {
+    let n = text.bytes().take_while(u8::is_ascii_digit).count();
+    text.split_at_checked(n).unwrap_or((text, ""))
+}
+
+/// A decimal fraction of a unit, cut to whole nanoseconds. Digits that exceed 63 bits are left out.
+fn fraction_of(digits: &str, unit: u64) -> u64 {
+    let (mut numerator, mut denominator) = (0_u64, 1.0_f64);
+    for digit in digits.bytes().map(|b| u64::from(b - b'0')) {
+        match numerator
+            .checked_mul(10)
+            .and_then(|n| n.checked_add(digit))
+            .filter(|n| *n <= LIMIT)
+        {
+            Some(n) => (numerator, denominator) = (n, denominator * 10.0),
+            None => break,
+        }
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the product is at most an hour in nanoseconds"
+    )]
+    let nanos = (numerator as f64 * (unit as f64 / denominator)) as u64;
+    nanos
+}
+
+/// Reads a value of the OpenAPI format `duration`: a span as [`parse`] reads it, or else whole numbers with the
+/// words for units (`2 days`, `1 week 3 hours`) anywhere in the text. The error is the message.
+pub fn parse_format(text: &str) -> Result<i64, String> {
+    static TERM: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::new(r"(\d+)\s*([A-Za-zµ]+)").ok());
+    if let Some(nanos) = parse(text) {
+        return Ok(nanos);
+    }
+    let mut total = None;
+    for term in TERM.iter().flat_map(|re| re.matches(text)) {
+        let (count, unit) = split_digits(term);
+        let count: i64 = count.parse().map_err(|_| {
+            format!(
+                "strconv.Atoi: parsing {}: value out of range",
+                scantling_value::go::quote(count)
+            )
+        })?;
+        if let Some(unit) = unit_word(unit.trim_start()) {
+            // UPSTREAM: the sum wraps around.
+            total = Some(total.unwrap_or(0_i64).wrapping_add(count.wrapping_mul(unit)));
+        }
+    }
+    total.ok_or_else(|| format!("unable to parse {text} as duration"))
+}
+
+/// What a word for a unit of time stands for; the longest word may have an ending (`weeks`).
+fn unit_word(word: &str) -> Option<i64> {
+    const UNITS: [(&[&str], &str, i64); 8] = [
+        (&["ns"], "nano", 1),
+        (&["us", "\u{b5}s"], "micro", 1_000),
+        (&["ms"], "milli", 1_000_000),
+        (&["s"], "sec", 1_000_000_000),
+        (&["m"], "min", 60_000_000_000),
+        (&["h", "hr"], "hour", 3_600_000_000_000),
+        (&["d"], "day", 86_400_000_000_000),
+        (&["w", "wk"], "week", 604_800_000_000_000),
+    ];
+    let word = word.to_lowercase();
+    UNITS
+        .iter()
+        .find(|(short, long, _)| short.contains(&word.as_str()) || word.starts_with(long))
+        .map(|(_, _, nanos)| *nanos)
+}
+
+/// A span as text: seconds (`5400s`, `0.001s`).
+pub fn format(nanos: i64) -> String {
+    format!("{}s", seconds(nanos))
+}
+
+/// A span in seconds, rounded as floating-point numbers are.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the result is a floating-point number of seconds"
+)]
+pub fn seconds(nanos: i64) -> f64 {
+    (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans() {
+        let cases = [
+            ("0", Some(0)),
+            ("-0", Some(0)),
+            ("1h30m", Some(5_400_000_000_000)),
+            ("1.5s", Some(1_500_000_000)),
+            (".5m", Some(30_000_000_000)),
+            ("-1ms2us3ns", Some(-1_002_003)),
+            ("1\u{b5}s", Some(1000)),
+            ("1\u{3bc}s", Some(1000)),
+            ("0.1ns", Some(0)),
+            ("0.333333333333333333333h", Some(1_200_000_000_000)),
+            ("9223372036854775807ns", Some(i64::MAX)),
+            ("9223372036854775808ns", None),
+            ("-9223372036854775808ns", Some(i64::MIN)),
+            ("-9223372036854775809ns", None),
+            ("9223372036.854775807s", Some(i64::MAX)),
+            ("", None),
+            ("1", None),
+            ("s", None),
+            (".s", None),
+            ("1d", None),
+            ("1 s", None),
+            ("+", None),
+            ("1h-1m", None),
+            ("3000000h", None),
+            ("1.s", Some(1_000_000_000)),
+        ];
+        for (text, want) in cases {
+            assert_eq!(parse(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_format() {
+        let day = 86_400_000_000_000;
+        let cases = [
+            ("1h", Ok(3_600_000_000_000)),
+            ("2 days", Ok(2 * day)),
+            ("1 week 3 Hours", Ok(7 * day + day / 8)),
+            ("3d", Ok(3 * day)),
+            ("about 5 min", Ok(300_000_000_000)),
+            ("5 secondsish", Ok(5_000_000_000)),
+            ("x", Err("unable to parse x as duration".to_owned())),
+            ("5 apples", Err("unable to parse 5 apples as duration".to_owned())),
+        ];
+        for (text, want) in cases {
+            assert_eq!(parse_format(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn text() {
+        for (nanos, want) in [
+            (0, "0s"),
+            (5_400_000_000_000, "5400s"),
+            (-1_500_000_000, "-1.5s"),
+            (1, "0.000000001s"),
+            (i64::MAX, "9223372036.854776s"),
+            (1_000_000_000_000_000_000, "1000000000s"),
+        ] {
+            assert_eq!(format(nanos), want);
+        }
+    }
+}

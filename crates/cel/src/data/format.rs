@@ -1,0 +1,372 @@
+//! The named formats of text that Kubernetes checks names and values by.
+
+use super::{timestamp, url::Url};
+
+/// A named format. Two formats of the same name are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A DNS label of RFC 1123.
+    Dns1123Label,
+    /// A DNS subdomain of RFC 1123.
+    Dns1123Subdomain,
+    /// A DNS label of RFC 1035.
+    Dns1035Label,
+    /// A label key.
+    QualifiedName,
+    /// The start of a generated DNS label of RFC 1123.
+    Dns1123LabelPrefix,
+    /// The start of a generated DNS subdomain of RFC 1123.
+    Dns1123SubdomainPrefix,
+    /// The start of a generated DNS label of RFC 1035.
+    Dns1035LabelPrefix,
+    /// A label value.
+    LabelValue,
+    /// An absolute URL or path.
+    Uri,
+    /// A universally unique identifier, its dashes optional.
+    Uuid,
+    /// Base64.
+    Byte,
+    /// A date.
+    Date,
+    /// A date with a time.
+    DateTime,
+}
+
+impl Format {
+    /// All formats, by the names under which expressions know them.
+    pub const ALL: [(&'static str, Self); 13] = [
+        ("dns1123Label", Self::Dns1123Label),
+        ("dns1123Subdomain", Self::Dns1123Subdomain),
+        ("dns1035Label", Self::Dns1035Label),
+        ("qualifiedName", Self::QualifiedName),
+        ("dns1123LabelPrefix", Self::Dns1123LabelPrefix),
+        ("dns1123SubdomainPrefix", Self::Dns1123SubdomainPrefix),
+        ("dns1035LabelPrefix", Self::Dns1035LabelPrefix),
+        ("labelValue", Self::LabelValue),
+        ("uri", Self::Uri),
+        ("uuid", Self::Uuid),
+        ("byte", Self::Byte),
+        ("date", Self::Date),
+        ("datetime", Self::DateTime),
+    ];
+
+    /// The format of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, format)| format)
+    }
+
+    /// The length of the regular expression that cost assumes.
+    pub fn regex_size(self) -> u64 {
+        match self {
+            Self::Dns1123Label | Self::Dns1035Label | Self::Dns1123LabelPrefix | Self::Dns1035LabelPrefix => {
+                30
+            }
+            Self::Dns1123Subdomain | Self::Dns1123SubdomainPrefix | Self::QualifiedName => 60,
+            Self::LabelValue => 40,
+            Self::Uri => 1103,
+            Self::Uuid => 70,
+            Self::Byte => 84,
+            Self::Date | Self::DateTime => 71,
+        }
+    }
+
+    /// What is wrong with a text; nothing if it has the format.
+    pub fn validate(self, text: &str) -> Vec<String> {
+        let one = |valid: bool, message: &str| {
+            if valid {
+                Vec::new()
+            } else {
+                vec![message.to_owned()]
+            }
+        };
+        match self {
+            Self::Dns1123Label => dns1123_label(text),
+            Self::Dns1123Subdomain => dns1123_subdomain(text),
+            Self::Dns1035Label => dns1035_label(text),
+            Self::Dns1123LabelPrefix => dns1123_label(&completed(text)),
+            Self::Dns1123SubdomainPrefix => dns1123_subdomain(&completed(text)),
+            Self::Dns1035LabelPrefix => dns1035_label(&completed(text)),
+            Self::QualifiedName => qualified_name(text),
+            Self::LabelValue => label_value(text),
+            Self::Uri => Url::check(text).err().into_iter().collect(),
+            Self::Uuid => one(is_uuid(text), "does not match the UUID format"),
+            Self::Byte => one(is_base64(text), "invalid base64"),
+            Self::Date => one(is_date(text), "invalid date"),
+            Self::DateTime => one(is_date_time(text), "invalid datetime"),
+        }
+    }
+}
+
+/// A prefix may end with a dash, since something will be appended to it.
+fn completed(prefix: &str) -> String {
+    match prefix.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => {
+            // UPSTREAM: the dash is replaced together with the character before it.
+            let keep = rest
+                .char_indices()
+                .next_back()
+                .map_or("", |(i, _)| rest.get(..i).unwrap_or(""));
+            format!("{keep}a")
+        }
+        _ => prefix.to_owned(),
+    }
+}
+
+fn too_long(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
+fn is_lower_alphanumeric(b: u8) -> bool {
+    b.is_ascii_lowercase() || b.is_ascii_digit()
+}
+
+/// Whether a text is made of inner characters, with outer ones at both ends.
+fn is_framed(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
+    match text.as_bytes() {
+        [] => false,
+        [only] => outer(*only),
+        [first, middle @ .., last] => outer(*first) && outer(*last) && middle.iter().all(|b| inner(*b)),
+    }
+}
+
+/// Whether a text is a DNS label of RFC 1123, its length aside.
+fn is_label(text: &str) -> bool {
+    is_framed(text, is_lower_alphanumeric, |b| {
+        is_lower_alphanumeric(b) || b == b'-'
+    })
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+/// What is wrong with a DNS label of RFC 1123.
+pub fn dns1123_label(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > 63 {
+        errors.push(too_long(63));
+    }
+    if !is_label(text) {
+        errors.push(
+            if is_subdomain(text) {
+                "must not contain dots"
+            } else {
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
+                 and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+                 '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+            }
+            .to_owned(),
+        );
+    }
+    errors
+}
+
+/// What is wrong with a DNS subdomain of RFC 1123.
+pub fn dns1123_subdomain(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > 253 {
+        errors.push(too_long(253));
+    }
+    if !is_subdomain(text) {
+        errors.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// What is wrong with a DNS label of RFC 1035.
+pub fn dns1035_label(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > 63 {
+        errors.push(too_long(63));
+    }
+    if !is_label(text) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
+        errors.push(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+             character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+             validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+fn is_key_name(text: &str) -> bool {
+    is_framed(
+        text,
+        |b| b.is_ascii_alphanumeric(),
+        |b| b.is_ascii_alphanumeric() || b"-_.".contains(&b),
+    )
+}
+
+const KEY_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+/// What is wrong with a label key: a name, perhaps after a subdomain and a slash.
+pub fn qualified_name(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    let name = match text.split_once('/') {
+        None => text,
+        Some((_, rest)) if rest.contains('/') => {
+            return vec![format!(
+                "a valid label key {KEY_NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+        Some((prefix, name)) => {
+            if prefix.is_empty() {
+                errors.push("prefix part must be non-empty".to_owned());
+            } else {
+                errors.extend(
+                    dns1123_subdomain(prefix)
+                        .iter()
+                        .map(|e| format!("prefix part {e}")),
+                );
+            }
+            name
+        }
+    };
+    if name.is_empty() {
+        errors.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        errors.push(format!("name part {}", too_long(63)));
+    }
+    if !is_key_name(name) {
+        errors.push(format!("name part {KEY_NAME}"));
+    }
+    errors
+}
+
+/// What is wrong with a label value.
+pub fn label_value(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if text.len() > 63 {
+        errors.push(too_long(63));
+    }
+    if !text.is_empty() && !is_key_name(text) {
+        errors.push(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+             start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+             validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// Whether a text is a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, any dash between them optional.
+pub fn is_uuid(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    for (i, n) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+        if i > 0 {
+            rest = rest.strip_prefix(b"-").unwrap_or(rest);
+        }
+        match rest.split_at_checked(n) {
+            Some((group, after)) if group.iter().all(u8::is_ascii_hexdigit) => rest = after,
+            _ => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+/// Whether a text is Base64 of the standard alphabet with its padding. The empty text is not.
+pub fn is_base64(text: &str) -> bool {
+    let data = text.trim_end_matches('=');
+    !text.is_empty()
+        && text.len() % 4 == 0
+        && text.len() - data.len() <= 2
+        && data
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/')
+}
+
+/// Whether a text is a date of RFC 3339.
+pub fn is_date(text: &str) -> bool {
+    timestamp::parse_date(text).is_ok()
+}
+
+/// Whether a text is a date and time of RFC 3339, by the pattern that the OpenAPI formats use: in any case, with any
+/// character before the fraction, and with any offset.
+pub fn is_date_time(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut parts = lower.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else {
+        return false;
+    };
+    if text.len() < 4 || !is_date(date) {
+        return false;
+    }
+    let Some((clock, rest)) = time.split_at_checked(8) else {
+        return false;
+    };
+    let in_range = |part: Option<&str>, max: &str| {
+        part.is_some_and(|p| p.len() == 2 && p.bytes().all(|b| b.is_ascii_digit()) && p <= max)
+    };
+    let mut clock = clock.split(':');
+    if !(in_range(clock.next(), "23") && in_range(clock.next(), "59") && in_range(clock.next(), "59"))
+        || clock.next().is_some()
+    {
+        return false;
+    }
+    let is_offset = |s: &str| {
+        s == "z"
+            || matches!(s.as_bytes(), [b'+' | b'-', a, b, b':', c, d] if [a, b, c, d].iter().all(|x| x.is_ascii_digit()))
+    };
+    // The pattern's dot stands for any character but a line feed.
+    let after_fraction = rest
+        .strip_prefix(|c: char| c != '\n')
+        .filter(|s| s.starts_with(|c: char| c.is_ascii_digit()))
+        .map(|s| s.trim_start_matches(|c: char| c.is_ascii_digit()));
+    is_offset(rest) || after_fraction.is_some_and(is_offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_the_patterns() {
+        let uuid = "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$";
+        let date_time = "^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$";
+        assert_eq!(Format::Uuid.regex_size(), uuid.len() as u64);
+        assert_eq!(Format::DateTime.regex_size(), date_time.len() as u64);
+    }
+
+    #[test]
+    fn names() {
+        let valid = [
+            ("dns1123Label", "a-1"),
+            ("dns1123Subdomain", "a.b-c.1"),
+            ("dns1035Label", "a1"),
+            ("qualifiedName", "x.io/A_b"),
+            ("dns1123LabelPrefix", "abc-"),
+            ("dns1123SubdomainPrefix", "a.b-"),
+            ("dns1035LabelPrefix", "a1-"),
+            ("labelValue", ""),
+            ("labelValue", "A.b_c-1"),
+            ("uri", "https://x/y"),
+            ("uuid", "123e4567-e89b-12d3-a456-426614174000"),
+            ("uuid", "123E4567e89b12d3a456426614174000"),
+            ("byte", "aGVsbG8="),
+            ("date", "2020-02-29"),
+            ("datetime", "2020-02-29t00:00:00.5z"),
+            ("datetime", "2020-02-29T23:59:59+99:99"),
+        ];
+        for (name, text) in valid {
+            assert_eq!(
+                Format::named(name).unwrap().validate(text),
+                Vec::<String>::new(),
+                "{name} {text}"
+            );
+        }
+        assert_eq!(Format::named("nope"), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! Regular expressions of RE2 syntax with Go's meaning, matched in linear time.
+//!
+//! `\d`, `\w`, `\s` and `\b` know ASCII alone; `$` is the end of the text; alternatives prefer the left one.
+//! A pattern is read here (`parse`), since both what is allowed and the texts of the errors are those of Go; the
+//! engine behind it takes the tree, not the text.
+
+mod class;
+mod parse;
+
+use regex_automata::meta;
+use std::fmt;
+
+/// A compiled regular expression. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Pattern(meta::Regex);
+
+/// A compiled pattern may take this many bytes.
+const MAX_COMPILED_SIZE: usize = 32 << 20;
+
+/// Why a text is no regular expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    code: ErrorCode,
+    at: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ErrorCode {
+    CharRange,
+    Escape,
+    NamedCapture,
+    PerlOp,
+    RepeatOp,
+    RepeatSize,
+    MissingBracket,
+    MissingParen,
+    MissingRepeatArgument,
+    TrailingBackslash,
+    UnexpectedParen,
+    NestingDepth,
+    Large,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.code {
+            ErrorCode::CharRange => "invalid character class range",
+            ErrorCode::Escape => "invalid escape sequence",
+            ErrorCode::NamedCapture => "invalid named capture",
+            ErrorCode::PerlOp => "invalid or unsupported Perl syntax",
+            ErrorCode::RepeatOp => "invalid nested repetition operator",
+            ErrorCode::RepeatSize => "invalid repeat count",
+            ErrorCode::MissingBracket => "missing closing ]",
+            ErrorCode::MissingParen => "missing closing )",
+            ErrorCode::MissingRepeatArgument => "missing argument to repetition operator",
+            ErrorCode::TrailingBackslash => "trailing backslash at end of expression",
+            ErrorCode::UnexpectedParen => "unexpected )",
+            ErrorCode::NestingDepth => "expression nests too deeply",
+            ErrorCode::Large => "expression too large",
+        };
+        write!(f, "error parsing regexp: {what}: `{}`", self.at)
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+impl Pattern {
+    /// Compiles a regular expression.
+    pub fn new(pattern: &str) -> Result<Self, PatternError> {
+        let tree = parse::parse(pattern)?;
+        let config = meta::Config::new().nfa_size_limit(Some(MAX_COMPILED_SIZE));
+        meta::Builder::new()
+            .configure(config)
+            .build_from_hir(&tree)
+            .map(Self)
+            .map_err(|_| PatternError {
+                code: ErrorCode::Large,
+                at: pattern.to_owned(),
+            })
+    }
+
+    /// Whether it matches anywhere in a text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+
+    /// The leftmost match.
+    pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        self.0.find(text).and_then(|m| text.get(m.range()))
+    }
+
+    /// All matches that do not overlap; no empty one right after another match.
+    pub fn matches<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'_, 't> {
+        self.0.find_iter(text).filter_map(|m| text.get(m.range()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn meaning() {
+        let cases: &[(&str, &str, &[&str])] = &[
+            (r"\d+", "a12\u{664}3", &["12", "3"]),
+            (r"\w+", "h\u{e9}llo", &["h", "llo"]),
+            (r"\s", "a\u{b}\u{a0} ", &[" "]),
+            (r"\bl", "\u{e9}l", &["l"]),
+            (r"(?i)k", "kK\u{212a}", &["k", "K", "\u{212a}"]),
+            (r"(?i)[[:^alpha:]]", "k1\u{212a}", &["1"]),
+            (r"a$", "a\n", &[]),
+            (r"(?m)a$", "a\nb", &["a"]),
+            (r"(?m)^b", "a\nb", &["b"]),
+            (r"a.b", "a\nb", &[]),
+            (r"(?s)a.b", "a\nb", &["a\nb"]),
+            (r"[^a]", "a\n", &["\n"]),
+            (r"a+?", "aaa", &["a", "a", "a"]),
+            (r"(?U)a+", "aaa", &["a", "a", "a"]),
+            (r"(?U)a+?", "aaa", &["aaa"]),
+            (r"\Qa.b\E+", "a.bb", &["a.bb"]),
+            (r"\Qa.b", "a.b", &["a.b"]),
+            (r"\x{41}\101\x41", "AAA", &["AAA"]),
+            (r"a*", "baab", &["", "aa", ""]),
+            (r"(?P<n>a)(?<n>b)", "ab", &["ab"]),
+            (r"a{,2}", "a{,2}", &["a{,2}"]),
+            (r"a{2}{", "aa{", &["aa{"]),
+            (r"x{2,}", "xxxx", &["xxxx"]),
+            (r"[]a]+", "]a", &["]a"]),
+            (r"[a-]+", "-a", &["-a"]),
+            (r"[\d-z]+", "1-z", &["1-z"]),
+            (r"\p{Greek}+", "\u{3b1}b", &["\u{3b1}"]),
+            (r"\pN+", "1\u{663}", &["1\u{663}"]),
+            (r"\PL+", "a12", &["12"]),
+            (r"\p{^Lu}", "Aa", &["a"]),
+            (r"(?i)\p{Lu}", "Aa", &["A", "a"]),
+            (r"\p{Zl}", "\u{2028}", &["\u{2028}"]),
+            (r"a|ab", "ab", &["a"]),
+            (r"\Aa\z", "a", &["a"]),
+            (r"^*", "a", &["", ""]),
+            (r"(|a)+", "aa", &["", "", ""]),
+            (r"[\x{D800}-\x{E000}]", "\u{e000}", &["\u{e000}"]),
+            (r"(?i:a)a", "AaAA", &["Aa"]),
+            (r"((?i)a)a", "AaAA", &["Aa"]),
+            (r"\B", "\u{e9}", &["", ""]),
+        ];
+        for (pattern, text, want) in cases {
+            let pattern = Pattern::new(pattern).unwrap();
+            assert_eq!(pattern.matches(text).collect::<Vec<_>>(), *want, "{pattern:?}");
+        }
+    }
+
+    #[test]
+    fn errors() {
+        let deep = format!("{}a{}", "(".repeat(1000), ")".repeat(1000));
+        let cases = [
+            ("[a", "missing closing ]: `[a`"),
+            ("a[", "missing closing ]: `[`"),
+            ("(a", "missing closing ): `(a`"),
+            ("a)b", "unexpected ): `a)b`"),
+            ("*a", "missing argument to repetition operator: `*`"),
+            ("a|*", "missing argument to repetition operator: `*`"),
+            ("(+)", "missing argument to repetition operator: `+`"),
+            ("a**", "invalid nested repetition operator: `**`"),
+            ("a*?+", "invalid nested repetition operator: `*?+`"),
+            ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
+            ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("a{3,2}", "invalid repeat count: `{3,2}`"),
+            ("a{99999999999}", "invalid repeat count: `{99999999999}`"),
+            ("(a{100}){11}", "invalid repeat count: `{11}`"),
+            ("((a{10}){10}){11}?", "invalid repeat count: `{11}?`"),
+            ("[b-a]", "invalid character class range: `b-a`"),
+            ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
+            (r"\p{Foo}", r"invalid character class range: `\p{Foo}`"),
+            (r"\p{Latn}", r"invalid character class range: `\p{Latn}`"),
+            (
+                r"\p{Old_Italic}",
+                r"invalid character class range: `\p{Old_Italic}`",
+            ),
+            (r"\p{Foo", r"invalid character class range: `\p{Foo`"),
+            (r"\pX", r"invalid character class range: `\pX`"),
+            (r"\", "trailing backslash at end of expression: ``"),
+            (r"\C", r"invalid escape sequence: `\C`"),
+            (r"\8", r"invalid escape sequence: `\8`"),
+            (r"\1", r"invalid escape sequence: `\1`"),
+            (r"\Z", r"invalid escape sequence: `\Z`"),
+            (r"\x{110000}", r"invalid escape sequence: `\x{110000`"),
+            (r"\xg1", r"invalid escape sequence: `\xg1`"),
+            (r"[\E]", r"invalid escape sequence: `\E`"),
+            (r"(?P<a-b>x)", "invalid named capture: `(?P<a-b>`"),
+            (r"(?P<ab", "invalid named capture: `(?P<ab`"),
+            (r"(?<>x)", "invalid named capture: `(?<>`"),
+            (r"(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+            (r"(?i-)", "invalid or unsupported Perl syntax: `(?i-)`"),
+            (r"(?i", "invalid or unsupported Perl syntax: `(?i`"),
+            (r"(?P=n)", "invalid or unsupported Perl syntax: `(?P`"),
+        ];
+        for (pattern, want) in cases {
+            let error = Pattern::new(pattern).map(drop).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("error parsing regexp: {want}"),
+                "{pattern}"
+            );
+        }
+        assert_eq!(Pattern::new(&deep).unwrap_err().code, ErrorCode::NestingDepth);
+        assert!(Pattern::new(&deep[1..deep.len() - 1]).is_ok());
+        let deep = format!("{}x{}", "(?:a".repeat(120), "b)*".repeat(120));
+        assert!(Pattern::new(&deep).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn no_pattern_panics(pattern in r"[\\\[\](){}?*+|^$.,:\-0-9a-zPQExp<>=\u{e9}]{0,24}", text in ".{0,16}") {
+            if let Ok(pattern) = Pattern::new(&pattern) {
+                let all: Vec<_> = pattern.matches(&text).collect();
+                prop_assert_eq!(all.first().copied(), pattern.find(&text));
+            }
+        }
+    }
+}

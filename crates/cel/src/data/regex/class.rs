@@ -1,0 +1,350 @@
+//! Classes of characters.
+
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
+
+/// Whether upper and lower case are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Case {
+    Sensitive,
+    Folded,
+}
+
+/// The characters of a range of code points. Surrogates are none.
+pub(super) fn range(lo: u32, hi: u32, case: Case) -> ClassUnicode {
+    let lo = char::from_u32(lo).unwrap_or('\u{e000}');
+    let hi = char::from_u32(hi).unwrap_or('\u{d7ff}');
+    let mut class = ClassUnicode::empty();
+    if lo <= hi {
+        class.push(ClassUnicodeRange::new(lo, hi));
+    }
+    folded(class, case)
+}
+
+fn folded(mut class: ClassUnicode, case: Case) -> ClassUnicode {
+    if case == Case::Folded {
+        // Folding fails only where the tables are left out of the build.
+        let _ = class.try_case_fold_simple();
+    }
+    class
+}
+
+fn ranges(ranges: &[(char, char)], case: Case) -> ClassUnicode {
+    folded(
+        ClassUnicode::new(ranges.iter().map(|(lo, hi)| ClassUnicodeRange::new(*lo, *hi))),
+        case,
+    )
+}
+
+fn signed(mut class: ClassUnicode, negated: bool) -> ClassUnicode {
+    if negated {
+        class.negate();
+    }
+    class
+}
+
+const DIGIT: &[(char, char)] = &[('0', '9')];
+const WORD: &[(char, char)] = &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
+
+/// The class of an escape: `d`, `s`, `w` and their opposites.
+pub(super) fn perl(letter: char, case: Case) -> Option<ClassUnicode> {
+    let space: &[(char, char)] = &[('\t', '\n'), ('\u{c}', '\r'), (' ', ' ')];
+    let class = match letter {
+        'd' | 'D' => DIGIT,
+        's' | 'S' => space,
+        'w' | 'W' => WORD,
+        _ => return None,
+    };
+    Some(signed(ranges(class, case), letter.is_ascii_uppercase()))
+}
+
+/// The class of a name between `[:` and `:]`.
+pub(super) fn posix(name: &str, case: Case) -> Option<ClassUnicode> {
+    let (name, negated) = match name.strip_prefix('^') {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let class: &[(char, char)] = match name {
+        "alnum" => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
+        "alpha" => &[('A', 'Z'), ('a', 'z')],
+        "ascii" => &[('\0', '\x7f')],
+        "blank" => &[('\t', '\t'), (' ', ' ')],
+        "cntrl" => &[('\0', '\x1f'), ('\x7f', '\x7f')],
+        "digit" => DIGIT,
+        "graph" => &[('!', '~')],
+        "lower" => &[('a', 'z')],
+        "print" => &[(' ', '~')],
+        "punct" => &[('!', '/'), (':', '@'), ('[', '`'), ('{', '~')],
+        "space" => &[('\t', '\r'), (' ', ' ')],
+        "upper" => &[('A', 'Z')],
+        "word" => WORD,
+        "xdigit" => &[('0', '9'), ('A', 'F'), ('a', 'f')],
+        _ => return None,
+    };
+    Some(signed(ranges(class, case), negated))
+}
+
+/// The class of a Unicode category or script, as `\p{name}` has it.
+pub(super) fn unicode(name: &str, negated: bool, case: Case) -> Option<ClassUnicode> {
+    let (name, negated) = match name.strip_prefix('^') {
+        Some(name) => (name, !negated),
+        None => (name, negated),
+    };
+    let name = canonical(name);
+    let class = match name.as_str() {
+        "Any" => ranges(&[('\0', char::MAX)], Case::Sensitive),
+        "Ascii" => ranges(&[('\0', '\x7f')], case),
+        "Assigned" => signed(property("gc=Cn")?, true),
+        // Surrogates are no characters.
+        "Cs" | "Surrogate" => ClassUnicode::empty(),
+        _ if SCRIPTS.binary_search(&name.as_str()).is_ok() => folded(property(&format!("sc={name}"))?, case),
+        _ if CATEGORIES.binary_search(&name.as_str()).is_ok() => {
+            folded(property(&format!("gc={name}"))?, case)
+        }
+        _ => return None,
+    };
+    Some(signed(class, negated))
+}
+
+/// Names are told apart regardless of case, spaces, dashes and underscores.
+fn canonical(name: &str) -> String {
+    let mut letters = name.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
+    letters
+        .next()
+        .map(|c| c.to_ascii_uppercase())
+        .into_iter()
+        .chain(letters.map(|c| c.to_ascii_lowercase()))
+        .collect()
+}
+
+fn property(query: &str) -> Option<ClassUnicode> {
+    match regex_syntax::parse(&format!("\\p{{{query}}}")).map(Hir::into_kind) {
+        Ok(HirKind::Class(Class::Unicode(class))) => Some(class),
+        // A class of one character comes as that character.
+        Ok(HirKind::Literal(literal)) => {
+            let c = std::str::from_utf8(&literal.0).ok()?.chars().next()?;
+            Some(ranges(&[(c, c)], Case::Sensitive))
+        }
+        _ => None,
+    }
+}
+
+/// The categories, by their short names and their long ones without separators.
+const CATEGORIES: &[&str] = &[
+    "C",
+    "Casedletter",
+    "Cc",
+    "Cf",
+    "Closepunctuation",
+    "Cn",
+    "Cntrl",
+    "Co",
+    "Combiningmark",
+    "Connectorpunctuation",
+    "Control",
+    "Currencysymbol",
+    "Dashpunctuation",
+    "Decimalnumber",
+    "Digit",
+    "Enclosingmark",
+    "Finalpunctuation",
+    "Format",
+    "Initialpunctuation",
+    "L",
+    "Lc",
+    "Letter",
+    "Letternumber",
+    "Lineseparator",
+    "Ll",
+    "Lm",
+    "Lo",
+    "Lowercaseletter",
+    "Lt",
+    "Lu",
+    "M",
+    "Mark",
+    "Mathsymbol",
+    "Mc",
+    "Me",
+    "Mn",
+    "Modifierletter",
+    "Modifiersymbol",
+    "N",
+    "Nd",
+    "Nl",
+    "No",
+    "Nonspacingmark",
+    "Number",
+    "Openpunctuation",
+    "Other",
+    "Otherletter",
+    "Othernumber",
+    "Otherpunctuation",
+    "Othersymbol",
+    "P",
+    "Paragraphseparator",
+    "Pc",
+    "Pd",
+    "Pe",
+    "Pf",
+    "Pi",
+    "Po",
+    "Privateuse",
+    "Ps",
+    "Punct",
+    "Punctuation",
+    "S",
+    "Sc",
+    "Separator",
+    "Sk",
+    "Sm",
+    "So",
+    "Spaceseparator",
+    "Spacingmark",
+    "Symbol",
+    "Titlecaseletter",
+    "Unassigned",
+    "Uppercaseletter",
+    "Z",
+    "Zl",
+    "Zp",
+    "Zs",
+];
+
+/// The scripts of one word. UPSTREAM: those of several words are not found by any spelling.
+const SCRIPTS: &[&str] = &[
+    "Adlam",
+    "Ahom",
+    "Arabic",
+    "Armenian",
+    "Avestan",
+    "Balinese",
+    "Bamum",
+    "Batak",
+    "Bengali",
+    "Bhaiksuki",
+    "Bopomofo",
+    "Brahmi",
+    "Braille",
+    "Buginese",
+    "Buhid",
+    "Carian",
+    "Chakma",
+    "Cham",
+    "Cherokee",
+    "Chorasmian",
+    "Common",
+    "Coptic",
+    "Cuneiform",
+    "Cypriot",
+    "Cyrillic",
+    "Deseret",
+    "Devanagari",
+    "Dogra",
+    "Duployan",
+    "Elbasan",
+    "Elymaic",
+    "Ethiopic",
+    "Georgian",
+    "Glagolitic",
+    "Gothic",
+    "Grantha",
+    "Greek",
+    "Gujarati",
+    "Gurmukhi",
+    "Han",
+    "Hangul",
+    "Hanunoo",
+    "Hatran",
+    "Hebrew",
+    "Hiragana",
+    "Inherited",
+    "Javanese",
+    "Kaithi",
+    "Kannada",
+    "Katakana",
+    "Kawi",
+    "Kharoshthi",
+    "Khmer",
+    "Khojki",
+    "Khudawadi",
+    "Lao",
+    "Latin",
+    "Lepcha",
+    "Limbu",
+    "Lisu",
+    "Lycian",
+    "Lydian",
+    "Mahajani",
+    "Makasar",
+    "Malayalam",
+    "Mandaic",
+    "Manichaean",
+    "Marchen",
+    "Medefaidrin",
+    "Miao",
+    "Modi",
+    "Mongolian",
+    "Mro",
+    "Multani",
+    "Myanmar",
+    "Nabataean",
+    "Nandinagari",
+    "Newa",
+    "Nko",
+    "Nushu",
+    "Ogham",
+    "Oriya",
+    "Osage",
+    "Osmanya",
+    "Palmyrene",
+    "Phoenician",
+    "Rejang",
+    "Runic",
+    "Samaritan",
+    "Saurashtra",
+    "Sharada",
+    "Shavian",
+    "Siddham",
+    "Sinhala",
+    "Sogdian",
+    "Soyombo",
+    "Sundanese",
+    "Syriac",
+    "Tagalog",
+    "Tagbanwa",
+    "Takri",
+    "Tamil",
+    "Tangsa",
+    "Tangut",
+    "Telugu",
+    "Thaana",
+    "Thai",
+    "Tibetan",
+    "Tifinagh",
+    "Tirhuta",
+    "Toto",
+    "Ugaritic",
+    "Vai",
+    "Vithkuqi",
+    "Wancho",
+    "Yezidi",
+    "Yi",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_name_is_a_class() {
+        assert!(CATEGORIES.is_sorted() && SCRIPTS.is_sorted());
+        for name in
+            CATEGORIES
+                .iter()
+                .chain(SCRIPTS)
+                .chain(&["Any", "ascii", "Assigned", "Cs", "uppercase letter"])
+        {
+            assert!(unicode(name, false, Case::Sensitive).is_some(), "{name}");
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! laid out is that of [`KeySpace`].
 
 mod cache;
+mod embedded;
 mod error;
 mod history;
 mod key;
@@ -14,6 +15,7 @@ mod store;
 mod types;
 mod watch;
 
+pub use embedded::{EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation};
 pub use error::StoreError;
 pub use history::HistoryLimits;
 pub use key::{KeySpace, MAX_KEY_BYTES};

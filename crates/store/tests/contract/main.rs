@@ -5,7 +5,7 @@ mod suite;
 
 use std::sync::Arc;
 
-use scantling_store::{MemStore, Store};
+use scantling_store::{EmbeddedConfig, EmbeddedStore, MemStore, Store};
 
 /// A store to test, the keys that are the test's own, and whatever must live as long as the store.
 struct Fixture {
@@ -62,3 +62,15 @@ async fn mem() -> Option<Fixture> {
 }
 
 store_contract!(mem: mem());
+
+async fn embedded() -> Option<Fixture> {
+    let directory = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(EmbeddedConfig::new(directory.path())).unwrap();
+    Some(Fixture {
+        store: Arc::new(store),
+        root: "/registry/".to_owned(),
+        _guard: Box::new(directory),
+    })
+}
+
+store_contract!(embedded: embedded());

@@ -1,0 +1,299 @@
+//! The embedded engine: durable storage in a directory of one machine.
+//!
+//! A write is durable once it is in the [journal]; the [writer] puts all that are waiting into one record and
+//! flushes once for them. The current state and the recent history live in memory, from which all reads are
+//! served. A [checkpoint] carries the journal over to a [redb] database in the background, so that a start reads
+//! that and the little that came after it.
+
+mod checkpoint;
+mod file;
+mod journal;
+mod lock;
+mod record;
+mod table;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+pub use file::{Failure, Faults, Operation};
+
+use self::checkpoint::{Backlog, Checkpointer};
+use self::file::failed;
+use self::journal::Journal;
+use self::lock::Lock;
+use self::table::{Meta, Table};
+use self::writer::{Request, Writer};
+use crate::cache::Cache;
+use crate::state::{FIRST_REVISION, Snapshot, check_write};
+use crate::{
+    Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
+};
+
+/// How many requests may wait for the writer before those who come wait for their turn to ask.
+const QUEUE: usize = 4096;
+
+/// How an embedded store is opened.
+#[derive(Debug, Clone)]
+pub struct EmbeddedConfig {
+    /// The data directory. It is made if it is not there.
+    pub directory: PathBuf,
+    /// How much history is kept for watches and for reads of the past.
+    pub history: HistoryLimits,
+    /// Failures to inject, for tests.
+    pub faults: Option<Arc<Faults>>,
+}
+
+impl EmbeddedConfig {
+    /// The defaults, for a directory.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            history: HistoryLimits::default(),
+            faults: None,
+        }
+    }
+}
+
+/// A durable [`Store`] in a directory.
+///
+/// Dropping it waits for the last checkpoint, as [`EmbeddedStore::close`] does.
+#[derive(Debug)]
+pub struct EmbeddedStore {
+    cache: Arc<Cache>,
+    requests: Option<mpsc::Sender<Request>>,
+    backlog: Arc<Backlog>,
+    threads: Mutex<Option<Threads>>,
+}
+
+#[derive(Debug)]
+struct Threads {
+    writer: JoinHandle<()>,
+    checkpointer: JoinHandle<Result<(), StoreError>>,
+    /// Let go of last.
+    _lock: Lock,
+}
+
+/// What is in a data directory.
+#[derive(Debug)]
+struct Loaded {
+    state: Snapshot,
+    table: Table,
+    meta: Meta,
+    journal: journal::Contents,
+    /// How many events at the end of the journal the table does not hold.
+    behind: usize,
+}
+
+impl EmbeddedStore {
+    /// Opens a store, and makes an empty one if the directory holds none. This reads everything, and blocks.
+    pub fn open(config: EmbeddedConfig) -> Result<Self, StoreError> {
+        let EmbeddedConfig {
+            directory,
+            history,
+            faults,
+        } = config;
+        std::fs::create_dir_all(&directory).map_err(|source| failed("create", &directory, source))?;
+        let lock = Lock::take(&directory)?;
+        if !table::exists(&directory) {
+            create(&directory, faults.clone())?;
+        }
+        let Loaded {
+            state,
+            table,
+            meta,
+            journal,
+            behind,
+        } = load(&directory, faults.as_ref())?;
+        let journal::Contents {
+            events,
+            sealed,
+            before,
+            tail,
+        } = journal;
+        let pending = events.iter().skip(events.len() - behind).cloned().collect();
+        let writer_journal = match tail {
+            Some(tail) => Journal::resume(&directory, tail, faults.clone())?,
+            None => Journal::begin(&directory, state.revision + 1, faults.clone())?,
+        };
+        let backlog = Arc::new(Backlog::new(pending, sealed, writer_journal.number()));
+        let cache = Arc::new(Cache::new(state, events, before, history));
+        let writer = Writer {
+            cache: Arc::clone(&cache),
+            journal: writer_journal,
+            backlog: Arc::clone(&backlog),
+            failure: None,
+        };
+        let checkpointer = Checkpointer {
+            directory: directory.clone(),
+            faults,
+            cache: Arc::clone(&cache),
+            backlog: Arc::clone(&backlog),
+            table: Some(table),
+            meta,
+        };
+        let (requests, receiver) = mpsc::channel(QUEUE);
+        let thread = |name: &str| std::thread::Builder::new().name(format!("store-{name}"));
+        let spawned = |source| failed("start a thread for", &directory, source);
+        let writer = thread("writer")
+            .spawn(move || writer.run(receiver))
+            .map_err(spawned)?;
+        let checkpointer = thread("checkpoint")
+            .spawn(move || checkpointer.run())
+            .map_err(spawned)?;
+        let threads = Mutex::new(Some(Threads {
+            writer,
+            checkpointer,
+            _lock: lock,
+        }));
+        Ok(Self {
+            cache,
+            requests: Some(requests),
+            backlog,
+            threads,
+        })
+    }
+
+    /// Ends all watches, finishes what was begun, and carries everything over to the state at rest.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        self.shut_down()
+    }
+
+    fn shut_down(&mut self) -> Result<(), StoreError> {
+        let Some(threads) = self.threads.lock().take() else {
+            return Ok(());
+        };
+        self.requests = None;
+        let gone = || StoreError::Unavailable {
+            detail: "a thread of the store has ended early".to_owned(),
+        };
+        let writer = threads.writer.join().map_err(|_| gone());
+        self.backlog.close();
+        let checkpoint = threads
+            .checkpointer
+            .join()
+            .map_err(|_| gone())
+            .and_then(|outcome| outcome);
+        self.cache.close(StoreError::Unavailable {
+            detail: "the store was shut down".to_owned(),
+        });
+        writer.and(checkpoint)
+    }
+
+    async fn request<T>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request,
+    ) -> Result<T, StoreError> {
+        let gone = || StoreError::Unavailable {
+            detail: "the store was shut down".to_owned(),
+        };
+        let (reply, answer) = oneshot::channel();
+        let requests = self.requests.as_ref().ok_or_else(gone)?;
+        requests.send(make(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a failed checkpoint; the journal has everything that was acknowledged.
+        let _ = self.shut_down();
+    }
+}
+
+/// Makes an empty store. A journal that an interrupted attempt left behind is in nobody's way; one that holds
+/// events is all that is left of a store, and not to be passed over.
+fn create(directory: &Path, faults: Option<Arc<Faults>>) -> Result<(), StoreError> {
+    let contents = journal::read(directory, faults.as_ref())?;
+    if !contents.events.is_empty() || !contents.sealed.is_empty() {
+        let detail = "there is a journal, but no state beside it".to_owned();
+        return Err(StoreError::Damaged {
+            path: directory.to_owned(),
+            detail,
+        });
+    }
+    if contents.tail.is_none() {
+        Journal::begin(directory, FIRST_REVISION + 1, faults.clone())?;
+    }
+    Table::create(directory, faults).map(drop)
+}
+
+/// Reads and checks everything that a directory holds.
+fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreError> {
+    let table = Table::open(directory, faults.cloned())?;
+    let (mut state, meta) = table.load()?;
+    let journal = journal::read(directory, faults)?;
+    let damaged = |detail| StoreError::Damaged {
+        path: directory.to_owned(),
+        detail,
+    };
+    let last_segment = journal
+        .sealed
+        .last()
+        .map_or(journal.before, |segment| segment.last);
+    let end = journal.events.last().map_or(last_segment, |event| event.revision);
+    if !journal.has_segment(meta.segment) || end < meta.revision || journal.before > meta.revision {
+        return Err(damaged(format!(
+            "the journal holds revisions {} to {end}, the state is that of {} (segment {})",
+            journal.before + 1,
+            meta.revision,
+            meta.segment
+        )));
+    }
+    let behind = journal
+        .events
+        .partition_point(|event| event.revision <= meta.revision);
+    let behind = journal.events.len() - behind;
+    for event in journal.events.iter().skip(journal.events.len() - behind) {
+        let known = state.get(event.key()).map(|entry| entry.mod_revision);
+        if known != event.before().map(|entry| entry.mod_revision) {
+            let (key, revision) = (event.key(), event.revision);
+            return Err(damaged(format!(
+                "the state of key `{key}` contradicts the journal at {revision}"
+            )));
+        }
+        state.redo(event);
+    }
+    Ok(Loaded {
+        state,
+        table,
+        meta,
+        journal,
+        behind,
+    })
+}
+
+#[async_trait::async_trait]
+impl Store for EmbeddedStore {
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        Ok(self.cache.revision())
+    }
+
+    async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError> {
+        key::check(key)?;
+        Ok(self.cache.read(at)?.get(key))
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Page, StoreError> {
+        self.cache.list(&request)
+    }
+
+    async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
+        check_write(key, &write)?;
+        let key = key.to_owned();
+        self.request(|reply| Request::Write { key, write, reply }).await
+    }
+
+    async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
+        self.cache.watch(prefix, after)
+    }
+
+    async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        self.request(|reply| Request::Compact { revision, reply }).await
+    }
+}

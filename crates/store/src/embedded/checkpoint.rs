@@ -1,0 +1,183 @@
+//! The checkpoint: carries what the journal made durable over to the state at rest, behind the writers' back.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::file::Faults;
+use super::journal::{self, Sealed};
+use super::record;
+use super::table::{Meta, Table};
+use crate::cache::Cache;
+use crate::{Entry, Event, StoreError};
+
+/// A checkpoint begins when this much has been written since the last one.
+const BEGIN_BYTES: usize = 16 << 20;
+/// Writers wait for the checkpoint when this much has been written since the last one.
+const STOP_BYTES: usize = 192 << 20;
+/// How often history is looked at for what is too old.
+const TICK: Duration = Duration::from_secs(2);
+
+/// What has been written since the last checkpoint, shared between the writer and the checkpointer.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    pending: Mutex<Pending>,
+    /// Tells the checkpointer that there is enough to do.
+    work: Condvar,
+    /// Tells the writer that a checkpoint has ended, one way or the other.
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    events: Vec<Arc<Event>>,
+    bytes: usize,
+    /// Full segments, the oldest first.
+    sealed: Vec<Sealed>,
+    /// The segment that the newest of the events is in.
+    segment: u64,
+    /// Why the last checkpoint failed, if it did.
+    failure: Option<StoreError>,
+    closing: bool,
+}
+
+impl Backlog {
+    pub(crate) fn new(events: Vec<Arc<Event>>, sealed: Vec<Sealed>, segment: u64) -> Self {
+        let bytes = events.iter().map(|event| record::size(event)).sum();
+        let pending = Pending {
+            events,
+            bytes,
+            sealed,
+            segment,
+            ..Pending::default()
+        };
+        Self {
+            pending: Mutex::new(pending),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a batch that has become durable.
+    pub(crate) fn add(&self, events: &[Arc<Event>], sealed: Option<Sealed>, segment: u64) {
+        let mut pending = self.pending.lock();
+        pending.bytes += events.iter().map(|event| record::size(event)).sum::<usize>();
+        pending.events.extend_from_slice(events);
+        pending.sealed.extend(sealed);
+        pending.segment = segment;
+        if pending.bytes >= BEGIN_BYTES {
+            self.work.notify_one();
+        }
+    }
+
+    /// Waits until there is room for more. If checkpoints fail and there is none, says why.
+    pub(crate) fn wait_for_room(&self) -> Result<(), StoreError> {
+        let mut pending = self.pending.lock();
+        if pending.bytes >= STOP_BYTES {
+            // The last failure may be over: this asks for another try before it gives up.
+            pending.failure = None;
+        }
+        while pending.bytes >= STOP_BYTES {
+            if let Some(failure) = &pending.failure {
+                return Err(failure.clone());
+            }
+            self.work.notify_one();
+            self.done.wait(&mut pending);
+        }
+        Ok(())
+    }
+
+    /// Lets the checkpointer end after one last checkpoint.
+    pub(crate) fn close(&self) {
+        self.pending.lock().closing = true;
+        self.work.notify_one();
+    }
+}
+
+/// The thread that makes checkpoints.
+#[derive(Debug)]
+pub(crate) struct Checkpointer {
+    pub(crate) directory: PathBuf,
+    pub(crate) faults: Option<Arc<Faults>>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) backlog: Arc<Backlog>,
+    /// The database; closed after a failure, and opened again for the next try.
+    pub(crate) table: Option<Table>,
+    pub(crate) meta: Meta,
+}
+
+impl Checkpointer {
+    /// Works until the backlog is closed. Answers with what the last checkpoint came to.
+    pub(crate) fn run(mut self) -> Result<(), StoreError> {
+        loop {
+            let closing = {
+                let mut pending = self.backlog.pending.lock();
+                if pending.bytes < BEGIN_BYTES && !pending.closing {
+                    self.backlog.work.wait_for(&mut pending, TICK);
+                }
+                pending.closing
+            };
+            self.cache.trim();
+            let due = closing || self.backlog.pending.lock().bytes >= BEGIN_BYTES;
+            let outcome = if due { self.checkpoint() } else { Ok(()) };
+            if closing {
+                return outcome.and_then(|()| self.retire());
+            }
+            let outcome = outcome.and_then(|()| self.retire());
+            let failed = outcome.is_err();
+            self.backlog.pending.lock().failure = outcome.err();
+            self.backlog.done.notify_all();
+            if failed {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+
+    /// Carries everything over that is pending now.
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
+        let (events, segment) = {
+            let pending = self.backlog.pending.lock();
+            (pending.events.clone(), pending.segment)
+        };
+        let Some(last) = events.last() else { return Ok(()) };
+        let mut changes: BTreeMap<&str, Option<&Entry>> = BTreeMap::new();
+        let mut count = self.meta.count;
+        for event in &events {
+            changes.insert(event.key(), event.after().map(|entry| &**entry));
+            count = count + u64::from(event.before().is_none()) - u64::from(event.after().is_none());
+        }
+        let meta = Meta {
+            revision: last.revision,
+            count,
+            segment,
+        };
+        let table = match self.table.take() {
+            Some(table) => table,
+            None => Table::open(&self.directory, self.faults.clone())?,
+        };
+        table.store(changes.into_iter(), meta)?;
+        self.table = Some(table);
+        self.meta = meta;
+        let mut pending = self.backlog.pending.lock();
+        pending.events.drain(..events.len());
+        pending.bytes = pending.events.iter().map(|event| record::size(event)).sum();
+        Ok(())
+    }
+
+    /// Gives up the segments that neither the state nor the history needs any more.
+    fn retire(&self) -> Result<(), StoreError> {
+        let needed_after = self.meta.revision.min(self.cache.compacted());
+        loop {
+            let Some(segment) = self.backlog.pending.lock().sealed.first().cloned() else {
+                return Ok(());
+            };
+            if segment.last > needed_after || segment.number >= self.meta.segment {
+                return Ok(());
+            }
+            journal::retire(&self.directory, &segment)?;
+            self.backlog.pending.lock().sealed.remove(0);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The one way to the disk: positioned reads, writes and flushes of one file, any of which can be made to fail.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::StoreError;
+
+/// An operation on a data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Reading bytes.
+    Read,
+    /// Writing bytes, or changing the length of the file.
+    Write,
+    /// Making what was written durable.
+    Flush,
+}
+
+/// How an operation fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// It does nothing and reports this kind of error.
+    Error(io::ErrorKind),
+    /// A write stores the first half of its bytes, and then reports that there is no space.
+    Torn,
+}
+
+/// A plan of failures, for tests: which operation fails, and how.
+///
+/// ```
+/// use scantling_store::{Failure, Faults, Operation};
+/// let faults = Faults::default();
+/// // The third flush from now on fails, once.
+/// faults.fail(Operation::Flush, 3, 1, Failure::Error(std::io::ErrorKind::Other));
+/// ```
+#[derive(Debug, Default)]
+pub struct Faults {
+    planned: Mutex<Vec<Planned>>,
+}
+
+#[derive(Debug)]
+struct Planned {
+    operation: Operation,
+    /// How many more of these operations succeed.
+    succeed: u64,
+    /// How many fail after that.
+    fail: u64,
+    failure: Failure,
+}
+
+impl Faults {
+    /// Lets the `nth` operation of a kind from now on fail, and the ones after it, `times` in all.
+    pub fn fail(&self, operation: Operation, nth: u64, times: u64, failure: Failure) {
+        let succeed = nth.saturating_sub(1);
+        self.planned.lock().push(Planned {
+            operation,
+            succeed,
+            fail: times,
+            failure,
+        });
+    }
+
+    /// Whether the operation that is about to happen fails.
+    fn next(&self, operation: Operation) -> Option<Failure> {
+        let mut planned = self.planned.lock();
+        let mut failure = None;
+        for plan in planned.iter_mut().filter(|plan| plan.operation == operation) {
+            if plan.succeed > 0 {
+                plan.succeed -= 1;
+            } else if plan.fail > 0 && failure.is_none() {
+                plan.fail -= 1;
+                failure = Some(plan.failure);
+            }
+        }
+        planned.retain(|plan| plan.fail > 0);
+        failure
+    }
+}
+
+/// An open file of the store.
+#[derive(Debug)]
+pub(crate) struct DataFile {
+    file: File,
+    path: PathBuf,
+    faults: Option<Arc<Faults>>,
+}
+
+impl DataFile {
+    /// Opens a file for reading and writing, and creates it if it is not there.
+    pub(crate) fn open(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let file = file.map_err(|source| failed("open", path, source))?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            faults,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name of the file has changed.
+    pub(crate) fn renamed(&mut self, path: &Path) {
+        path.clone_into(&mut self.path);
+    }
+
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn fault(&self, operation: Operation) -> Option<Failure> {
+        self.faults.as_ref().and_then(|faults| faults.next(operation))
+    }
+
+    pub(crate) fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.fault(Operation::Read) {
+            None => self.file.read_exact_at(out, offset),
+            Some(failure) => Err(failure.error()),
+        }
+    }
+
+    pub(crate) fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        match self.fault(Operation::Write) {
+            None => self.file.write_all_at(data, offset),
+            Some(failure) => {
+                if let (Failure::Torn, Some(half)) = (failure, data.get(..data.len() / 2)) {
+                    self.file.write_all_at(half, offset)?;
+                }
+                Err(failure.error())
+            }
+        }
+    }
+
+    pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        match self.fault(Operation::Write) {
+            None => self.file.set_len(len),
+            Some(failure) => Err(failure.error()),
+        }
+    }
+
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        match self.fault(Operation::Flush) {
+            None => self.file.sync_data(),
+            Some(failure) => Err(failure.error()),
+        }
+    }
+}
+
+impl Failure {
+    fn error(self) -> io::Error {
+        match self {
+            Self::Error(kind) => io::Error::new(kind, "injected failure"),
+            Self::Torn => io::Error::new(io::ErrorKind::StorageFull, "injected failure"),
+        }
+    }
+}
+
+impl redb::StorageBackend for DataFile {
+    fn len(&self) -> io::Result<u64> {
+        Self::len(self)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        Self::read(self, out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        Self::set_len(self, len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.flush()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        Self::write(self, data, offset)
+    }
+}
+
+/// An operation on a path that the system refused.
+pub(crate) fn failed(action: &'static str, path: &Path, source: io::Error) -> StoreError {
+    StoreError::Io {
+        action,
+        path: path.to_owned(),
+        source: Arc::new(source),
+    }
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn flush_directory(path: &Path) -> Result<(), StoreError> {
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(|source| failed("flush directory", path, source))
+}

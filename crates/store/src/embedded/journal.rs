@@ -1,0 +1,362 @@
+//! The journal: what makes a write durable, and what history is read from after a restart.
+//!
+//! It is a chain of segments, files of a fixed size that are filled with zeros before they are used, because
+//! overwriting costs a flush half of what growing a file does. A segment begins with a header and goes on with
+//! records. It gets its name only after its header is durable, so that a segment without one is damage. One
+//! record at most is under way at any time, and the next begins only after it is durable: bytes that are no
+//! record, with no record after them, are a write that was never acknowledged; with a record after them, they
+//! are damage. Segments that are no longer needed become the next ones.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::BuildHasher;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::file::{DataFile, Faults, failed, flush_directory};
+use super::record::{self, Record};
+use crate::{Event, Revision, StoreError};
+
+/// The size of a segment, unless one record needs more.
+pub(crate) const SEGMENT_BYTES: u64 = 16 << 20;
+
+const PREFIX: &str = "journal-";
+const SPARE: &str = "journal.spare";
+const MAGIC: &[u8; 8] = b"SCNTJRN1";
+/// Magic, number, first revision, salt, checksum; padded.
+const HEADER: usize = 64;
+
+/// A segment that is full, or that an earlier process wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sealed {
+    pub(crate) path: PathBuf,
+    pub(crate) number: u64,
+    /// The last revision in it.
+    pub(crate) last: Revision,
+}
+
+/// What a journal holds.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// All events, the oldest first.
+    pub(crate) events: Vec<Arc<Event>>,
+    /// All segments but the last.
+    pub(crate) sealed: Vec<Sealed>,
+    /// The revision before the first event.
+    pub(crate) before: Revision,
+    /// Where the next record goes.
+    pub(crate) tail: Option<Tail>,
+}
+
+impl Contents {
+    pub(crate) fn has_segment(&self, number: u64) -> bool {
+        let last = self.tail.as_ref().map(|tail| tail.number);
+        last == Some(number) || self.sealed.iter().any(|segment| segment.number == number)
+    }
+}
+
+/// The end of a journal.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    path: PathBuf,
+    number: u64,
+    salt: u64,
+    offset: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    directory: PathBuf,
+    faults: Option<Arc<Faults>>,
+    file: DataFile,
+    size: u64,
+    tail: Tail,
+    sealed: Option<Sealed>,
+    buffer: Vec<u8>,
+}
+
+/// Why an append failed, and what that means.
+#[derive(Debug)]
+pub(crate) enum AppendError {
+    /// Nothing was appended; another try may succeed.
+    NotWritten(StoreError),
+    /// The bytes were written, but the system could not say that they are on disk. It may have dropped them
+    /// from its memory, so that another flush would succeed and mean nothing: this journal is done with.
+    NotFlushed(StoreError),
+}
+
+#[derive(Debug)]
+struct Header {
+    number: u64,
+    first: Revision,
+    salt: u64,
+}
+
+impl Header {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        for number in [self.number, self.first, self.salt] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        let sum = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes.resize(HEADER, 0);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let number = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+        let header = Self {
+            number: number(8)?,
+            first: number(16)?,
+            salt: number(24)?,
+        };
+        (header.encode() == bytes.get(..HEADER)?).then_some(header)
+    }
+}
+
+fn segment_path(directory: &Path, number: u64) -> PathBuf {
+    directory.join(format!("{PREFIX}{number:016}"))
+}
+
+/// The segments of a directory in order.
+fn segment_paths(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
+    let mut paths = Vec::new();
+    let entries = fs::read_dir(directory).map_err(|source| failed("list", directory, source))?;
+    for entry in entries {
+        let entry = entry.map_err(|source| failed("list", directory, source))?;
+        let name = entry.file_name();
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX))
+            .and_then(|n| n.parse().ok());
+        paths.extend(number.map(|number| (number, entry.path())));
+    }
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// Reads all segments, without changing any.
+pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Contents, StoreError> {
+    let mut contents = Contents::default();
+    let mut expected: Option<(u64, Revision)> = None;
+    for (number, path) in segment_paths(directory)? {
+        let damaged = |detail: String| StoreError::Damaged {
+            path: path.clone(),
+            detail,
+        };
+        let bytes = read_file(&path, faults)?;
+        let header = Header::decode(&bytes).ok_or_else(|| damaged("its header is unreadable".to_owned()))?;
+        let (want_number, want_first) = expected.unwrap_or((number, header.first));
+        if (header.number, header.number, header.first) != (number, want_number, want_first) {
+            return Err(damaged(format!(
+                "segment {want_number} from revision {want_first} was expected, not segment {} from {}",
+                header.number, header.first
+            )));
+        }
+        match contents.tail.take() {
+            None => contents.before = header.first - 1,
+            Some(tail) => {
+                contents.sealed.push(Sealed {
+                    path: tail.path,
+                    number: tail.number,
+                    last: header.first - 1,
+                });
+            }
+        }
+        let mut next = header.first;
+        let mut rest = bytes.get(HEADER..).unwrap_or_default();
+        while let Some(record) = Record::find(rest, header.salt) {
+            let events = record.events().filter(|_| record.first == next).ok_or_else(|| {
+                damaged(format!(
+                    "revision {next} was expected where the record of {} is",
+                    record.first
+                ))
+            })?;
+            next += events.len() as u64;
+            contents.events.extend(events);
+            rest = rest.get(record.len()..).unwrap_or_default();
+        }
+        // What is not a record was under way when the last process ended, unless records come after it.
+        if Record::anywhere(rest, header.salt) {
+            return Err(damaged(format!("the record of revision {next} is unreadable")));
+        }
+        let offset = (bytes.len() - rest.len()) as u64;
+        contents.tail = Some(Tail {
+            path,
+            number,
+            salt: header.salt,
+            offset,
+        });
+        expected = Some((number + 1, next));
+    }
+    Ok(contents)
+}
+
+fn read_file(path: &Path, faults: Option<&Arc<Faults>>) -> Result<Vec<u8>, StoreError> {
+    let file = DataFile::open(path, faults.cloned())?;
+    let read = || -> io::Result<Vec<u8>> {
+        let length = usize::try_from(file.len()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut bytes = vec![0; length];
+        file.read(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    read().map_err(|source| failed("read", path, source))
+}
+
+impl Journal {
+    /// Begins the first segment; `next` is the first revision that will be in it.
+    pub(crate) fn begin(
+        directory: &Path,
+        next: Revision,
+        faults: Option<Arc<Faults>>,
+    ) -> Result<Self, StoreError> {
+        let (file, salt, size) = new_segment(directory, 1, next, SEGMENT_BYTES, faults.clone())?;
+        let tail = Tail {
+            path: segment_path(directory, 1),
+            number: 1,
+            salt,
+            offset: HEADER as u64,
+        };
+        Ok(Self {
+            directory: directory.to_owned(),
+            faults,
+            file,
+            size,
+            tail,
+            sealed: None,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Goes on where an earlier process has ended.
+    pub(crate) fn resume(
+        directory: &Path,
+        tail: Tail,
+        faults: Option<Arc<Faults>>,
+    ) -> Result<Self, StoreError> {
+        let file = DataFile::open(&tail.path, faults.clone())?;
+        let size = file
+            .len()
+            .map_err(|source| failed("measure", &tail.path, source))?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            faults,
+            file,
+            size,
+            tail,
+            sealed: None,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// The number of the segment that is being written.
+    pub(crate) fn number(&self) -> u64 {
+        self.tail.number
+    }
+
+    /// The segment that has been filled up since this was last asked, if one has.
+    pub(crate) fn take_sealed(&mut self) -> Option<Sealed> {
+        self.sealed.take()
+    }
+
+    /// Appends a batch and makes it durable.
+    pub(crate) fn append(&mut self, events: &[Arc<Event>]) -> Result<(), AppendError> {
+        let Some(first) = events.first() else {
+            return Ok(());
+        };
+        self.encode(events);
+        if self.tail.offset + self.buffer.len() as u64 > self.size {
+            self.rotate(first.revision).map_err(AppendError::NotWritten)?;
+            self.encode(events);
+        }
+        let path = self.file.path();
+        self.file
+            .write(&self.buffer, self.tail.offset)
+            .map_err(|source| AppendError::NotWritten(failed("write", path, source)))?;
+        self.file
+            .flush()
+            .map_err(|source| AppendError::NotFlushed(failed("flush", path, source)))?;
+        self.tail.offset += self.buffer.len() as u64;
+        // A buffer that one huge batch has grown is not kept.
+        if self.buffer.capacity() > 8 << 20 {
+            self.buffer = Vec::new();
+        }
+        Ok(())
+    }
+
+    fn encode(&mut self, events: &[Arc<Event>]) {
+        self.buffer.clear();
+        record::encode(events, self.tail.salt, &mut self.buffer);
+    }
+
+    fn rotate(&mut self, next: Revision) -> Result<(), StoreError> {
+        let number = self.tail.number + 1;
+        let size = SEGMENT_BYTES.max((HEADER + self.buffer.len()) as u64);
+        let (file, salt, size) = new_segment(&self.directory, number, next, size, self.faults.clone())?;
+        let tail = Tail {
+            path: segment_path(&self.directory, number),
+            number,
+            salt,
+            offset: HEADER as u64,
+        };
+        let full = std::mem::replace(&mut self.tail, tail);
+        self.sealed = Some(Sealed {
+            path: full.path,
+            number: full.number,
+            last: next - 1,
+        });
+        self.file = file;
+        self.size = size;
+        Ok(())
+    }
+}
+
+/// Makes a segment out of the spare file, which is made first if there is none.
+fn new_segment(
+    directory: &Path,
+    number: u64,
+    first: Revision,
+    size: u64,
+    faults: Option<Arc<Faults>>,
+) -> Result<(DataFile, u64, u64), StoreError> {
+    let spare = directory.join(SPARE);
+    let path = segment_path(directory, number);
+    let salt = RandomState::new().hash_one((number, first));
+    let mut file = DataFile::open(&spare, faults)?;
+    let fill = || -> io::Result<u64> {
+        let zeros = vec![0; 1 << 20];
+        let mut length = file.len()?;
+        // The spare may be partly filled, and with anything: the salt tells its records from ours.
+        while length < size {
+            let chunk = usize::try_from(size - length)
+                .unwrap_or(usize::MAX)
+                .min(zeros.len());
+            file.write(zeros.get(..chunk).unwrap_or_default(), length)?;
+            length += chunk as u64;
+        }
+        file.write(&Header { number, first, salt }.encode(), 0)?;
+        file.flush()?;
+        Ok(length)
+    };
+    let size = fill().map_err(|source| failed("prepare", &spare, source))?;
+    fs::rename(&spare, &path).map_err(|source| failed("rename", &spare, source))?;
+    file.renamed(&path);
+    flush_directory(directory)?;
+    Ok((file, salt, size))
+}
+
+/// Gives a segment up: it becomes the spare, or goes.
+pub(crate) fn retire(directory: &Path, segment: &Sealed) -> Result<(), StoreError> {
+    let spare = directory.join(SPARE);
+    let reusable = fs::metadata(&segment.path).is_ok_and(|data| data.len() == SEGMENT_BYTES);
+    let done = if reusable && !spare.exists() {
+        fs::rename(&segment.path, &spare)
+    } else {
+        fs::remove_file(&segment.path)
+    };
+    done.map_err(|source| failed("remove", &segment.path, source))?;
+    // Segments go in order, also on disk: a gap would read as damage.
+    flush_directory(directory)
+}

@@ -1,0 +1,256 @@
+//! Batches of events as bytes.
+//!
+//! A record is one batch that became durable as a whole: a header of 24 bytes (a mark, the length of what
+//! follows, a checksum, the number of events, the first revision) and the events. Every event carries what was
+//! before and what is after, so that a record needs nothing else to be understood. Numbers are little-endian.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{Change, Entry, Event, Revision};
+
+const MARK: u32 = 0x4a53_4e54;
+pub(crate) const HEADER: usize = 24;
+
+const CREATE: u8 = 0;
+const UPDATE: u8 = 1;
+const DELETE: u8 = 2;
+
+/// The bytes that an event will take in a record, or a little more.
+pub(crate) fn size(event: &Event) -> usize {
+    let entries = [event.before(), event.after()];
+    5 + event.key().len()
+        + entries
+            .into_iter()
+            .flatten()
+            .map(|entry| 28 + entry.value.len())
+            .sum::<usize>()
+}
+
+/// Writes a batch with consecutive revisions as a record. The salt sets apart what else the file may hold.
+pub(crate) fn encode(events: &[Arc<Event>], salt: u64, out: &mut Vec<u8>) {
+    let start = out.len();
+    let first = events.first().map_or(0, |event| event.revision);
+    out.extend_from_slice(&[0; HEADER]);
+    for event in events {
+        let kind = match &event.change {
+            Change::Create { .. } => CREATE,
+            Change::Update { .. } => UPDATE,
+            Change::Delete { .. } => DELETE,
+        };
+        out.push(kind);
+        let key = event.key();
+        put_length(key.len(), out);
+        out.extend_from_slice(key.as_bytes());
+        for entry in [event.before(), event.after()].into_iter().flatten() {
+            for number in [entry.create_revision, entry.mod_revision, entry.version] {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            put_length(entry.value.len(), out);
+            out.extend_from_slice(&entry.value);
+        }
+    }
+    let length = out.len() - start - HEADER;
+    let mut header = Vec::with_capacity(HEADER);
+    header.extend_from_slice(&MARK.to_le_bytes());
+    put_length(length, &mut header);
+    header.extend_from_slice(&[0; 4]);
+    put_length(events.len(), &mut header);
+    header.extend_from_slice(&first.to_le_bytes());
+    let sum = checksum(salt, &header, out.get(start + HEADER..).unwrap_or_default());
+    if let Some(slot) = header.get_mut(8..12) {
+        slot.copy_from_slice(&sum.to_le_bytes());
+    }
+    if let Some(slot) = out.get_mut(start..start + HEADER) {
+        slot.copy_from_slice(&header);
+    }
+}
+
+/// Keys and values are far below 4 GiB; were one not, the record would not decode and the write would fail.
+fn put_length(length: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+}
+
+/// Covers the header without the checksum itself.
+fn checksum(salt: u64, header: &[u8], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&salt.to_le_bytes());
+    hasher.update(header.get(..8).unwrap_or_default());
+    hasher.update(header.get(12..HEADER).unwrap_or_default());
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+/// A record found at the front of some bytes.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) first: Revision,
+    count: u32,
+    payload: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// The record that the bytes begin with, if they do begin with a whole one.
+    pub(crate) fn find(bytes: &'a [u8], salt: u64) -> Option<Self> {
+        let (header, rest) = bytes.split_at_checked(HEADER)?;
+        let mut fields = Reader { rest: header };
+        if fields.u32()? != MARK {
+            return None;
+        }
+        let length = usize::try_from(fields.u32()?).ok()?;
+        let sum = fields.u32()?;
+        let count = fields.u32()?;
+        let first = fields.u64()?;
+        let payload = rest.get(..length)?;
+        (checksum(salt, header, payload) == sum).then_some(Self {
+            first,
+            count,
+            payload,
+        })
+    }
+
+    /// Whether a whole record begins anywhere in the bytes.
+    pub(crate) fn anywhere(bytes: &'a [u8], salt: u64) -> bool {
+        let found = |at| {
+            bytes
+                .get(at..)
+                .is_some_and(|rest| Self::find(rest, salt).is_some())
+        };
+        memchr::memmem::find_iter(bytes, &MARK.to_le_bytes()).any(found)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        HEADER + self.payload.len()
+    }
+
+    /// The events, or nothing if the bytes are not events although the checksum says that we wrote them.
+    pub(crate) fn events(&self) -> Option<Vec<Arc<Event>>> {
+        let mut reader = Reader { rest: self.payload };
+        let mut events = Vec::new();
+        for revision in (self.first..).take(usize::try_from(self.count).ok()?) {
+            events.push(Arc::new(reader.event(revision)?));
+        }
+        reader.rest.is_empty().then_some(events)
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.u32()?).ok()?;
+        self.take(length)
+    }
+
+    fn entry(&mut self, key: &Arc<str>) -> Option<Arc<Entry>> {
+        let (create_revision, mod_revision, version) = (self.u64()?, self.u64()?, self.u64()?);
+        let value = Bytes::copy_from_slice(self.text()?);
+        Some(Arc::new(Entry {
+            key: Arc::clone(key),
+            value,
+            create_revision,
+            mod_revision,
+            version,
+        }))
+    }
+
+    fn event(&mut self, revision: Revision) -> Option<Event> {
+        let kind = *self.take(1)?.first()?;
+        let key: Arc<str> = std::str::from_utf8(self.text()?).ok()?.into();
+        let change = match kind {
+            CREATE => Change::Create {
+                new: self.entry(&key)?,
+            },
+            UPDATE => Change::Update {
+                old: self.entry(&key)?,
+                new: self.entry(&key)?,
+            },
+            DELETE => Change::Delete {
+                old: self.entry(&key)?,
+            },
+            _ => return None,
+        };
+        Some(Event { revision, change })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Write;
+    use crate::state::Snapshot;
+
+    fn history() -> Vec<Arc<Event>> {
+        let mut state = Snapshot::empty();
+        let mut events = Vec::new();
+        for write in [
+            Write::Create {
+                value: Bytes::from_static(b"one"),
+            },
+            Write::Update {
+                value: Bytes::new(),
+                expected: 2,
+            },
+            Write::Delete { expected: 3 },
+        ] {
+            events.push(Arc::new(state.apply("/registry/ü", &write).unwrap()));
+        }
+        events
+    }
+
+    #[test]
+    fn a_record_comes_back() {
+        let events = history();
+        let mut bytes = Vec::new();
+        encode(&events, 7, &mut bytes);
+        assert!(bytes.len() <= HEADER + events.iter().map(|event| size(event)).sum::<usize>());
+        bytes.extend_from_slice(b"what follows");
+        let record = Record::find(&bytes, 7).unwrap();
+        assert_eq!(record.events().unwrap(), events);
+        assert_eq!(record.len(), bytes.len() - 12);
+        assert!(
+            Record::find(&bytes, 8).is_none(),
+            "a record of another file is none of ours"
+        );
+        assert!(Record::anywhere(&[b"noise", bytes.as_slice()].concat(), 7));
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_bit_is_noticed(bit in 0..8_usize, at in any::<proptest::sample::Index>()) {
+            let mut bytes = Vec::new();
+            encode(&history(), 7, &mut bytes);
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            prop_assert!(Record::find(&bytes, 7).is_none());
+            prop_assert!(!Record::anywhere(&bytes, 7));
+        }
+
+        #[test]
+        fn a_torn_record_is_none(cut in any::<proptest::sample::Index>()) {
+            let mut bytes = Vec::new();
+            encode(&history(), 7, &mut bytes);
+            bytes.truncate(cut.index(bytes.len()));
+            prop_assert!(Record::find(&bytes, 7).is_none());
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The state at rest: a redb database that holds every key as of some revision of the journal.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+
+use super::file::{DataFile, Faults, failed, flush_directory};
+use crate::state::{FIRST_REVISION, Snapshot};
+use crate::{Entry, Revision, StoreError};
+
+/// The format of the files. It grows when a program that knows the old one cannot read the new one.
+const FORMAT: u64 = 1;
+
+const FILE: &str = "state.redb";
+
+/// Key to checksum, create revision, mod revision, version and value.
+const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+
+/// The bytes before the value in a row.
+const ROW_HEADER: usize = 28;
+
+/// Memory that redb may use for pages. It is read once and written in large batches: a cache gains little.
+const CACHE_BYTES: usize = 16 << 20;
+
+/// What stands beside the entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// The revision that the entries belong to.
+    pub(crate) revision: Revision,
+    /// How many entries there are.
+    pub(crate) count: u64,
+    /// The segment of the journal that was being written at this revision.
+    pub(crate) segment: u64,
+}
+
+/// The open database.
+#[derive(Debug)]
+pub(crate) struct Table {
+    database: Database,
+    path: PathBuf,
+}
+
+/// Whether a directory holds a store.
+pub(crate) fn exists(directory: &Path) -> bool {
+    directory.join(FILE).exists()
+}
+
+/// Runs a piece of work on the database. What redb says about its file is said about ours, and where it
+/// panics over one that makes no sense, that is damage, too.
+fn guarded<T>(
+    action: &'static str,
+    path: &Path,
+    work: impl FnOnce() -> Result<T, redb::Error>,
+) -> Result<T, StoreError> {
+    let detail = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(done)) => return Ok(done),
+        Ok(Err(redb::Error::Io(source))) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+            "it ends too early".to_owned()
+        }
+        Ok(Err(redb::Error::Io(source))) if source.kind() == std::io::ErrorKind::InvalidData => {
+            source.to_string()
+        }
+        Ok(Err(redb::Error::Io(source))) => return Err(failed(action, path, source)),
+        Ok(Err(redb::Error::PreviousIo)) => {
+            let source = std::io::Error::other("an earlier operation on the file failed");
+            return Err(failed(action, path, source));
+        }
+        Ok(Err(other)) => other.to_string(),
+        Err(_) => "its pages contradict each other".to_owned(),
+    };
+    Err(StoreError::Damaged {
+        path: path.to_owned(),
+        detail,
+    })
+}
+
+impl Table {
+    /// Makes an empty state. It appears under its name only when it is whole.
+    pub(crate) fn create(directory: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+        let path = directory.join(FILE);
+        let new = directory.join("state.redb.new");
+        match std::fs::remove_file(&new) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed("remove", &new, source));
+            }
+            _ => {}
+        }
+        let table = Self::open_file(&new, faults)?;
+        table.store(
+            std::iter::empty(),
+            Meta {
+                revision: FIRST_REVISION,
+                count: 0,
+                segment: 1,
+            },
+        )?;
+        std::fs::rename(&new, &path).map_err(|source| failed("rename", &new, source))?;
+        flush_directory(directory)?;
+        Ok(Self { path, ..table })
+    }
+
+    pub(crate) fn open(directory: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+        let path = directory.join(FILE);
+        // An empty file is no new store: something has emptied it.
+        match std::fs::metadata(&path) {
+            Ok(data) if data.len() == 0 => Err(StoreError::Damaged {
+                path,
+                detail: "it is empty".to_owned(),
+            }),
+            Ok(_) => Self::open_file(&path, faults),
+            Err(source) => Err(failed("open", &path, source)),
+        }
+    }
+
+    fn open_file(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+        let file = DataFile::open(path, faults)?;
+        let database = guarded("open", path, || {
+            Ok(Database::builder()
+                .set_cache_size(CACHE_BYTES)
+                .create_with_backend(file)?)
+        })?;
+        Ok(Self {
+            database,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Reads everything and checks it.
+    pub(crate) fn load(&self) -> Result<(Snapshot, Meta), StoreError> {
+        let damaged = |detail: String| StoreError::Damaged {
+            path: self.path.clone(),
+            detail,
+        };
+        let meta = guarded("read", &self.path, || {
+            let transaction = self.database.begin_read()?;
+            let meta = transaction.open_table(META)?;
+            let number = |name| Ok::<_, redb::Error>(meta.get(name)?.map(|value| value.value()));
+            Ok([
+                number("format")?,
+                number("revision")?,
+                number("count")?,
+                number("segment")?,
+            ])
+        })?;
+        let [Some(format), Some(revision), Some(count), Some(segment)] = meta else {
+            return Err(damaged("it does not say what it is".to_owned()));
+        };
+        if format != FORMAT {
+            return Err(StoreError::Format {
+                path: self.path.clone(),
+                found: format,
+                supported: FORMAT,
+            });
+        }
+        let mut bad = None;
+        let entries = guarded("read", &self.path, || {
+            let transaction = self.database.begin_read()?;
+            let mut entries = imbl::OrdMap::new();
+            for row in transaction.open_table(STATE)?.iter()? {
+                let (key, row) = row?;
+                match decode_row(key.value(), row.value()) {
+                    Some(entry) => entries.insert(Arc::clone(&entry.key), Arc::new(entry)),
+                    None => {
+                        bad = Some(key.value().to_owned());
+                        break;
+                    }
+                };
+            }
+            Ok(entries)
+        })?;
+        if let Some(key) = bad {
+            return Err(damaged(format!(
+                "the value of key `{}` is not what was stored",
+                key.escape_debug()
+            )));
+        }
+        if entries.len() as u64 != count {
+            return Err(damaged(format!("{} of {count} keys are there", entries.len())));
+        }
+        Ok((
+            Snapshot { revision, entries },
+            Meta {
+                revision,
+                count,
+                segment,
+            },
+        ))
+    }
+
+    /// Writes what changed, durably.
+    pub(crate) fn store<'a>(
+        &self,
+        changes: impl Iterator<Item = (&'a str, Option<&'a Entry>)>,
+        meta: Meta,
+    ) -> Result<(), StoreError> {
+        guarded("write", &self.path, || {
+            let mut transaction = self.database.begin_write()?;
+            // After a crash, the file opens at once, instead of after a walk through all of it.
+            transaction.set_quick_repair(true);
+            {
+                let mut state = transaction.open_table(STATE)?;
+                let mut row = Vec::new();
+                for (key, entry) in changes {
+                    match entry {
+                        Some(entry) => {
+                            encode_row(entry, &mut row);
+                            state.insert(key, row.as_slice())?;
+                        }
+                        None => {
+                            state.remove(key)?;
+                        }
+                    }
+                }
+                let mut table = transaction.open_table(META)?;
+                let numbers = [
+                    ("format", FORMAT),
+                    ("revision", meta.revision),
+                    ("count", meta.count),
+                    ("segment", meta.segment),
+                ];
+                for (name, number) in numbers {
+                    table.insert(name, number)?;
+                }
+            }
+            transaction.commit()?;
+            Ok(())
+        })
+    }
+
+    /// Walks through the file page by page and compares all checksums.
+    pub(crate) fn verify(&mut self) -> Result<(), StoreError> {
+        let whole = guarded("check", &self.path, || Ok(self.database.check_integrity()?))?;
+        let rows = guarded("check", &self.path, || {
+            let transaction = self.database.begin_read()?;
+            Ok(transaction.open_table(STATE)?.len()?)
+        })?;
+        if whole {
+            return Ok(());
+        }
+        let detail = format!("its pages do not have the checksums that were stored with them ({rows} keys)");
+        Err(StoreError::Damaged {
+            path: self.path.clone(),
+            detail,
+        })
+    }
+}
+
+fn encode_row(entry: &Entry, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&[0; 4]);
+    for number in [entry.create_revision, entry.mod_revision, entry.version] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    out.extend_from_slice(&entry.value);
+    let sum = checksum(&entry.key, out);
+    if let Some(slot) = out.get_mut(..4) {
+        slot.copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+fn decode_row(key: &str, row: &[u8]) -> Option<Entry> {
+    let sum = row.get(..4)?.try_into().ok().map(u32::from_le_bytes)?;
+    if sum != checksum(key, row) {
+        return None;
+    }
+    let number = |at: usize| row.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+    Some(Entry {
+        key: key.into(),
+        value: Bytes::copy_from_slice(row.get(ROW_HEADER..)?),
+        create_revision: number(4)?,
+        mod_revision: number(12)?,
+        version: number(20)?,
+    })
+}
+
+fn checksum(key: &str, row: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(key.as_bytes());
+    hasher.update(row.get(4..).unwrap_or_default());
+    hasher.finalize()
+}

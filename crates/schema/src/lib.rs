@@ -7,4 +7,5 @@
 
 pub mod document;
 pub mod names;
+pub mod rules;
 pub mod structural;

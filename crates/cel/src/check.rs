@@ -235,7 +235,7 @@ impl<'e> Checker<'e> {
             Some(value) => (value, Wrap::Always),
             None => (&operand, wrap),
         };
-        let ty = match target {
+        let ty = match target.unwrapped() {
             Type::Map(entry) => entry.1.clone(),
             Type::Object(object) => {
                 let found = match self.env.scope().options().reserved_fields {
@@ -486,7 +486,7 @@ impl<'e> Checker<'e> {
         let accu = self.expr(&mut fold.accu_init);
         let range = self.unifier.resolve(&range, Unbound::Keep);
         let two = fold.iter_var2.is_some();
-        let (first, second) = match &range {
+        let (first, second) = match range.unwrapped() {
             Type::List(element) if two => (Type::Int, element.as_ref().clone()),
             Type::List(element) => (element.as_ref().clone(), Type::Dyn),
             Type::Map(entry) => (entry.0.clone(), entry.1.clone()),

@@ -3,8 +3,12 @@
 //! A [`Scope`] is the part that many expressions share: libraries and options. An [`Env`] is a scope with variables,
 //! cheap to make for every place of a schema.
 
+use crate::check::{Checked, check};
+use crate::issue::Issues;
 use crate::overload::{Library, Overload};
+use crate::syntax::{ParseOptions, parse};
 use crate::types::Type;
+use crate::validate::validate;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,9 +21,11 @@ pub struct Scope {
     options: Options,
 }
 
-/// How the checker treats what the language leaves open. The default is the language without extras.
+/// What the language leaves open. The default is the language without extras.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
+    /// What the parser understands.
+    pub parse: ParseOptions,
     /// What list and map literals may hold.
     pub aggregates: Aggregates,
     /// Whether a reserved word after a dot selects the field of its escaped name.
@@ -160,6 +166,20 @@ impl Env {
     /// The variables in the order of their declaration, which is the order of a program's inputs.
     pub fn variables(&self) -> &[(Arc<str>, Type)] {
         &self.variables
+    }
+
+    /// Parses, checks and validates an expression.
+    ///
+    /// # Errors
+    /// The mistakes of the first of these stages that found any.
+    pub fn compile(&self, source: &str) -> Result<Checked, Issues> {
+        let options = self.scope.options;
+        let checked = check(self, parse(source, &options.parse)?)?;
+        match options.validation {
+            Validation::None => {}
+            Validation::Literals => validate(&checked)?,
+        }
+        Ok(checked)
     }
 
     /// What a full name means.

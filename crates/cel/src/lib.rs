@@ -21,3 +21,4 @@ pub mod shape;
 pub mod syntax;
 pub mod types;
 pub mod val;
+pub mod validate;

@@ -35,7 +35,7 @@ pub enum Type {
     Map(Arc<(Type, Type)>),
     /// `type(T)`: the type of a type; `type` alone where it is not known of which.
     Type(Option<Arc<Type>>),
-    /// A nullable scalar (`wrapper(int)`).
+    /// A type that also allows `null` (`wrapper(int)`); never a wrapper of a wrapper.
     Wrapper(Arc<Type>),
     /// A type parameter of a declaration.
     Param(Arc<str>),
@@ -73,6 +73,37 @@ impl Type {
         Type::Type(Some(Arc::new(of)))
     }
 
+    /// The name by which a running expression knows the type: without parameters, in full.
+    pub fn name(&self) -> &str {
+        match self {
+            Type::Dyn | Type::Var(_) => "dyn",
+            Type::Error => "error",
+            Type::Null => "null_type",
+            Type::Bool => "bool",
+            Type::Int => "int",
+            Type::Uint => "uint",
+            Type::Double => "double",
+            Type::String => "string",
+            Type::Bytes => "bytes",
+            Type::Duration => "google.protobuf.Duration",
+            Type::Timestamp => "google.protobuf.Timestamp",
+            Type::List(_) => "list",
+            Type::Map(_) => "map",
+            Type::Type(_) => "type",
+            Type::Wrapper(of) => of.name(),
+            Type::Param(name) | Type::Opaque(name, _) | Type::Message(name) => name,
+            Type::Object(object) => &object.name,
+        }
+    }
+
+    /// The type without the `null` that it also allows, if it does.
+    pub fn unwrapped(&self) -> &Type {
+        match self {
+            Type::Wrapper(of) => of,
+            _ => self,
+        }
+    }
+
     /// What an optional type may hold; `None` for other types.
     pub fn optional_value(&self) -> Option<&Type> {
         match self {
@@ -88,6 +119,7 @@ impl Type {
             Type::Map(entry) => Some(&entry.0),
             Type::Type(of) => of.as_deref(),
             Type::Opaque(_, params) => params.first(),
+            Type::Wrapper(of) => of.first_param(),
             _ => None,
         }
     }

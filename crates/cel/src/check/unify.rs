@@ -130,7 +130,7 @@ impl Unifier {
         if is_variable(from) {
             return matches!(self.agree(to, from), Binding::Agrees);
         }
-        match (unwrapped(from), unwrapped(to)) {
+        match (from.unwrapped(), to.unwrapped()) {
             (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => true,
             (Type::Null, _) => is_nullable(to),
             (_, Type::Null) => is_nullable(from),
@@ -191,14 +191,6 @@ fn is_variable(t: &Type) -> bool {
     matches!(t, Type::Var(_) | Type::Param(_))
 }
 
-/// A nullable scalar is told apart from the scalar only by `null`.
-fn unwrapped(t: &Type) -> &Type {
-    match t {
-        Type::Wrapper(of) => of,
-        _ => t,
-    }
-}
-
 fn is_nullable(t: &Type) -> bool {
     matches!(
         t,
@@ -214,7 +206,7 @@ fn is_nullable(t: &Type) -> bool {
 
 /// Whether two types are the same type.
 pub(crate) fn same(a: &Type, b: &Type) -> bool {
-    match (unwrapped(a), unwrapped(b)) {
+    match (a.unwrapped(), b.unwrapped()) {
         (Type::List(a), Type::List(b)) => same(a, b),
         (Type::Map(a), Type::Map(b)) => same(&a.0, &b.0) && same(&a.1, &b.1),
         (Type::Type(Some(a)), Type::Type(Some(b))) => same(a, b),
@@ -231,7 +223,7 @@ pub(super) fn more_general<'t>(a: &'t Type, b: &'t Type) -> &'t Type {
 }
 
 fn is_as_general(a: &Type, b: &Type) -> bool {
-    match (unwrapped(a), unwrapped(b)) {
+    match (a.unwrapped(), b.unwrapped()) {
         (Type::Dyn | Type::Var(_) | Type::Param(_), _) => true,
         (_, Type::Dyn | Type::Var(_) | Type::Param(_)) => false,
         (Type::List(a), Type::List(b)) => is_as_general(a, b),

@@ -96,7 +96,7 @@ impl<'c> Walk<'c> {
             } => {
                 let mut cost = self.cost(operand);
                 if matches!(
-                    self.checked.ty(operand.id),
+                    self.checked.ty(operand.id).unwrapped(),
                     Type::Map(_) | Type::Object(_) | Type::Message(_)
                 ) {
                     cost = cost.plus(Bounds::exactly(1));
@@ -357,7 +357,7 @@ impl<'c> Walk<'c> {
     fn push_part(&mut self, name: &Arc<str>, range: &Expr, part: Part) {
         let entries = self.entries(range);
         let container = entries.map_or_else(
-            || match self.checked.ty(range.id) {
+            || match self.checked.ty(range.id).unwrapped() {
                 Type::List(_) => Container::List,
                 Type::Map(_) => Container::Map,
                 _ => Container::Other,

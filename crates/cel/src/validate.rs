@@ -1,0 +1,192 @@
+//! Static validation: constants that would fail as soon as the expression ran.
+
+mod format;
+
+use crate::ast::{Expr, ExprId, ExprKind, Literal};
+use crate::check::{Checked, same};
+use crate::data::{duration, regex, timestamp};
+use crate::issue::Issues;
+use crate::types::Type;
+use crate::val::Timestamp;
+use std::sync::Arc;
+
+/// Looks into the constants of a checked expression: durations, timestamps and regular expressions are parsed,
+/// literals are of one type, and format strings match their arguments.
+///
+/// # Errors
+/// All mistakes found.
+pub fn validate(checked: &Checked) -> Result<(), Issues> {
+    let mut validator = Validator {
+        checked,
+        issues: Issues::new(Arc::clone(&checked.ast.source)),
+    };
+    validator.visit(&checked.ast.root, Within::Expression);
+    if validator.issues.is_empty() {
+        Ok(())
+    } else {
+        Err(validator.issues)
+    }
+}
+
+struct Validator<'c> {
+    checked: &'c Checked,
+    issues: Issues,
+}
+
+/// Where a node stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// Anywhere but in a call of `format`.
+    Expression,
+    /// In a call of `format`, whose arguments are a list of all kinds of values.
+    Format,
+}
+
+impl Validator<'_> {
+    fn visit(&mut self, e: &Expr, within: Within) {
+        let mut inside = within;
+        match &e.kind {
+            ExprKind::Call {
+                function,
+                target,
+                args,
+            } => {
+                self.constant_argument(function, args);
+                if function.as_ref() == "format" {
+                    inside = Within::Format;
+                    if let Some(target) = target {
+                        self.format(e, target, args);
+                    }
+                }
+            }
+            ExprKind::List { elements, optional } if within == Within::Expression => {
+                self.homogeneous_list(elements, optional);
+            }
+            ExprKind::Map(_) if within == Within::Expression => self.homogeneous_map(e),
+            _ => {}
+        }
+        for_each_child(e, |child| self.visit(child, inside));
+    }
+
+    /// The first argument of these functions, which for `matches` as a global function is the text: there it takes a
+    /// text that is no regular expression for a mistake.
+    fn constant_argument(&mut self, function: &str, args: &[Expr]) {
+        let Some((id, literal)) = args.first().and_then(|arg| match &arg.kind {
+            ExprKind::Literal(literal) => Some((arg.id, literal)),
+            _ => None,
+        }) else {
+            return;
+        };
+        let valid = match (function, literal) {
+            ("duration", Literal::String(text)) => duration::parse(text).is_some(),
+            ("timestamp", Literal::String(text)) => timestamp::parse(text).is_some(),
+            ("timestamp", Literal::Int(seconds)) => Timestamp::new(*seconds, 0).is_ok(),
+            ("matches", Literal::String(pattern)) => regex::Pattern::new(pattern).is_ok(),
+            _ => true,
+        };
+        if !valid {
+            self.report(id, format!("invalid {function} argument"));
+        }
+    }
+
+    fn homogeneous_list(&mut self, elements: &[Expr], optional: &[u32]) {
+        let mut types = elements.iter().enumerate().map(|(n, element)| {
+            let ty = self.checked.ty(element.id);
+            let is_optional = optional.iter().any(|o| *o as usize == n);
+            (
+                element.id,
+                if is_optional {
+                    ty.first_param().unwrap_or(ty)
+                } else {
+                    ty
+                },
+            )
+        });
+        let Some((_, first)) = types.next() else {
+            return;
+        };
+        // One mistake is enough of a list.
+        if let Some((id, other)) = types.find(|(_, ty)| !same(first, ty)) {
+            self.mismatch(id, first, other);
+        }
+    }
+
+    fn homogeneous_map(&mut self, e: &Expr) {
+        let ExprKind::Map(entries) = &e.kind else {
+            return;
+        };
+        let checked = self.checked;
+        let mut types = entries.iter().map(|entry| {
+            let value = checked.ty(entry.value.id);
+            let value = if entry.optional {
+                value.first_param().unwrap_or(value)
+            } else {
+                value
+            };
+            (entry, checked.ty(entry.key.id), value)
+        });
+        let Some((_, first_key, first_value)) = types.next() else {
+            return;
+        };
+        for (entry, key, value) in types {
+            if !same(first_key, key) {
+                self.mismatch(entry.key.id, first_key, key);
+            }
+            if !same(first_value, value) {
+                self.mismatch(entry.value.id, first_value, value);
+            }
+        }
+    }
+
+    /// A constant format string with a list literal of arguments.
+    fn format(&mut self, e: &Expr, target: &Expr, args: &[Expr]) {
+        let overloads = self.checked.overloads(e.id);
+        if let (
+            ExprKind::Literal(Literal::String(text)),
+            [
+                Expr {
+                    kind: ExprKind::List { elements, .. },
+                    ..
+                },
+            ],
+        ) = (&target.kind, args)
+            && overloads.iter().any(|o| o.id == "string_format")
+            && let Err((at, message)) = format::check(self.checked, e.id, text, elements)
+        {
+            self.report(at, message);
+        }
+    }
+
+    fn mismatch(&mut self, id: ExprId, expected: &Type, found: &Type) {
+        self.report(id, format!("expected type '{expected}' but found '{found}'"));
+    }
+
+    fn report(&mut self, id: ExprId, message: String) {
+        self.issues.report(self.checked.ast.offset(id), message);
+    }
+}
+
+fn for_each_child(e: &Expr, mut visit: impl FnMut(&Expr)) {
+    match &e.kind {
+        ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+        ExprKind::Select { operand, .. } => visit(operand),
+        ExprKind::Call { target, args, .. } => target.iter().map(AsRef::as_ref).chain(args).for_each(visit),
+        ExprKind::List { elements, .. } => elements.iter().for_each(visit),
+        ExprKind::Map(entries) => entries
+            .iter()
+            .flat_map(|entry| [&entry.key, &entry.value])
+            .for_each(visit),
+        ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| visit(&field.value)),
+        ExprKind::Comprehension(fold) => {
+            [
+                &fold.range,
+                &fold.accu_init,
+                &fold.condition,
+                &fold.step,
+                &fold.result,
+            ]
+            .into_iter()
+            .for_each(visit);
+        }
+    }
+}

@@ -27,6 +27,52 @@ pub struct Overload {
     pub run: Run,
 }
 
+impl Overload {
+    /// A row for `function(…)` that costs 1 before and after the fact.
+    pub const fn global(
+        id: &'static str,
+        function: &'static str,
+        params: &'static [Ty],
+        result: Ty,
+        run: Run,
+    ) -> Overload {
+        Overload {
+            id,
+            function,
+            style: Style::Global,
+            params,
+            result,
+            estimate: Estimate::NOMINAL,
+            actual: Actual::NOMINAL,
+            run,
+        }
+    }
+
+    /// A row for `x.function(…)` that costs 1 before and after the fact.
+    pub const fn member(
+        id: &'static str,
+        function: &'static str,
+        params: &'static [Ty],
+        result: Ty,
+        run: Run,
+    ) -> Overload {
+        Overload {
+            style: Style::Member,
+            ..Overload::global(id, function, params, result, run)
+        }
+    }
+
+    /// The same row with other costs.
+    #[must_use]
+    pub const fn costing(self, estimate: Estimate, actual: Actual) -> Overload {
+        Overload {
+            estimate,
+            actual,
+            ..self
+        }
+    }
+}
+
 /// How a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {

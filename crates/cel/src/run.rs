@@ -1,5 +1,6 @@
 //! How an overload runs and what a run costs: the two run-time columns of the overload row.
 
+use crate::data::regex::Regex;
 use crate::estimate::{TEXT_FACTOR, scaled};
 use crate::val::{Arena, Res, Val};
 use std::fmt;
@@ -20,6 +21,8 @@ pub enum Run {
     Ternary(for<'a> fn(&'a Arena, Val<'a>, Val<'a>, Val<'a>) -> Res<'a>),
     /// On any number of arguments.
     Variadic(for<'a> fn(&'a Arena, &[Val<'a>]) -> Res<'a>),
+    /// On arguments of which the second is a regular expression. It comes compiled: once, when it is a constant.
+    Pattern(for<'a> fn(&'a Arena, &Regex, &[Val<'a>]) -> Res<'a>),
 }
 
 impl fmt::Debug for Run {
@@ -31,25 +34,41 @@ impl fmt::Debug for Run {
             Run::Binary(_) => "Binary",
             Run::Ternary(_) => "Ternary",
             Run::Variadic(_) => "Variadic",
+            Run::Pattern(_) => "Pattern",
         })
     }
 }
 
 /// What a call cost that has run, without its arguments. An argument or result that is an error has size 1.
+///
+/// A server finds some costs by the overload, others by the function's name. Where the types of the arguments leave
+/// several overloads to choose from, only those found by name hold: all others cost 1.
 #[derive(Clone, Copy)]
 pub enum Actual {
     /// The same whatever the arguments.
     Fixed(u64),
-    /// A pass over one argument: its size times `factor`, rounded up.
+    /// Of the overload: a pass over one argument: its size times `factor`, rounded up.
     Pass {
         /// Which argument.
         arg: usize,
         /// The cost per unit of size.
         factor: f64,
     },
-    /// A formula over the arguments and the result; `None` stands for an error.
-    Formula(for<'a> fn(&[Option<Val<'a>>], Option<Val<'a>>) -> u64),
+    /// Of the overload: a formula.
+    Formula(Formula),
+    /// Of the function: a pass over one argument: its size times `factor`, rounded up.
+    NamedPass {
+        /// Which argument.
+        arg: usize,
+        /// The cost per unit of size.
+        factor: f64,
+    },
+    /// Of the function: a formula.
+    NamedFormula(Formula),
 }
+
+/// A cost from the arguments and the result; `None` stands for an error.
+pub type Formula = for<'a> fn(&[Option<Val<'a>>], Option<Val<'a>>) -> u64;
 
 impl Actual {
     /// What most calls cost: 1.
@@ -63,12 +82,31 @@ impl Actual {
         }
     }
 
+    /// A pass over the characters of an argument, whatever the overload.
+    pub const fn named_text_pass(arg: usize) -> Actual {
+        Actual::NamedPass {
+            arg,
+            factor: TEXT_FACTOR,
+        }
+    }
+
+    /// What the call costs where several overloads are left to choose from.
+    #[must_use]
+    pub fn undecided(self) -> Actual {
+        match self {
+            Actual::NamedPass { .. } | Actual::NamedFormula(_) => self,
+            Actual::Fixed(_) | Actual::Pass { .. } | Actual::Formula(_) => Actual::NOMINAL,
+        }
+    }
+
     /// The cost of a call.
     pub fn cost<'a>(self, args: &[Option<Val<'a>>], result: Option<Val<'a>>) -> u64 {
         match self {
             Actual::Fixed(cost) => cost,
-            Actual::Pass { arg, factor } => scaled(size(args.get(arg).copied().flatten()), factor),
-            Actual::Formula(formula) => formula(args, result),
+            Actual::Pass { arg, factor } | Actual::NamedPass { arg, factor } => {
+                scaled(size(args.get(arg).copied().flatten()), factor)
+            }
+            Actual::Formula(formula) | Actual::NamedFormula(formula) => formula(args, result),
         }
     }
 }
@@ -79,6 +117,8 @@ impl fmt::Debug for Actual {
             Actual::Fixed(cost) => write!(f, "Fixed({cost})"),
             Actual::Pass { arg, factor } => write!(f, "Pass({arg}, {factor})"),
             Actual::Formula(_) => f.write_str("Formula"),
+            Actual::NamedPass { arg, factor } => write!(f, "NamedPass({arg}, {factor})"),
+            Actual::NamedFormula(_) => f.write_str("NamedFormula"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Durations and timestamps as values; their notations are in [`crate::data`].
 
 use super::EvalError;
+use crate::data::timestamp::Moment;
 
 /// A span of time in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +62,27 @@ impl Timestamp {
         i64::try_from(self.total() - earlier.total())
             .map(|nanos| Duration { nanos })
             .map_err(|_| EvalError::DurationOverflow)
+    }
+}
+
+impl TryFrom<Moment> for Timestamp {
+    type Error = EvalError;
+
+    fn try_from(moment: Moment) -> Result<Self, EvalError> {
+        Ok(Timestamp {
+            offset: moment.offset,
+            ..Timestamp::new(moment.seconds, moment.nanos)?
+        })
+    }
+}
+
+impl From<Timestamp> for Moment {
+    fn from(t: Timestamp) -> Self {
+        Moment {
+            seconds: t.seconds,
+            nanos: t.nanos,
+            offset: t.offset,
+        }
     }
 }
 

@@ -1,0 +1,3 @@
+//! Function libraries: tables of overloads.
+
+pub mod standard;

@@ -1,0 +1,120 @@
+//! The standard library: operators, conversions, and the functions that every environment has.
+
+mod arithmetic;
+mod convert;
+mod order;
+mod text;
+mod time;
+
+pub use order::CROSS_TYPE_ORDER;
+
+use crate::estimate::formula;
+use crate::overload::{Estimate, Library, Overload, Ty};
+use crate::run::{Actual, Run, size};
+use crate::val::{self, Arena, EvalError, Res, Val};
+
+/// The parts of the standard library. Numbers of different types are ordered by [`CROSS_TYPE_ORDER`].
+pub static STANDARD: [&Library; 6] = [
+    &CORE,
+    &arithmetic::ARITHMETIC,
+    &order::ORDER,
+    &convert::CONVERSIONS,
+    &text::TEXT,
+    &time::TIME,
+];
+
+const A: Ty = Ty::Param("A");
+const B: Ty = Ty::Param("B");
+const LIST: Ty = Ty::List(&A);
+const MAP: Ty = Ty::Map(&A, &B);
+
+/// Logic, equality, access and size.
+static CORE: Library = Library {
+    name: "core",
+    overloads: &[
+        Overload::global("conditional", "_?_:_", &[Ty::Bool, A, A], A, Run::Special)
+            .costing(Estimate::Conditional, Actual::Fixed(0)),
+        Overload::global("logical_and", "_&&_", &[Ty::Bool, Ty::Bool], Ty::Bool, Run::Special)
+            .costing(Estimate::ShortCircuit, Actual::Fixed(0)),
+        Overload::global("logical_or", "_||_", &[Ty::Bool, Ty::Bool], Ty::Bool, Run::Special)
+            .costing(Estimate::ShortCircuit, Actual::Fixed(0)),
+        Overload::global("logical_not", "!_", &[Ty::Bool], Ty::Bool, Run::Unary(not)),
+        Overload::global("not_strictly_false", "@not_strictly_false", &[Ty::Bool], Ty::Bool, Run::Special),
+        Overload::global("equals", "_==_", &[A, A], Ty::Bool, Run::Special)
+            .costing(Estimate::Formula(formula::equal), Actual::NamedFormula(equal_cost)),
+        Overload::global("not_equals", "_!=_", &[A, A], Ty::Bool, Run::Special)
+            .costing(Estimate::Formula(formula::compare), Actual::NamedFormula(shorter_pass)),
+        Overload::global("index_list", "_[_]", &[LIST, Ty::Int], A, Run::Special)
+            .costing(Estimate::IndexList, Actual::NOMINAL),
+        Overload::global("index_map", "_[_]", &[MAP, A], B, Run::Special)
+            .costing(Estimate::IndexMap, Actual::NOMINAL),
+        Overload::global("in_list", "@in", &[A, LIST], Ty::Bool, Run::Binary(is_in))
+            .costing(Estimate::Formula(formula::in_list), Actual::Pass { arg: 1, factor: 1.0 }),
+        Overload::global("in_map", "@in", &[A, MAP], Ty::Bool, Run::Binary(is_in)),
+        Overload::global("size_bytes", "size", &[Ty::Bytes], Ty::Int, Run::Unary(size_of)),
+        Overload::member("bytes_size", "size", &[Ty::Bytes], Ty::Int, Run::Unary(size_of)),
+        Overload::global("size_list", "size", &[LIST], Ty::Int, Run::Unary(size_of)),
+        Overload::member("list_size", "size", &[LIST], Ty::Int, Run::Unary(size_of)),
+        Overload::global("size_map", "size", &[MAP], Ty::Int, Run::Unary(size_of)),
+        Overload::member("map_size", "size", &[MAP], Ty::Int, Run::Unary(size_of)),
+        Overload::global("size_string", "size", &[Ty::String], Ty::Int, Run::Unary(size_of)),
+        Overload::member("string_size", "size", &[Ty::String], Ty::Int, Run::Unary(size_of)),
+    ],
+    types: &[
+        ("bool", Ty::Bool),
+        ("bytes", Ty::Bytes),
+        ("double", Ty::Double),
+        ("google.protobuf.Duration", Ty::Duration),
+        ("int", Ty::Int),
+        ("list", LIST),
+        ("map", MAP),
+        ("null_type", Ty::Null),
+        ("string", Ty::String),
+        ("google.protobuf.Timestamp", Ty::Timestamp),
+        ("type", Ty::Type(&Ty::Dyn)),
+        ("uint", Ty::Uint),
+    ],
+};
+
+fn not<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
+    Ok(Val::Bool(!v.bool()?))
+}
+
+/// `x in list` by equality, `x in map` by key.
+fn is_in<'a>(arena: &'a Arena, value: Val<'a>, aggregate: Val<'a>) -> Res<'a> {
+    if let Some(list) = aggregate.as_list() {
+        return val::contains(arena, list, value).map(Val::Bool);
+    }
+    match aggregate.map()?.get(arena, value) {
+        // What stands under the key is asked for as well: if it cannot be read, the answer is that error.
+        Some(Err(e)) => Err(e),
+        found => Ok(Val::Bool(found.is_some())),
+    }
+}
+
+fn size_of<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
+    let n = match v {
+        Val::Str(s) => s.chars().count(),
+        Val::Bytes(b) => b.len(),
+        _ => match (v.as_list(), v.as_map()) {
+            (Some(list), _) => list.len(),
+            (_, Some(map)) => map.len(),
+            _ => return Err(EvalError::NoSuchOverload),
+        },
+    };
+    i64::try_from(n).map(Val::Int).map_err(|_| EvalError::IntOverflow)
+}
+
+/// Opaque values compare in one step, everything else in a pass over the shorter operand.
+pub(crate) fn equal_cost<'a>(args: &[Option<Val<'a>>], result: Option<Val<'a>>) -> u64 {
+    match args.first() {
+        Some(Some(Val::Opaque(_))) => 1,
+        _ => shorter_pass(args, result),
+    }
+}
+
+/// A pass over the shorter operand.
+pub(crate) fn shorter_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
+    let shorter = args.iter().copied().map(size).min().unwrap_or(1);
+    crate::estimate::scaled(shorter, crate::estimate::TEXT_FACTOR)
+}

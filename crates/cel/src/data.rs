@@ -2,6 +2,7 @@
 //! addresses, URLs, regular expressions, durations, timestamps, named formats and numbers, each with the meaning
 //! and the error texts that a Kubernetes API server gives them.
 
+pub mod base64;
 pub mod duration;
 pub mod format;
 pub mod ip;

@@ -1,6 +1,6 @@
 //! How an overload runs and what a run costs: the two run-time columns of the overload row.
 
-use crate::data::regex::Regex;
+use crate::data::regex::Pattern;
 use crate::estimate::{TEXT_FACTOR, scaled};
 use crate::val::{Arena, Res, Val};
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum Run {
     /// On any number of arguments.
     Variadic(for<'a> fn(&'a Arena, &[Val<'a>]) -> Res<'a>),
     /// On arguments of which the second is a regular expression. It comes compiled: once, when it is a constant.
-    Pattern(for<'a> fn(&'a Arena, &Regex, &[Val<'a>]) -> Res<'a>),
+    Pattern(for<'a> fn(&'a Arena, &Pattern, &[Val<'a>]) -> Res<'a>),
 }
 
 impl fmt::Debug for Run {

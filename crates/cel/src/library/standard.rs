@@ -34,22 +34,46 @@ static CORE: Library = Library {
     overloads: &[
         Overload::global("conditional", "_?_:_", &[Ty::Bool, A, A], A, Run::Special)
             .costing(Estimate::Conditional, Actual::Fixed(0)),
-        Overload::global("logical_and", "_&&_", &[Ty::Bool, Ty::Bool], Ty::Bool, Run::Special)
-            .costing(Estimate::ShortCircuit, Actual::Fixed(0)),
-        Overload::global("logical_or", "_||_", &[Ty::Bool, Ty::Bool], Ty::Bool, Run::Special)
-            .costing(Estimate::ShortCircuit, Actual::Fixed(0)),
+        Overload::global(
+            "logical_and",
+            "_&&_",
+            &[Ty::Bool, Ty::Bool],
+            Ty::Bool,
+            Run::Special,
+        )
+        .costing(Estimate::ShortCircuit, Actual::Fixed(0)),
+        Overload::global(
+            "logical_or",
+            "_||_",
+            &[Ty::Bool, Ty::Bool],
+            Ty::Bool,
+            Run::Special,
+        )
+        .costing(Estimate::ShortCircuit, Actual::Fixed(0)),
         Overload::global("logical_not", "!_", &[Ty::Bool], Ty::Bool, Run::Unary(not)),
-        Overload::global("not_strictly_false", "@not_strictly_false", &[Ty::Bool], Ty::Bool, Run::Special),
-        Overload::global("equals", "_==_", &[A, A], Ty::Bool, Run::Special)
-            .costing(Estimate::Formula(formula::equal), Actual::NamedFormula(equal_cost)),
-        Overload::global("not_equals", "_!=_", &[A, A], Ty::Bool, Run::Special)
-            .costing(Estimate::Formula(formula::compare), Actual::NamedFormula(shorter_pass)),
+        Overload::global(
+            "not_strictly_false",
+            "@not_strictly_false",
+            &[Ty::Bool],
+            Ty::Bool,
+            Run::Special,
+        ),
+        Overload::global("equals", "_==_", &[A, A], Ty::Bool, Run::Special).costing(
+            Estimate::Formula(formula::equal),
+            Actual::NamedFormula(equal_cost),
+        ),
+        Overload::global("not_equals", "_!=_", &[A, A], Ty::Bool, Run::Special).costing(
+            Estimate::Formula(formula::compare),
+            Actual::NamedFormula(shorter_pass),
+        ),
         Overload::global("index_list", "_[_]", &[LIST, Ty::Int], A, Run::Special)
             .costing(Estimate::IndexList, Actual::NOMINAL),
         Overload::global("index_map", "_[_]", &[MAP, A], B, Run::Special)
             .costing(Estimate::IndexMap, Actual::NOMINAL),
-        Overload::global("in_list", "@in", &[A, LIST], Ty::Bool, Run::Binary(is_in))
-            .costing(Estimate::Formula(formula::in_list), Actual::Pass { arg: 1, factor: 1.0 }),
+        Overload::global("in_list", "@in", &[A, LIST], Ty::Bool, Run::Binary(is_in)).costing(
+            Estimate::Formula(formula::in_list),
+            Actual::Pass { arg: 1, factor: 1.0 },
+        ),
         Overload::global("in_map", "@in", &[A, MAP], Ty::Bool, Run::Binary(is_in)),
         Overload::global("size_bytes", "size", &[Ty::Bytes], Ty::Int, Run::Unary(size_of)),
         Overload::member("bytes_size", "size", &[Ty::Bytes], Ty::Int, Run::Unary(size_of)),

@@ -1,6 +1,7 @@
 //! Reading values of the input as their shape says.
 
-use super::{Arena, EvalError, Res, Val, go_type};
+use super::{Arena, Duration, EvalError, Res, Val, go_type};
+use crate::data::{base64, duration, timestamp};
 use crate::shape::{Kind, Shape};
 use scantling_value::Value;
 
@@ -50,11 +51,21 @@ fn read_format<'a>(arena: &'a Arena, value: &'a Value, shape: &'a Shape) -> Res<
     let Value::String(text) = value else {
         return Err(misfit(value, shape));
     };
+    let bad = |what: &str, why: String| EvalError::text(format!("Invalid {what} {text}: {why}"));
     match shape.kind {
-        _ => {
-            let _ = (arena, text);
-            Err(misfit(value, shape))
-        }
+        Kind::Duration => duration::parse_format(text)
+            .map(|nanos| Val::Duration(Duration { nanos }))
+            .map_err(|e| bad("duration", e)),
+        Kind::Date => timestamp::parse_date(text)
+            .map(|moment| Val::Timestamp(moment.into()))
+            .map_err(|e| bad("date formatted string", e)),
+        Kind::DateTime => timestamp::parse_date_time(text)
+            .map(|moment| Val::Timestamp(moment.into()))
+            .map_err(|e| bad("date-time formatted string", e)),
+        Kind::Bytes => base64::parse(text)
+            .map_err(|e| bad("byte formatted string", e))
+            .and_then(|bytes| arena.bytes(bytes)),
+        _ => Err(misfit(value, shape)),
     }
 }
 

@@ -10,7 +10,7 @@ pub struct Duration {
     pub nanos: i64,
 }
 
-/// A point in time between the years 1 and 9999, and the offset from UTC at which it was written.
+/// A point in time, and the offset from UTC at which it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     /// Seconds since 1970-01-01T00:00:00Z.
@@ -42,6 +42,11 @@ impl Timestamp {
         }
     }
 
+    /// The point in time, if it is in range: input is not held to it, what a program makes is.
+    pub fn in_range(self) -> Result<Self, EvalError> {
+        Timestamp::new(self.seconds, self.nanos).map(|_| self)
+    }
+
     fn total(self) -> i128 {
         i128::from(self.seconds) * NANOS + i128::from(self.nanos)
     }
@@ -65,14 +70,13 @@ impl Timestamp {
     }
 }
 
-impl TryFrom<Moment> for Timestamp {
-    type Error = EvalError;
-
-    fn try_from(moment: Moment) -> Result<Self, EvalError> {
-        Ok(Timestamp {
+impl From<Moment> for Timestamp {
+    fn from(moment: Moment) -> Self {
+        Timestamp {
+            seconds: moment.seconds,
+            nanos: moment.nanos,
             offset: moment.offset,
-            ..Timestamp::new(moment.seconds, moment.nanos)?
-        })
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run};
 use crate::val::{Arena, Duration, EvalError, Res, Timestamp, Val};
+use scantling_value::go;
 
 type Convert = for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>;
 
@@ -26,16 +27,26 @@ pub(super) static CONVERSIONS: Library = Library {
         conversion("bool_to_bool", "bool", &[Ty::Bool], Ty::Bool, to_bool),
         conversion("string_to_bool", "bool", &[Ty::String], Ty::Bool, to_bool),
         conversion("bytes_to_bytes", "bytes", &[Ty::Bytes], Ty::Bytes, to_bytes),
-        conversion("string_to_bytes", "bytes", &[Ty::String], Ty::Bytes, to_bytes).costing(
-            Estimate::Formula(formula::string_to_bytes),
-            Actual::text_pass(0),
-        ),
+        conversion("string_to_bytes", "bytes", &[Ty::String], Ty::Bytes, to_bytes)
+            .costing(Estimate::Formula(formula::string_to_bytes), Actual::text_pass(0)),
         conversion("double_to_double", "double", &[Ty::Double], Ty::Double, to_double),
         conversion("int64_to_double", "double", &[Ty::Int], Ty::Double, to_double),
         conversion("string_to_double", "double", &[Ty::String], Ty::Double, to_double),
         conversion("uint64_to_double", "double", &[Ty::Uint], Ty::Double, to_double),
-        conversion("duration_to_duration", "duration", &[Ty::Duration], Ty::Duration, to_duration),
-        conversion("string_to_duration", "duration", &[Ty::String], Ty::Duration, to_duration),
+        conversion(
+            "duration_to_duration",
+            "duration",
+            &[Ty::Duration],
+            Ty::Duration,
+            to_duration,
+        ),
+        conversion(
+            "string_to_duration",
+            "duration",
+            &[Ty::String],
+            Ty::Duration,
+            to_duration,
+        ),
         conversion("to_dyn", "dyn", &[A], Ty::Dyn, to_dyn),
         conversion("int64_to_int64", "int", &[Ty::Int], Ty::Int, to_int),
         conversion("double_to_int64", "int", &[Ty::Double], Ty::Int, to_int),
@@ -45,18 +56,46 @@ pub(super) static CONVERSIONS: Library = Library {
         conversion("uint64_to_int64", "int", &[Ty::Uint], Ty::Int, to_int),
         conversion("string_to_string", "string", &[Ty::String], Ty::String, to_string),
         conversion("bool_to_string", "string", &[Ty::Bool], Ty::String, to_string),
-        conversion("bytes_to_string", "string", &[Ty::Bytes], Ty::String, to_string).costing(
-            Estimate::Formula(formula::bytes_to_string),
-            Actual::text_pass(0),
-        ),
+        conversion("bytes_to_string", "string", &[Ty::Bytes], Ty::String, to_string)
+            .costing(Estimate::Formula(formula::bytes_to_string), Actual::text_pass(0)),
         conversion("double_to_string", "string", &[Ty::Double], Ty::String, to_string),
-        conversion("duration_to_string", "string", &[Ty::Duration], Ty::String, to_string),
+        conversion(
+            "duration_to_string",
+            "string",
+            &[Ty::Duration],
+            Ty::String,
+            to_string,
+        ),
         conversion("int64_to_string", "string", &[Ty::Int], Ty::String, to_string),
-        conversion("timestamp_to_string", "string", &[Ty::Timestamp], Ty::String, to_string),
+        conversion(
+            "timestamp_to_string",
+            "string",
+            &[Ty::Timestamp],
+            Ty::String,
+            to_string,
+        ),
         conversion("uint64_to_string", "string", &[Ty::Uint], Ty::String, to_string),
-        conversion("timestamp_to_timestamp", "timestamp", &[Ty::Timestamp], Ty::Timestamp, to_timestamp),
-        conversion("int64_to_timestamp", "timestamp", &[Ty::Int], Ty::Timestamp, to_timestamp),
-        conversion("string_to_timestamp", "timestamp", &[Ty::String], Ty::Timestamp, to_timestamp),
+        conversion(
+            "timestamp_to_timestamp",
+            "timestamp",
+            &[Ty::Timestamp],
+            Ty::Timestamp,
+            to_timestamp,
+        ),
+        conversion(
+            "int64_to_timestamp",
+            "timestamp",
+            &[Ty::Int],
+            Ty::Timestamp,
+            to_timestamp,
+        ),
+        conversion(
+            "string_to_timestamp",
+            "timestamp",
+            &[Ty::String],
+            Ty::Timestamp,
+            to_timestamp,
+        ),
         conversion("uint64_to_uint64", "uint", &[Ty::Uint], Ty::Uint, to_uint),
         conversion("double_to_uint64", "uint", &[Ty::Double], Ty::Uint, to_uint),
         conversion("int64_to_uint64", "uint", &[Ty::Int], Ty::Uint, to_uint),
@@ -120,7 +159,10 @@ fn to_duration<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the range is checked; the fraction is dropped")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the range is checked; the fraction is dropped"
+)]
 fn to_int<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
     // The bounds themselves are refused: one of them is no `int`, and the other goes with it.
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
@@ -145,7 +187,9 @@ fn to_uint<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
     const BOUND: f64 = 18_446_744_073_709_551_616.0;
     match v {
         Val::Uint(_) => Ok(v),
-        Val::Int(i) => u64::try_from(i).map(Val::Uint).map_err(|_| EvalError::UintOverflow),
+        Val::Int(i) => u64::try_from(i)
+            .map(Val::Uint)
+            .map_err(|_| EvalError::UintOverflow),
         Val::Double(d) if d >= 0.0 && d < BOUND => Ok(Val::Uint(d as u64)),
         Val::Double(_) => Err(EvalError::UintOverflow),
         Val::Str(s) if s.starts_with('+') => Err(unreadable("uint")),
@@ -160,7 +204,7 @@ fn to_string<'a>(arena: &'a Arena, v: Val<'a>) -> Res<'a> {
         Val::Bool(b) => Ok(Val::Str(if b { "true" } else { "false" })),
         Val::Int(i) => arena.str(i.to_string()),
         Val::Uint(u) => arena.str(u.to_string()),
-        Val::Double(d) => arena.str(number::format_double(d)),
+        Val::Double(d) => arena.str(go::float_v(d)),
         Val::Bytes(b) => std::str::from_utf8(b)
             .map(Val::Str)
             .map_err(|_| EvalError::text("invalid UTF-8 in bytes, cannot convert to string")),
@@ -176,7 +220,7 @@ fn to_timestamp<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
         Val::Int(seconds) => Timestamp::new(seconds, 0).map(Val::Timestamp),
         Val::Str(s) => timestamp::parse(s)
             .ok_or_else(|| unreadable("google.protobuf.Timestamp"))
-            .and_then(|moment| Timestamp::try_from(moment).map(Val::Timestamp)),
+            .and_then(|moment| Timestamp::from(moment).in_range().map(Val::Timestamp)),
         _ => Err(EvalError::NoSuchOverload),
     }
 }

@@ -48,10 +48,8 @@ const fn text_order(
     params: &'static [Ty],
     run: Compare,
 ) -> Overload {
-    order(id, function, params, run).costing(
-        Estimate::Formula(formula::compare),
-        Actual::Formula(shorter_pass),
-    )
+    order(id, function, params, run)
+        .costing(Estimate::Formula(formula::compare), Actual::Formula(shorter_pass))
 }
 
 pub(super) static ORDER: Library = Library {

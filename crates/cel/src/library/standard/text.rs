@@ -1,6 +1,6 @@
 //! Functions on strings.
 
-use crate::data::regex::Regex;
+use crate::data::regex::Pattern;
 use crate::estimate::{REGEX_FACTOR, TEXT_FACTOR, formula, scaled};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
@@ -11,20 +11,37 @@ const TWO: &[Ty] = &[Ty::String, Ty::String];
 pub(super) static TEXT: Library = Library {
     name: "text",
     overloads: &[
-        Overload::member("contains_string", "contains", TWO, Ty::Bool, Run::Binary(contains)).costing(
+        Overload::member(
+            "contains_string",
+            "contains",
+            TWO,
+            Ty::Bool,
+            Run::Binary(contains),
+        )
+        .costing(
             Estimate::Formula(formula::contains),
             Actual::Formula(contains_cost),
         ),
-        Overload::member("ends_with_string", "endsWith", TWO, Ty::Bool, Run::Binary(ends_with))
-            .costing(Estimate::text_pass(1), Actual::text_pass(0)),
-        Overload::member("starts_with_string", "startsWith", TWO, Ty::Bool, Run::Binary(starts_with))
-            .costing(Estimate::text_pass(1), Actual::text_pass(0)),
+        Overload::member(
+            "ends_with_string",
+            "endsWith",
+            TWO,
+            Ty::Bool,
+            Run::Binary(ends_with),
+        )
+        .costing(Estimate::text_pass(1), Actual::text_pass(0)),
+        Overload::member(
+            "starts_with_string",
+            "startsWith",
+            TWO,
+            Ty::Bool,
+            Run::Binary(starts_with),
+        )
+        .costing(Estimate::text_pass(1), Actual::text_pass(0)),
         // The global style costs a server no more than any other call.
         Overload::global("matches", "matches", TWO, Ty::Bool, Run::Pattern(matches)),
-        Overload::member("matches_string", "matches", TWO, Ty::Bool, Run::Pattern(matches)).costing(
-            Estimate::Formula(formula::matches),
-            Actual::Formula(pattern_cost),
-        ),
+        Overload::member("matches_string", "matches", TWO, Ty::Bool, Run::Pattern(matches))
+            .costing(Estimate::Formula(formula::matches), Actual::Formula(pattern_cost)),
     ],
     types: &[],
 };
@@ -41,7 +58,7 @@ fn ends_with<'a>(_: &'a Arena, text: Val<'a>, end: Val<'a>) -> Res<'a> {
     Ok(Val::Bool(text.str()?.ends_with(end.str()?)))
 }
 
-fn matches<'a>(_: &'a Arena, pattern: &Regex, args: &[Val<'a>]) -> Res<'a> {
+fn matches<'a>(_: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a> {
     let text = args.first().ok_or(EvalError::NoSuchOverload)?.str()?;
     Ok(Val::Bool(pattern.is_match(text)))
 }

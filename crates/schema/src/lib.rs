@@ -5,7 +5,12 @@
     reason = "scantling-schema is pure"
 )]
 
+pub mod definition;
 pub mod document;
+pub mod field_path;
 pub mod names;
 pub mod rules;
 pub mod structural;
+mod wire;
+
+pub use wire::DecodeError;

@@ -64,7 +64,7 @@ fn write_escaped(out: &mut String, c: char, quote: char) {
 }
 
 /// Whether Go prints a character as it is: letters, marks, numbers, punctuation, symbols and the plain space.
-fn is_print(c: char) -> bool {
+pub fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');
     }
@@ -88,21 +88,6 @@ pub fn float_v(f: f64) -> String {
         format!("{f}")
     } else {
         with_exponent(f, 2)
-    }
-}
-
-/// A number of 32 bits as `strconv.FormatFloat` writes it with format `g`.
-pub(crate) fn float32_g(f: f32) -> String {
-    let text = format!("{f:e}");
-    let Some((mantissa, exponent)) = text.split_once('e') else {
-        return text;
-    };
-    match exponent.parse::<i32>() {
-        Ok(e) if f != 0.0 && !(-4..6).contains(&e) => {
-            let sign = if e < 0 { '-' } else { '+' };
-            format!("{mantissa}e{sign}{:02}", e.unsigned_abs())
-        }
-        _ => format!("{f}"),
     }
 }
 

@@ -17,9 +17,7 @@ pub mod go;
 pub mod json;
 mod map;
 mod path;
-mod position;
 mod value;
-pub mod yaml;
 
 pub use compact_str::CompactString as Str;
 pub use decode::{DecodeError, Decoded, Limits};
@@ -27,5 +25,4 @@ pub use error::{BadValue, ErrorKind, FieldError, aggregate};
 pub use json::Escape;
 pub use map::Map;
 pub use path::{Path, PathBuf, Segment};
-pub use position::Position;
 pub use value::Value;

@@ -1,0 +1,131 @@
+//! Which old value a new one goes back to, and whether it is still the same.
+//!
+//! Fields and map entries correlate by name, elements of keyed lists by their keys; elements of other lists do not
+//! correlate. What a schema does not describe does not correlate either.
+
+use crate::plan::{Members, Node};
+use crate::structural::ListType;
+use scantling_value::{Map, Str, Value};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+/// Whether a value is what it was before: equal, save that elements of keyed lists may have changed places. An object
+/// with members that its schema does not describe never counts as unchanged.
+pub(crate) fn unchanged(node: &Node, old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => unchanged_object(node, old, new),
+        (Value::Array(old), Value::Array(new)) => unchanged_list(node, old, new),
+        _ => old == new,
+    }
+}
+
+fn unchanged_object(node: &Node, old: &Map, new: &Map) -> bool {
+    let mut members = Members::of(node);
+    old.len() == new.len()
+        && old.iter().zip(new.iter()).all(|((old_name, old), (name, new))| {
+            old_name == name
+                && members
+                    .declared(name)
+                    .or(node.additional())
+                    .is_some_and(|member| unchanged(member, old, new))
+        })
+}
+
+fn unchanged_list(node: &Node, old: &[Value], new: &[Value]) -> bool {
+    if old.len() != new.len() {
+        return false;
+    }
+    if new.is_empty() || node.schema().list_type() != Some(ListType::Map) {
+        return old == new;
+    }
+    let (Some(old), Some(items)) = (OldList::new(node, old), node.items()) else {
+        return false;
+    };
+    new.iter()
+        .all(|new| old.get(new).is_some_and(|old| unchanged(items, old, new)))
+}
+
+/// The old elements of a keyed list, to be found by new ones.
+pub(crate) struct OldList<'o> {
+    keys: &'o [Str],
+    items: &'o [Value],
+    index: OnceCell<HashMap<Key<'o>, &'o Value>>,
+}
+
+/// The values of the key fields; of different types they are different.
+type Key<'o> = Vec<Scalar<'o>>;
+
+#[derive(PartialEq, Eq, Hash)]
+enum Scalar<'o> {
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    String(&'o str),
+}
+
+impl<'o> OldList<'o> {
+    /// The old elements, if the node is a keyed list and the old value a list.
+    pub(crate) fn of(node: &'o Node, old: &'o Value) -> Option<Self> {
+        Self::new(node, old.as_array()?)
+    }
+
+    fn new(node: &'o Node, items: &'o [Value]) -> Option<Self> {
+        Some(OldList {
+            keys: node.list_keys()?,
+            items,
+            index: OnceCell::new(),
+        })
+    }
+
+    /// The first old element with the keys of the new one. Elements that lack a key, or whose key is no scalar, do
+    /// not correlate.
+    pub(crate) fn get(&self, new: &Value) -> Option<&'o Value> {
+        /// Up to here comparing with each is faster than an index.
+        const FEW: usize = 16;
+        let new = new.as_object()?;
+        if self.items.len() <= FEW {
+            let same = |old: &&Value| old.as_object().is_some_and(|old| self.same_keys(old, new));
+            return self.items.iter().find(same);
+        }
+        let key = self.key(new)?;
+        // The lookup borrows the new element for a moment only; the map's keys borrow the old ones.
+        let index = self.index.get_or_init(|| self.index());
+        lookup(index, &key)
+    }
+
+    fn same_keys(&self, old: &Map, new: &Map) -> bool {
+        self.keys.iter().all(|k| match (old.get(k), new.get(k)) {
+            (Some(a), Some(b)) => scalar(a).is_some() && a == b,
+            _ => false,
+        })
+    }
+
+    fn key<'v>(&self, item: &'v Map) -> Option<Key<'v>> {
+        self.keys.iter().map(|k| item.get(k).and_then(scalar)).collect()
+    }
+
+    fn index(&self) -> HashMap<Key<'o>, &'o Value> {
+        let mut index = HashMap::with_capacity(self.items.len());
+        for item in self.items {
+            if let Some(key) = item.as_object().and_then(|map| self.key(map)) {
+                index.entry(key).or_insert(item);
+            }
+        }
+        index
+    }
+}
+
+fn lookup<'o>(index: &HashMap<Key<'o>, &'o Value>, key: &Key<'_>) -> Option<&'o Value> {
+    index.get(key).copied()
+}
+
+fn scalar(v: &Value) -> Option<Scalar<'_>> {
+    match v {
+        Value::Bool(b) => Some(Scalar::Bool(*b)),
+        Value::Int(i) => Some(Scalar::Int(*i)),
+        // Both zeros are equal.
+        Value::Float(f) => Some(Scalar::Float((f + 0.0).to_bits())),
+        Value::String(s) => Some(Scalar::String(s)),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

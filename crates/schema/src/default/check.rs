@@ -1,0 +1,177 @@
+//! Whether the defaults of a schema are values of it.
+
+use crate::meta::{self, Malformed};
+use crate::plan::{Features, Node, Plan};
+use crate::prune::{self, Place, is_meta};
+use crate::validate;
+use scantling_value::{FieldError, Map, Path, Str, Value, aggregate};
+
+/// Whether defaults must hold no fields that their schema does not describe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pruned {
+    /// They must not.
+    Required,
+    /// They may: definitions that did so before are left alone.
+    Optional,
+}
+
+/// What is wrong with the defaults of a schema that stands at `at`. Defaults inside of metadata must make valid
+/// metadata; the others are checked as values, before any defaults inside of them apply.
+pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: Pruned) -> Vec<FieldError> {
+    let mut walk = Walk {
+        pruned,
+        errors: Vec::new(),
+    };
+    let root = plan.root();
+    walk.node(root, at, &Surroundings::resource(root), Inside::Values);
+    walk.errors
+}
+
+struct Walk {
+    pruned: Pruned,
+    errors: Vec<FieldError>,
+}
+
+/// What a default stands in.
+#[derive(Clone, Copy, PartialEq)]
+enum Inside {
+    /// `apiVersion`, `kind` or `metadata` of a resource.
+    Metadata,
+    /// Anything else.
+    Values,
+}
+
+/// The way from a resource down to a value.
+struct Surroundings<'a> {
+    root: &'a Node,
+    way: Option<(&'a Surroundings<'a>, Step<'a>)>,
+}
+
+enum Step<'a> {
+    Member(&'a Str),
+    Element,
+}
+
+impl<'a> Surroundings<'a> {
+    fn resource(root: &'a Node) -> Self {
+        Surroundings { root, way: None }
+    }
+
+    fn below(&'a self, step: Step<'a>) -> Self {
+        Surroundings {
+            root: self.root,
+            way: Some((self, step)),
+        }
+    }
+
+    /// A resource with nothing but the value in it.
+    fn around(&self, value: Value) -> Value {
+        match &self.way {
+            Some((outer, Step::Element)) => outer.around(Value::Array(vec![value])),
+            Some((outer, Step::Member(name))) => {
+                let mut map = Map::new();
+                map.insert((*name).clone(), value);
+                outer.around(Value::Object(map))
+            }
+            None => {
+                let mut resource = value;
+                if let Value::Object(map) = &mut resource {
+                    map.get_or_insert_with("kind", || "Validation".into());
+                    map.get_or_insert_with("apiVersion", || "validation/v1".into());
+                }
+                resource
+            }
+        }
+    }
+}
+
+impl Walk {
+    fn node(&mut self, node: &Node, at: &Path<'_>, around: &Surroundings<'_>, inside: Inside) {
+        if !node.has(Features::DEFAULT) {
+            return;
+        }
+        let embedded;
+        let (around, inside) = if node.is(Features::EMBEDDED) {
+            embedded = Surroundings::resource(node);
+            (&embedded, Inside::Values)
+        } else {
+            (around, inside)
+        };
+        if let Some(default) = node.default() {
+            let at = at.field("default");
+            match inside {
+                Inside::Metadata => self.metadata(node, default, around, &at),
+                Inside::Values => self.value(node, default, &at),
+            }
+        }
+        // Maps cannot default their values, so that defaults below them are not looked at.
+        if let Some(items) = node.items() {
+            self.node(items, &at.field("items"), &around.below(Step::Element), inside);
+        }
+        for (name, field) in node.fields() {
+            let resource = std::ptr::eq(around.root, node) && around.way.is_none();
+            let inside = if resource && is_meta(name) {
+                Inside::Metadata
+            } else {
+                inside
+            };
+            let properties = at.field("properties");
+            self.node(
+                field,
+                &properties.key(name),
+                &around.below(Step::Member(name)),
+                inside,
+            );
+        }
+    }
+
+    fn metadata(&mut self, node: &Node, default: &Value, around: &Surroundings<'_>, at: &Path<'_>) {
+        let mut resource = around.around(default.clone());
+        let why = match coerce_resource(around.root, &mut resource, &Path::ROOT) {
+            Err(error) => error.to_string(),
+            Ok(()) => match meta::check_resource(around.root, &resource, &Path::ROOT) {
+                errors if errors.is_empty() => {
+                    self.errors.extend(validate::validate(node, default, at, None));
+                    return;
+                }
+                errors => aggregate(errors),
+            },
+        };
+        let detail = format!("must result in valid metadata: {why}");
+        self.errors.push(FieldError::invalid(at, default.clone(), detail));
+    }
+
+    fn value(&mut self, node: &Node, default: &Value, at: &Path<'_>) {
+        let resource = node.is(Features::EMBEDDED);
+        if self.pruned == Pruned::Required {
+            let place = if resource { Place::Resource } else { Place::Part };
+            let mut copy = default.clone();
+            prune::prune(node, &mut copy, place, &prune::Options::default());
+            if copy != *default {
+                let error = FieldError::invalid(at, default.clone(), "must not have unknown fields");
+                self.errors.push(error);
+            }
+        }
+        let mut value = default.clone();
+        if let Err(error) = meta::coerce_embedded(node, &mut value, Malformed::Refuse, at) {
+            self.errors.push(error);
+            return;
+        }
+        let errors = meta::check_embedded(node, &value, at);
+        if errors.is_empty() {
+            self.errors.extend(validate::validate(node, &value, at, None));
+        } else {
+            self.errors.extend(errors);
+        }
+    }
+}
+
+/// Brings the metadata of a value that is a resource itself into form, and of those embedded in it.
+fn coerce_resource(node: &Node, value: &mut Value, at: &Path<'_>) -> Result<(), FieldError> {
+    if let Value::Object(map) = value
+        && !node.is(Features::EMBEDDED)
+    {
+        meta::coerce_one(map, at)?;
+    }
+    meta::coerce_embedded(node, value, Malformed::Refuse, at).map(drop)
+}

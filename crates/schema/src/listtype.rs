@@ -1,0 +1,124 @@
+//! Lists in which every element, or every combination of keys, stands once.
+
+use crate::plan::{Features, Members, Node};
+use crate::structural::ListType;
+use scantling_value::{FieldError, Map, Path, Str, Value};
+use std::collections::HashMap;
+
+/// The duplicates in the sets and keyed lists of a value.
+pub fn duplicates(node: &Node, value: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    walk(node, value, &Path::ROOT, &mut errors);
+    errors
+}
+
+fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !node.has(Features::KEYED) {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            let mut members = Members::of(node);
+            for (name, value) in map.iter() {
+                if let Some(field) = members.declared(name) {
+                    walk(field, value, &at.field(name), errors);
+                } else if let Some(additional) = node.additional() {
+                    walk(additional, value, &at.key(name), errors);
+                }
+            }
+        }
+        Value::Array(list) => {
+            match node.schema().list_type() {
+                Some(ListType::Set) => set(list, at, errors),
+                Some(ListType::Map) => keyed(node.schema().list_map_keys(), list, at, errors),
+                Some(ListType::Atomic) | None => {}
+            }
+            if let Some(items) = node.items() {
+                for (i, item) in list.iter().enumerate() {
+                    walk(items, item, &at.index(i), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn set(list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for i in second_ones(list.len(), |i| list.get(i).map(identity)) {
+        if let Some(item) = list.get(i) {
+            errors.push(FieldError::duplicate(&at.index(i), item.clone()));
+        }
+    }
+}
+
+fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let misfit = |item: &&Value| !matches!(item, Value::Null | Value::Object(_));
+    if let Some((i, item)) = list.iter().enumerate().find(|(_, item)| misfit(item)) {
+        errors.push(FieldError::invalid(
+            &at.index(i),
+            item.clone(),
+            "must be an object for an array of list-type map",
+        ));
+        return;
+    }
+    let identity = |i: usize| {
+        let item = list.get(i)?.as_object();
+        Some(match (keys, item) {
+            // The value of a single key counts as it is, the values of several as the JSON of an object of them.
+            ([key], item) => item.and_then(|item| item.get(key)).map(identity),
+            (_, item) => Some(Identity::Json(keys_of(keys, item).to_json())),
+        })
+    };
+    for i in second_ones(list.len(), identity) {
+        let item = list.get(i).and_then(Value::as_object);
+        errors.push(FieldError::duplicate(&at.index(i), keys_of(keys, item)));
+    }
+}
+
+fn keys_of(keys: &[Str], item: Option<&Map>) -> Value {
+    let key = |name: &Str| Some((name.clone(), item?.get(name)?.clone()));
+    Value::Object(keys.iter().filter_map(key).collect())
+}
+
+/// What makes an element the same as another.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Identity<'v> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    String(&'v str),
+    /// Lists and objects are the same if their JSON is, in which `1` and `1.0` are.
+    Json(String),
+}
+
+fn identity(v: &Value) -> Identity<'_> {
+    match v {
+        Value::Null => Identity::Null,
+        Value::Bool(b) => Identity::Bool(*b),
+        Value::Int(i) => Identity::Int(*i),
+        // Both zeros are equal.
+        Value::Float(f) => Identity::Float((f + 0.0).to_bits()),
+        Value::String(s) => Identity::String(s),
+        Value::Array(_) | Value::Object(_) => Identity::Json(v.to_json()),
+    }
+}
+
+/// The places at which something stands for the second time. (What stands there a third time is not told again.)
+fn second_ones<T: std::hash::Hash + Eq>(len: usize, identity: impl Fn(usize) -> Option<T>) -> Vec<usize> {
+    if len < 2 {
+        return Vec::new();
+    }
+    let mut seen = HashMap::with_capacity(len);
+    let mut second = Vec::new();
+    for i in 0..len {
+        if let Some(what) = identity(i) {
+            let times = seen.entry(what).or_insert(0u32);
+            *times = times.saturating_add(1);
+            if *times == 2 {
+                second.push(i);
+            }
+        }
+    }
+    second
+}

@@ -1,0 +1,42 @@
+//! `pattern`: a regular expression, compiled when it is first needed.
+
+use scantling_cel::data::regex;
+use scantling_value::Str;
+use std::sync::OnceLock;
+
+/// A regular expression with the meaning that Go gives it. Most patterns of a definition never meet a value, and a
+/// compiled expression takes more memory than the rest of its schema, so the text is kept until there is one.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    text: Str,
+    compiled: OnceLock<Result<regex::Pattern, String>>,
+}
+
+impl Pattern {
+    pub(crate) fn new(text: Str) -> Self {
+        Pattern {
+            text,
+            compiled: OnceLock::new(),
+        }
+    }
+
+    fn compiled(&self) -> &Result<regex::Pattern, String> {
+        self.compiled
+            .get_or_init(|| regex::Pattern::new(&self.text).map_err(|e| e.to_string()))
+    }
+
+    /// Whether the text has a match. Nothing matches an expression that does not compile.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.compiled()
+            .as_ref()
+            .is_ok_and(|pattern| pattern.is_match(text))
+    }
+
+    /// The pattern as an error shows it.
+    pub(crate) fn as_shown(&self) -> String {
+        match self.compiled() {
+            Ok(_) => self.text.to_string(),
+            Err(why) => format!("{}, but pattern is invalid: {why}", self.text),
+        }
+    }
+}

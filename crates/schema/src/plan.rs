@@ -1,0 +1,260 @@
+//! The compiled form of an accepted schema.
+//!
+//! A [`Plan`] is immutable, cheap to clone and safe to share. It is a tree of [`Node`]s that runs beside the
+//! structural schema: a node adds to its schema what checking wants ready (patterns, formats, enumerations, the
+//! meaning of numeric bounds) and says in one word which algorithms have anything to do at it or below it, so that a
+//! walk never enters a part of an object that it has no business in. Nodes of equal schemas are one node across all
+//! definitions of a process (see [`Compiler`]).
+
+mod compile;
+mod dump;
+
+pub use compile::Compiler;
+
+use crate::format::Format;
+use crate::pattern::Pattern;
+use crate::structural::{ListType, Structural, ValueValidation};
+use scantling_value::{Str, Value};
+use std::sync::Arc;
+
+/// The compiled schema of one version of a definition.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    root: Arc<Node>,
+}
+
+impl Plan {
+    /// The root of the schema.
+    pub fn root(&self) -> &Arc<Node> {
+        &self.root
+    }
+}
+
+/// One compiled sub-schema.
+#[derive(Debug)]
+pub struct Node {
+    /// The schema that this node was compiled from.
+    schema: Arc<Structural>,
+    /// The types that a value may have; empty where any will do.
+    types: Types,
+    /// What there is to do at this node.
+    here: Features,
+    /// What there is to do at this node or at any below it.
+    within: Features,
+    /// Beside `schema.properties`, slot by slot.
+    properties: Box<[Arc<Node>]>,
+    /// The values beside declared fields.
+    additional: Option<Arc<Node>>,
+    /// The elements of a list.
+    items: Option<Arc<Node>>,
+    /// The limits on values; absent where there are none.
+    checks: Option<Box<Checks>>,
+}
+
+impl Node {
+    /// The schema that this node was compiled from.
+    pub fn schema(&self) -> &Arc<Structural> {
+        &self.schema
+    }
+
+    /// Whether there are rules at this node or below it.
+    pub fn has_rules(&self) -> bool {
+        self.has(Features::RULES)
+    }
+
+    /// Whether this algorithm has anything to do at this node or below it.
+    pub(crate) fn has(&self, feature: Features) -> bool {
+        self.within.contains(feature)
+    }
+
+    /// Whether this algorithm has anything to do at this very node.
+    pub(crate) fn is(&self, feature: Features) -> bool {
+        self.here.contains(feature)
+    }
+
+    pub(crate) fn types(&self) -> Types {
+        self.types
+    }
+
+    pub(crate) fn checks(&self) -> Option<&Checks> {
+        self.checks.as_deref()
+    }
+
+    pub(crate) fn limits(&self) -> Option<&ValueValidation> {
+        self.schema.validation.as_deref()
+    }
+
+    pub(crate) fn items(&self) -> Option<&Arc<Node>> {
+        self.items.as_ref()
+    }
+
+    pub(crate) fn additional(&self) -> Option<&Arc<Node>> {
+        self.additional.as_ref()
+    }
+
+    /// The declared fields in order of their names.
+    pub(crate) fn fields(&self) -> impl ExactSizeIterator<Item = (&Str, &Arc<Node>)> {
+        self.schema
+            .properties
+            .iter()
+            .map(|(name, _)| name)
+            .zip(self.properties.iter())
+    }
+
+    /// A declared field.
+    pub fn property(&self, name: &str) -> Option<&Arc<Node>> {
+        let slot = self
+            .schema
+            .properties
+            .binary_search_by(|(k, _)| k.as_str().cmp(name))
+            .ok()?;
+        self.properties.get(slot)
+    }
+
+    /// The key fields, if this is a keyed list.
+    pub(crate) fn list_keys(&self) -> Option<&[Str]> {
+        let keyed = self.types.contains(Types::ARRAY) && self.schema.list_type() == Some(ListType::Map);
+        Some(self.schema.list_map_keys()).filter(|keys| keyed && !keys.is_empty())
+    }
+
+    /// The default, as a value.
+    pub(crate) fn default(&self) -> Option<&Value> {
+        self.schema
+            .default
+            .as_ref()
+            .map(|json| &*json.0)
+            .filter(|v| !v.is_null())
+    }
+
+    /// Whether a `null` here is neither a value nor a request for the default.
+    pub(crate) fn drops_null(&self) -> bool {
+        !self.schema.nullable && self.default().is_none()
+    }
+}
+
+/// Walks the members of an object beside the declared fields of its node: both are in order of their names, so one
+/// pass over both finds the node of every member.
+pub(crate) struct Members<'n> {
+    node: &'n Node,
+    next: usize,
+}
+
+impl<'n> Members<'n> {
+    pub(crate) fn of(node: &'n Node) -> Self {
+        Members { node, next: 0 }
+    }
+
+    /// The declared field of that name. Names must come in ascending order.
+    pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<Node>> {
+        while let Some((field, _)) = self.node.schema.properties.get(self.next) {
+            match field.as_str().cmp(name) {
+                std::cmp::Ordering::Less => self.next += 1,
+                std::cmp::Ordering::Equal => return self.node.properties.get(self.next),
+                std::cmp::Ordering::Greater => return None,
+            }
+        }
+        None
+    }
+}
+
+/// The limits on values in the form in which they are checked; plain numbers stay in the schema.
+#[derive(Debug, Default)]
+pub(crate) struct Checks {
+    /// `format`, where it means something.
+    pub(crate) format: Option<Format>,
+    /// `pattern`.
+    pub(crate) pattern: Option<Arc<Pattern>>,
+    /// Whether there are limits on strings other than `format` and `enum`.
+    pub(crate) strings: bool,
+    /// Which bounds are themselves no values of the type: every number is then an error.
+    pub(crate) odd_bounds: OddBounds,
+    /// The positions of the strings of `enum` in their order, where they are many.
+    pub(crate) sorted_enum: Box<[u32]>,
+    /// `allOf`, `anyOf`, `oneOf`.
+    pub(crate) all_of: Box<[Arc<Node>]>,
+    pub(crate) any_of: Box<[Arc<Node>]>,
+    pub(crate) one_of: Box<[Arc<Node>]>,
+    /// `not`.
+    pub(crate) not: Option<Arc<Node>>,
+}
+
+/// Bounds that lie outside of the type and format which they bound.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OddBounds {
+    pub(crate) multiple_of: bool,
+    pub(crate) minimum: bool,
+    pub(crate) maximum: bool,
+}
+
+/// A set of JSON types.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Types(u8);
+
+impl Types {
+    pub(crate) const OBJECT: Types = Types(1);
+    pub(crate) const ARRAY: Types = Types(2);
+    pub(crate) const STRING: Types = Types(4);
+    pub(crate) const INTEGER: Types = Types(8);
+    pub(crate) const NUMBER: Types = Types(16);
+    pub(crate) const BOOLEAN: Types = Types(32);
+    pub(crate) const INT_OR_STRING: Types = Types(Self::INTEGER.0 | Self::STRING.0);
+
+    pub(crate) fn contains(self, other: Types) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The names as an error lists them.
+    pub(crate) fn names(self) -> &'static str {
+        match self {
+            Types::OBJECT => "object",
+            Types::ARRAY => "array",
+            Types::STRING => "string",
+            Types::INTEGER => "integer",
+            Types::NUMBER => "number",
+            Types::BOOLEAN => "boolean",
+            Types::INT_OR_STRING => "integer,string",
+            _ => "",
+        }
+    }
+}
+
+/// A set of algorithms that have something to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Features(u8);
+
+impl Features {
+    /// There is a default.
+    pub(crate) const DEFAULT: Features = Features(1);
+    /// A list is a set or keyed.
+    pub(crate) const KEYED: Features = Features(2);
+    /// A resource is embedded.
+    pub(crate) const EMBEDDED: Features = Features(4);
+    /// There are rules.
+    pub(crate) const RULES: Features = Features(8);
+    /// Updates are restricted.
+    pub(crate) const MUTABILITY: Features = Features(16);
+    /// There are unions.
+    pub(crate) const UNIONS: Features = Features(32);
+    /// Values are limited.
+    pub(crate) const LIMITS: Features = Features(64);
+    /// Unknown fields stay.
+    pub(crate) const PRESERVE: Features = Features(128);
+
+    pub(crate) fn contains(self, other: Features) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn add(&mut self, other: Features) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) fn set(&mut self, other: Features, on: bool) {
+        if on {
+            self.add(other);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! From structural schemas to nodes.
+
+use super::{Checks, Features, Node, OddBounds, Plan, Types};
+use crate::enumeration;
+use crate::format::Format;
+use crate::number;
+use crate::pattern::Pattern;
+use crate::structural::{ListType, Structural, Type, ValueValidation};
+use scantling_value::{Str, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// Compiles plans, and remembers what plans of different definitions share: nodes and patterns.
+///
+/// It lives as long as the definitions of a process. Schemas come from one [`Interner`](crate::structural::Interner),
+/// so that equal ones have one address, and one node.
+#[derive(Debug, Default)]
+pub struct Compiler {
+    /// Nodes by the address of their schema. A node keeps its schema alive, so that an address whose node lives
+    /// belongs to that schema; entries whose node is gone are replaced or swept.
+    nodes: HashMap<usize, Weak<Node>>,
+    patterns: HashMap<Str, Weak<Pattern>>,
+}
+
+impl Compiler {
+    /// A compiler that shares nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Compiles the schema of a version.
+    pub fn compile(&mut self, schema: &Arc<Structural>) -> Plan {
+        Plan {
+            root: self.node(schema),
+        }
+    }
+
+    /// The number of different nodes that are in use.
+    pub fn len(&self) -> usize {
+        self.nodes.values().filter(|n| n.strong_count() > 0).count()
+    }
+
+    /// Whether no node is in use.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets what no plan uses any more.
+    pub fn sweep(&mut self) {
+        self.nodes.retain(|_, n| n.strong_count() > 0);
+        self.patterns.retain(|_, p| p.strong_count() > 0);
+    }
+
+    fn node(&mut self, schema: &Arc<Structural>) -> Arc<Node> {
+        let address = Arc::as_ptr(schema).addr();
+        if let Some(known) = self.nodes.get(&address).and_then(Weak::upgrade) {
+            return known;
+        }
+        let node = Arc::new(self.build(schema));
+        self.nodes.insert(address, Arc::downgrade(&node));
+        node
+    }
+
+    fn build(&mut self, schema: &Arc<Structural>) -> Node {
+        let properties = schema
+            .properties
+            .iter()
+            .map(|(_, s)| self.node(s))
+            .collect::<Box<[_]>>();
+        let additional = schema.additional_schema().map(|s| self.node(s));
+        let items = schema.items.as_ref().map(|s| self.node(s));
+        let types = types(schema);
+        let checks = schema
+            .validation
+            .as_deref()
+            .map(|v| Box::new(self.checks(v, types)));
+
+        let mut here = Features::default();
+        here.set(Features::DEFAULT, schema.default.is_some());
+        here.set(
+            Features::KEYED,
+            matches!(schema.list_type(), Some(ListType::Set | ListType::Map)),
+        );
+        here.set(Features::EMBEDDED, schema.is_embedded_resource());
+        here.set(Features::RULES, !schema.rules.is_empty());
+        here.set(Features::MUTABILITY, schema.mutability().is_some());
+        here.set(Features::UNIONS, !schema.unions().is_empty());
+        here.set(
+            Features::LIMITS,
+            !types.is_empty() || checks.is_some() || schema.additional.is_some(),
+        );
+        here.set(Features::PRESERVE, schema.preserves_unknown_fields());
+        let mut within = here;
+        for child in properties.iter().chain(&additional).chain(&items) {
+            within.add(child.within);
+        }
+        Node {
+            schema: Arc::clone(schema),
+            types,
+            here,
+            within,
+            properties,
+            additional,
+            items,
+            checks,
+        }
+    }
+
+    fn checks(&mut self, v: &ValueValidation, types: Types) -> Checks {
+        let mut branches = |list: &[Arc<Structural>]| list.iter().map(|s| self.node(s)).collect();
+        let (all_of, any_of, one_of) = (branches(&v.all_of), branches(&v.any_of), branches(&v.one_of));
+        let not = v.not.as_ref().map(|s| self.node(s));
+        let format = Format::parse(&v.format, types);
+        let odd = |bound: Option<crate::structural::Number>| {
+            bound.is_some_and(|n| !number::in_range(&Value::Float(n.0), types, format.as_ref()))
+        };
+        let odd_bounds = OddBounds {
+            multiple_of: odd(v.multiple_of),
+            minimum: odd(v.minimum),
+            maximum: odd(v.maximum),
+        };
+        Checks {
+            pattern: (!v.pattern.is_empty()).then(|| self.pattern(&v.pattern)),
+            strings: v.max_length.is_some() || v.min_length.is_some() || !v.pattern.is_empty(),
+            odd_bounds,
+            sorted_enum: enumeration::sorted(&v.enumeration),
+            format,
+            all_of,
+            any_of,
+            one_of,
+            not,
+        }
+    }
+
+    fn pattern(&mut self, text: &Str) -> Arc<Pattern> {
+        if let Some(known) = self.patterns.get(text).and_then(Weak::upgrade) {
+            return known;
+        }
+        let pattern = Arc::new(Pattern::new(text.clone()));
+        self.patterns.insert(text.clone(), Arc::downgrade(&pattern));
+        pattern
+    }
+}
+
+fn types(schema: &Structural) -> Types {
+    if schema.is_int_or_string() {
+        return Types::INT_OR_STRING;
+    }
+    match schema.ty {
+        None => Types::default(),
+        Some(Type::Object) => Types::OBJECT,
+        Some(Type::Array) => Types::ARRAY,
+        Some(Type::String) => Types::STRING,
+        Some(Type::Integer) => Types::INTEGER,
+        Some(Type::Number) => Types::NUMBER,
+        Some(Type::Boolean) => Types::BOOLEAN,
+    }
+}

@@ -1,0 +1,174 @@
+//! Removes what a schema does not describe.
+
+use crate::plan::{Features, Members, Node};
+use crate::structural::Additional;
+use scantling_value::{Map, Path, Value};
+
+/// What pruning does beside removing unknown fields.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// Whether to remove `null`s that are neither values nor requests for a default.
+    pub nulls: Nulls,
+    /// Whether to list the unknown fields.
+    pub unknown: Unknown,
+}
+
+/// What becomes of `null` where a schema does not allow it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nulls {
+    /// It stays.
+    #[default]
+    Keep,
+    /// Members are removed, unless there is a default for them. Elements of lists stay.
+    Drop,
+}
+
+/// Whether unknown fields are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// They are not.
+    #[default]
+    Ignore,
+    /// By their paths, in order.
+    List,
+}
+
+/// Whether an object is a whole resource, whose `apiVersion`, `kind` and `metadata` need no schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The object of a request or of the store.
+    Resource,
+    /// A part of an object, such as a default.
+    Part,
+}
+
+/// Removes unknown fields, and returns their paths in order if they are wanted.
+pub fn prune(node: &Node, value: &mut Value, place: Place, options: &Options) -> Vec<String> {
+    let mut pruner = Pruner {
+        options,
+        paths: Vec::new(),
+    };
+    pruner.value(
+        Some(node),
+        value,
+        place == Place::Resource,
+        Unlisted::Remove,
+        &Path::ROOT,
+    );
+    pruner.paths.sort_unstable();
+    pruner.paths
+}
+
+/// The fields of a resource that its schema does not have to describe.
+pub(crate) fn is_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}
+
+/// What happens to members that the schema does not list.
+#[derive(Clone, Copy, PartialEq)]
+enum Unlisted {
+    Remove,
+    Keep,
+}
+
+struct Pruner<'o> {
+    options: &'o Options,
+    paths: Vec<String>,
+}
+
+impl Pruner<'_> {
+    fn value(
+        &mut self,
+        node: Option<&Node>,
+        value: &mut Value,
+        resource: bool,
+        unlisted: Unlisted,
+        at: &Path<'_>,
+    ) {
+        let keeps = node.is_some_and(|n| n.is(Features::PRESERVE));
+        let unlisted = if keeps { Unlisted::Keep } else { unlisted };
+        match (value, node) {
+            (Value::Object(map), Some(node)) => self.object(node, map, resource, unlisted, at),
+            (Value::Object(map), None) if unlisted == Unlisted::Remove => {
+                for name in map.keys() {
+                    self.record(at, name);
+                }
+                *map = Map::new();
+            }
+            (Value::Array(list), node) => {
+                // A list that keeps unknown fields keeps those of its elements.
+                let items = node.and_then(|n| n.items()).map(|n| &**n);
+                if items.is_none() && unlisted == Unlisted::Keep {
+                    return;
+                }
+                for (i, item) in list.iter_mut().enumerate() {
+                    self.value(items, item, false, unlisted, &at.index(i));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, node: &Node, map: &mut Map, resource: bool, unlisted: Unlisted, at: &Path<'_>) {
+        let resource = resource || node.is(Features::EMBEDDED);
+        let mut members = Members::of(node);
+        let nulls = self.options.nulls;
+        map.retain(|name, value| {
+            let child = members.declared(name).or(node.additional());
+            if nulls == Nulls::Drop && value.is_null() && child.is_some_and(|child| child.drops_null()) {
+                return false;
+            }
+            if resource && is_meta(name) {
+                if let Some(child) = child
+                    && nulls == Nulls::Drop
+                {
+                    drop_nulls(child, value);
+                }
+                return true;
+            }
+            if child.is_none() && node.schema().additional.is_none() {
+                let kept = unlisted == Unlisted::Keep;
+                if !kept && !(is_meta(name) && at.is_root()) {
+                    self.record(at, name);
+                }
+                return kept;
+            }
+            // What stands beside declared fields without a schema of its own is kept, but nothing below it.
+            let child = child.map(|child| &**child);
+            debug_assert!(child.is_some() || matches!(node.schema().additional, Some(Additional::Any(_))));
+            self.value(child, value, false, Unlisted::Remove, &at.field(name));
+            true
+        });
+    }
+
+    fn record(&mut self, at: &Path<'_>, name: &str) {
+        if self.options.unknown == Unknown::List {
+            self.paths.push(at.field(name).to_string());
+        }
+    }
+}
+
+/// Removes members that are `null` without being allowed to and without a default.
+fn drop_nulls(node: &Node, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let mut members = Members::of(node);
+            map.retain(|name, value| {
+                let Some(child) = members.declared(name).or(node.additional()) else {
+                    return true;
+                };
+                if value.is_null() && child.drops_null() {
+                    return false;
+                }
+                drop_nulls(child, value);
+                true
+            });
+        }
+        Value::Array(list) => {
+            if let Some(items) = node.items() {
+                list.iter_mut().for_each(|item| drop_nulls(items, item));
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,292 @@
+//! Checks values against the limits of a schema.
+//!
+//! One walk serves two purposes, told apart by its [`Sink`]: [`is_valid`] stops at the first failure, allocates
+//! nothing, and is all that a valid object costs; [`validate`] walks an invalid object again and collects what a
+//! server says about it. The walk also counts what matched, because a server shows the failures of that branch of
+//! `anyOf` and `oneOf` of which most matched.
+
+mod junctor;
+mod sink;
+mod spot;
+
+pub use sink::Ratchet;
+pub(crate) use sink::{Sink, Stop};
+
+use crate::enumeration;
+use crate::number;
+use crate::plan::{Checks, Members, Node, Types};
+use crate::structural::{Additional, ValueValidation};
+use scantling_value::{FieldError, Map, Path, Value};
+use sink::{Collect, First};
+
+/// Whether a value keeps every limit of a schema.
+pub fn is_valid(node: &Node, value: &Value) -> bool {
+    check(node, value, None, &Path::ROOT, &mut First).is_ok()
+}
+
+/// What is wrong with a value. Errors are shown below `prefix`; the texts name places from the value on.
+///
+/// With `ratchet`, a failure is forgiven where the value it stands in is what it was before.
+pub fn validate(
+    node: &Node,
+    value: &Value,
+    prefix: &Path<'_>,
+    ratchet: Option<(&Ratchet<'_>, &Value)>,
+) -> Vec<FieldError> {
+    if is_valid(node, value) {
+        return Vec::new();
+    }
+    let mut sink = Collect::new(prefix, ratchet.map(|(r, _)| r));
+    // Collecting never stops early.
+    let _ = check(node, value, ratchet.map(|(_, old)| old), &Path::ROOT, &mut sink);
+    sink.into_errors()
+}
+
+/// Checks a value that was `old` before, and returns how much matched.
+fn check<S: Sink>(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<usize, Stop> {
+    if !S::COLLECTS && !node.has(crate::plan::Features::LIMITS) {
+        return Ok(0);
+    }
+    let before = sink.failures();
+    let matched = check_value(node, value, old, at, sink)?;
+    if let Some(old) = old
+        && sink.failures() > before
+        && sink.unchanged(node, old, value)
+    {
+        sink.forgive(before);
+    }
+    Ok(matched)
+}
+
+fn check_value<S: Sink>(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<usize, Stop> {
+    let limits = node.limits().zip(node.checks());
+    let mut matched = 0;
+    if value.is_null() {
+        if node.types().is_empty() || node.schema().nullable {
+            matched += 1;
+        } else {
+            sink.fail(at, |spot| spot.wrong_type(node.types().names(), "null"))?;
+        }
+        check_enum(limits, value, at, sink)?;
+        return Ok(matched);
+    }
+
+    let format = limits.and_then(|(_, c)| c.format.as_ref());
+    if !node.types().is_empty() || format.is_some() {
+        matched += 1 + usize::from(check_type(node, value, at, sink)?);
+    }
+    matched += 2;
+    if let Some((_, checks)) = limits {
+        matched += junctor::check(checks, value, at, sink)?;
+    }
+    match value {
+        Value::String(s) => {
+            matched += 1;
+            if let Some((v, checks)) = limits {
+                if checks.strings {
+                    check_string(v, checks, s, at, sink)?;
+                }
+                if let Some(format) = format.filter(|f| f.is_for_strings()) {
+                    matched += 1;
+                    if !format.matches(s) {
+                        sink.fail(at, |spot| spot.wrong_type(format.name(), s))?;
+                    }
+                }
+            }
+        }
+        Value::Int(_) | Value::Float(_) => {
+            matched += 2;
+            number::check(node, value, at, sink)?;
+        }
+        Value::Array(list) => {
+            matched += 2 + check_list(node, limits, list, old, at, sink)?;
+        }
+        Value::Null | Value::Bool(_) | Value::Object(_) => {}
+    }
+    matched += 1;
+    check_enum(limits, value, at, sink)?;
+    if let Value::Object(map) = value {
+        matched += 1 + check_object(node, limits, map, old, at, sink)?;
+    }
+    Ok(matched + 1)
+}
+
+/// The type of a value, and what a server's decoder takes for its format.
+fn kind(value: &Value) -> (Types, &'static str) {
+    match value {
+        Value::Null => (Types::default(), ""),
+        Value::Bool(_) => (Types::BOOLEAN, ""),
+        Value::Int(_) => (Types::INTEGER, "int64"),
+        Value::Float(_) => (Types::NUMBER, "float64"),
+        Value::String(_) => (Types::STRING, ""),
+        Value::Array(_) => (Types::ARRAY, ""),
+        Value::Object(_) => (Types::OBJECT, ""),
+    }
+}
+
+/// Whether the type matches. A format takes part in it: on anything but numbers it admits strings and lists.
+fn check_type<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<bool, Stop> {
+    let types = node.types();
+    let (actual, actual_format) = kind(value);
+    let fits = types.contains(actual)
+        || (types.contains(Types::NUMBER) && matches!(value, Value::Int(_)))
+        || (types.contains(Types::INTEGER) && matches!(value, Value::Float(f) if number::is_integral(*f)));
+    if let Some(format) = node.checks().and_then(|c| c.format.as_ref()) {
+        let loose = matches!(value, Value::String(_) | Value::Array(_));
+        if !loose && !fits && format.name() != actual_format {
+            sink.fail(at, |spot| spot.wrong_type(format.name(), actual_format))?;
+            return Ok(false);
+        }
+        if loose && !types.contains(Types::NUMBER) && !types.contains(Types::INTEGER) {
+            return Ok(true);
+        }
+    }
+    if !fits {
+        sink.fail(at, |spot| spot.wrong_type(types.names(), actual.names()))?;
+    }
+    Ok(fits)
+}
+
+/// Of the limits on a string, a server reports only the first that fails.
+fn check_string<S: Sink>(
+    v: &ValueValidation,
+    checks: &Checks,
+    s: &str,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<(), Stop> {
+    let length = || i64::try_from(s.chars().count()).unwrap_or(i64::MAX);
+    let bytes = i64::try_from(s.len()).unwrap_or(i64::MAX);
+    if let Some(max) = v.max_length
+        && bytes > max
+        && length() > max
+    {
+        return sink.fail(at, |spot| spot.too_long(max));
+    }
+    if let Some(min) = v.min_length
+        && (bytes < min || (bytes < min.saturating_mul(4) && length() < min))
+    {
+        return sink.fail(at, |spot| spot.too_short(s, min));
+    }
+    if let Some(pattern) = &checks.pattern
+        && !pattern.is_match(s)
+    {
+        return sink.fail(at, |spot| spot.no_match(s, pattern));
+    }
+    Ok(())
+}
+
+fn check_enum<S: Sink>(
+    limits: Option<(&ValueValidation, &Checks)>,
+    value: &Value,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<(), Stop> {
+    if let Some((v, checks)) = limits
+        && !v.enumeration.is_empty()
+        && !enumeration::contains(&v.enumeration, &checks.sorted_enum, value)
+    {
+        sink.fail(at, |spot| spot.not_listed(value, &v.enumeration))?;
+    }
+    Ok(())
+}
+
+fn check_list<S: Sink>(
+    node: &Node,
+    limits: Option<(&ValueValidation, &Checks)>,
+    list: &[Value],
+    old: Option<&Value>,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<usize, Stop> {
+    let mut matched = 0;
+    if let Some(items) = node.items() {
+        let old = old.and_then(|old| sink.correlate(node, old));
+        for (i, item) in list.iter().enumerate() {
+            let before = old.as_ref().and_then(|old| old.get(item));
+            matched += check(items, item, before, &at.index(i), sink)?;
+        }
+    }
+    let Some((v, _)) = limits else {
+        return Ok(matched);
+    };
+    let size = i64::try_from(list.len()).unwrap_or(i64::MAX);
+    if let Some(min) = v.min_items
+        && size < min
+    {
+        sink.fail(at, |spot| spot.too_few(size, min, "items"))?;
+    }
+    if let Some(max) = v.max_items
+        && size > max
+    {
+        sink.fail(at, |spot| spot.too_many(size, max))?;
+    }
+    if v.unique_items
+        && list
+            .iter()
+            .enumerate()
+            .any(|(i, item)| list.iter().take(i).any(|earlier| earlier == item))
+    {
+        sink.fail(at, |spot| spot.not_unique())?;
+    }
+    Ok(matched)
+}
+
+fn check_object<S: Sink>(
+    node: &Node,
+    limits: Option<(&ValueValidation, &Checks)>,
+    map: &Map,
+    old: Option<&Value>,
+    at: &Path<'_>,
+    sink: &mut S,
+) -> Result<usize, Stop> {
+    let mut matched = 0;
+    if let Some((v, _)) = limits {
+        let size = i64::try_from(map.len()).unwrap_or(i64::MAX);
+        if let Some(min) = v.min_properties
+            && size < min
+        {
+            sink.fail(at, |spot| spot.too_few(size, min, "properties"))?;
+        }
+        if let Some(max) = v.max_properties
+            && size > max
+        {
+            sink.fail(at, |spot| spot.too_many(size, max))?;
+        }
+    }
+    let old = old.and_then(Value::as_object);
+    let closed = node.schema().additional == Some(Additional::Any(false));
+    let mut members = Members::of(node);
+    for (name, value) in map.iter() {
+        // At the root these two name the type that both objects were converted to: their old value is not known.
+        let hidden = at.is_root() && (name == "kind" || name == "apiVersion");
+        let before = || old.filter(|_| !hidden).and_then(|old| old.get(name));
+        if let Some(field) = members.declared(name) {
+            matched += check(field, value, before(), &at.field(name), sink)?;
+        } else if let Some(additional) = node.additional() {
+            matched += check(additional, value, before(), &at.key(name), sink)?;
+        } else if closed {
+            sink.fail(at, |spot| spot.not_allowed(name))?;
+        }
+    }
+    if let Some((v, _)) = limits {
+        for name in &v.required {
+            if !map.contains_key(name) {
+                sink.fail(at, |spot| spot.required(name))?;
+            }
+        }
+    }
+    Ok(matched)
+}

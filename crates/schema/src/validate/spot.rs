@@ -1,0 +1,185 @@
+//! The words of a server for what is wrong at a place.
+//!
+//! Two notations of a place meet here: the field of an error is the whole path; the text inside the message counts
+//! from the value that is checked (the object, a status, a default) and writes map keys like fields, `spec.map.key`.
+
+use crate::pattern::Pattern;
+use crate::structural::Json;
+use scantling_value::{BadValue, ErrorKind, FieldError, Path, Segment, Value, go};
+use std::fmt::Write as _;
+
+/// Where something is wrong.
+pub(crate) struct Spot<'a> {
+    /// Where the checked value stands.
+    pub(super) prefix: &'a Path<'a>,
+    /// The place in the checked value.
+    pub(super) at: &'a Path<'a>,
+}
+
+impl Spot<'_> {
+    /// The place as the message writes it.
+    pub(crate) fn name(&self) -> String {
+        let mut out = String::new();
+        for segment in self.at.segments() {
+            // Writing to a string cannot fail.
+            let _ = match segment {
+                Segment::Field(name) if out.is_empty() => write!(out, "{name}"),
+                Segment::Field(name) | Segment::Key(name) => write!(out, ".{name}"),
+                Segment::Index(i) => write!(out, "[{i}]"),
+            };
+        }
+        out
+    }
+
+    /// An error whose field is the place.
+    pub(crate) fn error(
+        &self,
+        kind: ErrorKind,
+        value: impl Into<BadValue>,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        self.error_at(kind, &self.name(), value, detail)
+    }
+
+    fn error_at(
+        &self,
+        kind: ErrorKind,
+        name: &str,
+        value: impl Into<BadValue>,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        let field = match (self.prefix.is_root(), name.is_empty()) {
+            (_, true) => self.prefix.to_string(),
+            (true, false) => name.to_owned(),
+            (false, false) => format!("{}.{name}", self.prefix),
+        };
+        let error = FieldError::with_field(kind, field, value, detail);
+        let mut steps = self.prefix.segments();
+        steps.extend(self.at.segments());
+        locate(error, &Path::ROOT, &steps)
+    }
+
+    /// An error about no field in particular; the text names the place itself.
+    fn general(&self, detail: impl Into<String>) -> FieldError {
+        FieldError::with_field(ErrorKind::Invalid, self.prefix.to_string(), "", detail).located(self.at)
+    }
+
+    fn invalid(&self, value: impl Into<BadValue>, text: &str) -> FieldError {
+        self.error(
+            ErrorKind::Invalid,
+            value,
+            format!("{} in body {text}", self.name()),
+        )
+    }
+
+    pub(super) fn wrong_type(&self, wanted: &str, actual: &str) -> FieldError {
+        let quoted = go::quote(actual);
+        self.error(
+            ErrorKind::TypeInvalid,
+            actual,
+            format!("{} in body must be of type {wanted}: {quoted}", self.name()),
+        )
+    }
+
+    pub(super) fn too_long(&self, max: i64) -> FieldError {
+        let plural = if max == 1 { "byte" } else { "bytes" };
+        let detail = format!("may not be more than {max} {plural}");
+        self.error(ErrorKind::TooLong, BadValue::Omitted, detail)
+    }
+
+    pub(super) fn too_short(&self, s: &str, min: i64) -> FieldError {
+        self.invalid(s, &format!("should be at least {min} chars long"))
+    }
+
+    pub(super) fn no_match(&self, s: &str, pattern: &Pattern) -> FieldError {
+        self.invalid(s, &format!("should match '{}'", pattern.as_shown()))
+    }
+
+    pub(super) fn not_listed(&self, value: &Value, listed: &[Json]) -> FieldError {
+        let quoted: Vec<String> = listed
+            .iter()
+            .map(|json| match &*json.0 {
+                Value::String(s) => go::quote(s),
+                v => go::quote(&v.to_json()),
+            })
+            .collect();
+        let detail = format!("supported values: {}", quoted.join(", "));
+        self.error(ErrorKind::NotSupported, value.clone(), detail)
+    }
+
+    pub(super) fn too_few(&self, size: i64, min: i64, what: &str) -> FieldError {
+        self.invalid(size, &format!("should have at least {min} {what}"))
+    }
+
+    pub(super) fn too_many(&self, size: i64, max: i64) -> FieldError {
+        let plural = if max == 1 { "item" } else { "items" };
+        self.error(
+            ErrorKind::TooMany,
+            size,
+            format!("must have at most {max} {plural}"),
+        )
+    }
+
+    pub(super) fn not_unique(&self) -> FieldError {
+        self.invalid("", "shouldn't contain duplicates")
+    }
+
+    pub(super) fn not_allowed(&self, name: &str) -> FieldError {
+        let detail = format!("{}.{name} in body is a forbidden property", self.name());
+        self.error(ErrorKind::Invalid, name, detail)
+    }
+
+    pub(super) fn required(&self, name: &str) -> FieldError {
+        let whole = format!("{}.{name}", self.name());
+        self.error_at(ErrorKind::Required, &whole, BadValue::Omitted, "")
+    }
+
+    pub(super) fn junctor(&self, text: &str) -> FieldError {
+        self.general(format!("{} {text}", go::quote(&self.name())))
+    }
+
+    /// A number, or a bound on numbers, that is none of its type.
+    pub(crate) fn out_of_range(&self, what: &str, ty: &str, format: Option<&str>) -> FieldError {
+        let place = self.name();
+        self.general(match format {
+            Some(format) => {
+                format!("{what} value must be of type {ty} with format {format} in {place}")
+            }
+            None => format!("{what} value must be of type {ty} (default format) in {place}"),
+        })
+    }
+
+    /// A number beyond a bound.
+    pub(crate) fn beyond(&self, value: &Value, relation: &str, bound: &Value) -> FieldError {
+        self.invalid(
+            value.clone(),
+            &format!("should be {relation} {}", number_v(bound)),
+        )
+    }
+
+    /// A factor that nothing is a multiple of.
+    pub(crate) fn bad_factor(&self, factor: &Value) -> FieldError {
+        let detail = format!(
+            "factor MultipleOf declared for {} must be positive: {}",
+            self.name(),
+            number_v(factor)
+        );
+        self.error(ErrorKind::Invalid, factor.clone(), detail)
+    }
+}
+
+fn number_v(v: &Value) -> String {
+    match v {
+        Value::Float(f) => go::float_v(*f),
+        v => v.to_json(),
+    }
+}
+
+/// Points an error at the end of the steps.
+fn locate(error: FieldError, at: &Path<'_>, steps: &[Segment<'_>]) -> FieldError {
+    match steps {
+        [] => error.located(at),
+        [step, rest @ ..] => locate(error, &at.push(*step), rest),
+    }
+}

@@ -66,7 +66,12 @@ const TIME: &[Element] = &[
 /// As upstream's parser does, it also takes an hour of one digit, a comma before the fraction, and offsets up to
 /// 24 hours and 60 minutes.
 pub fn parse(text: &str) -> Option<Moment> {
-    Reader::new(text).read(&[DATE, TIME, &[Element::Zone]]).ok()
+    parse_rfc3339(text).ok()
+}
+
+/// Reads a point in time of RFC 3339, as [`parse`] does; the error is the message.
+pub fn parse_rfc3339(text: &str) -> Result<Moment, String> {
+    Reader::new(text).read(&[DATE, TIME, &[Element::Zone]])
 }
 
 /// Reads a value of the OpenAPI format `date`; the error is the message.

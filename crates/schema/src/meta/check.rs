@@ -1,0 +1,383 @@
+//! What is wrong with `metadata`.
+
+use super::{generation, text};
+use crate::names;
+use scantling_value::{ErrorKind, FieldError, Map, Path, Value, go};
+
+/// Where objects of a kind live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// In namespaces.
+    Namespaced,
+    /// In the cluster.
+    Cluster,
+}
+
+/// What a name may look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// Lower-case labels joined by dots: the names of custom resources.
+    Subdomain,
+    /// Whatever can stand in a path: the names of embedded resources, and the rule that all kinds share.
+    PathSegment,
+}
+
+impl NameRule {
+    fn check(self, name: &str) -> Vec<String> {
+        match self {
+            NameRule::Subdomain => names::dns1123_subdomain(name),
+            NameRule::PathSegment if matches!(name, "." | "..") => vec![format!("may not be '{name}'")],
+            NameRule::PathSegment => path_prefix(name),
+        }
+    }
+
+    /// Checks what a generated name begins with. The dash that usually ends it stands for what will follow.
+    fn check_prefix(self, prefix: &str) -> Vec<String> {
+        match self {
+            NameRule::Subdomain => match prefix.strip_suffix('-') {
+                // A server masks the last two bytes with one letter; so does this.
+                Some(start) if !start.is_empty() => {
+                    let mut chars = start.chars();
+                    chars.next_back();
+                    names::dns1123_subdomain(&format!("{}a", chars.as_str()))
+                }
+                _ => names::dns1123_subdomain(prefix),
+            },
+            NameRule::PathSegment => path_prefix(prefix),
+        }
+    }
+}
+
+fn path_prefix(name: &str) -> Vec<String> {
+    let bad = ['/', '%'].into_iter().filter(|c| name.contains(*c));
+    bad.map(|c| format!("may not contain '{c}'")).collect()
+}
+
+/// What is wrong with the `metadata` of a new object of a kind with that rule for names.
+pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let prefix = text(metadata, "generateName");
+    if !prefix.is_empty() {
+        for why in names.check_prefix(prefix) {
+            errors.push(FieldError::invalid(&at.field("generateName"), prefix, why));
+        }
+    }
+    let name = text(metadata, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required(
+            &at.field("name"),
+            "name or generateName is required",
+        ));
+    } else {
+        for why in names.check(name) {
+            errors.push(FieldError::invalid(&at.field("name"), name, why));
+        }
+    }
+    let namespace = text(metadata, "namespace");
+    match scope {
+        Scope::Namespaced if namespace.is_empty() => {
+            errors.push(FieldError::required(&at.field("namespace"), ""));
+        }
+        Scope::Namespaced => {
+            for why in names::dns1123_label(namespace) {
+                errors.push(FieldError::invalid(&at.field("namespace"), namespace, why));
+            }
+        }
+        Scope::Cluster if !namespace.is_empty() => {
+            errors.push(FieldError::forbidden(
+                &at.field("namespace"),
+                "not allowed on this type",
+            ));
+        }
+        Scope::Cluster => {}
+    }
+    check_generation(metadata, at, &mut errors);
+    check_shared(metadata, at, &mut errors);
+    check_finalizers(metadata, &at.field("finalizers"), &mut errors);
+    check_managed_fields(metadata, &at.field("managedFields"), &mut errors);
+    errors
+}
+
+/// What is wrong with the `metadata` of any object that is written: the rule that all kinds share.
+pub fn check_common(metadata: Option<&Value>, scope: Scope, at: &Path<'_>) -> Vec<FieldError> {
+    check_new(metadata, scope, NameRule::PathSegment, at)
+}
+
+/// What is wrong with a change of `metadata`.
+pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if old.and_then(|m| m.get("deletionTimestamp")).is_some() {
+        let before: Vec<&str> = finalizers(old).collect();
+        let mut added: Vec<&str> = finalizers(new).filter(|f| !before.contains(f)).collect();
+        added.sort_unstable();
+        added.dedup();
+        if !added.is_empty() {
+            let list: Vec<String> = added.into_iter().map(go::quote).collect();
+            errors.push(FieldError::forbidden(
+                &at.field("finalizers"),
+                format!(
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    list.join(", ")
+                ),
+            ));
+        }
+    }
+    if text(new, "resourceVersion").is_empty() {
+        let at = at.field("resourceVersion");
+        errors.push(FieldError::invalid(&at, "", "must be specified for an update"));
+    }
+    check_generation(new, at, &mut errors);
+    if generation(new) < generation(old) {
+        let at = at.field("generation");
+        errors.push(FieldError::invalid(
+            &at,
+            generation(new),
+            "must not be decremented",
+        ));
+    }
+    for field in ["name", "namespace", "uid"] {
+        let value = text(new, field);
+        if value != text(old, field) {
+            errors.push(FieldError::invalid(&at.field(field), value, "field is immutable"));
+        }
+    }
+    for field in [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        let value = |m: Option<&Value>| m.and_then(|m| m.get(field)).cloned().unwrap_or_default();
+        if value(new) != value(old) {
+            errors.push(FieldError::invalid(
+                &at.field(field),
+                value(new),
+                "field is immutable",
+            ));
+        }
+    }
+    check_shared(new, at, &mut errors);
+    check_managed_fields(new, &at.field("managedFields"), &mut errors);
+    errors
+}
+
+fn check_generation(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let generation = generation(metadata);
+    if generation < 0 {
+        let at = at.field("generation");
+        errors.push(FieldError::invalid(
+            &at,
+            generation,
+            "must be greater than or equal to 0",
+        ));
+    }
+}
+
+/// The fields that are checked alike on every write.
+fn check_shared(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    check_labels(metadata, &at.field("labels"), errors);
+    check_annotations(metadata, &at.field("annotations"), errors);
+    check_owners(metadata, &at.field("ownerReferences"), errors);
+}
+
+fn strings<'v>(metadata: Option<&'v Value>, field: &str) -> impl Iterator<Item = (&'v str, &'v str)> {
+    let map: Option<&Map> = metadata.and_then(|m| m.get(field)).and_then(Value::as_object);
+    map.into_iter()
+        .flat_map(Map::iter)
+        .map(|(k, v)| (k.as_str(), v.as_str().unwrap_or_default()))
+}
+
+fn list<'v>(metadata: Option<&'v Value>, field: &str) -> &'v [Value] {
+    metadata
+        .and_then(|m| m.get(field))
+        .and_then(Value::as_array)
+        .unwrap_or_default()
+}
+
+fn check_labels(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for (key, value) in strings(metadata, "labels") {
+        for why in names::label_key(key) {
+            errors.push(FieldError::invalid(at, key, why));
+        }
+        for why in names::label_value(value) {
+            errors.push(FieldError::invalid(at, value, why));
+        }
+    }
+}
+
+fn check_annotations(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    const MAX_SIZE: usize = 256 << 10;
+    let mut size = 0usize;
+    for (key, value) in strings(metadata, "annotations") {
+        for why in names::label_key(&key.to_lowercase()) {
+            errors.push(FieldError::invalid(at, key, why));
+        }
+        size = size.saturating_add(key.len()).saturating_add(value.len());
+    }
+    if size > MAX_SIZE {
+        errors.push(FieldError::too_long(at, MAX_SIZE));
+    }
+}
+
+fn check_owners(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let owners = list(metadata, "ownerReferences");
+    let mut controller = None;
+    for (i, owner) in owners.iter().enumerate() {
+        check_owner(owner, &at.index(i), errors);
+        if owner.get("controller").and_then(Value::as_bool) == Some(true) {
+            let name = format!("{}/{}", text(Some(owner), "kind"), text(Some(owner), "name"));
+            let Some(first) = &controller else {
+                controller = Some(name);
+                continue;
+            };
+            let shown: Vec<String> = owners.iter().map(owner_json).collect();
+            errors.push(FieldError::new(
+                ErrorKind::Invalid,
+                at,
+                scantling_value::BadValue::Raw(format!("[{}]", shown.join(","))),
+                format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                ),
+            ));
+        }
+    }
+}
+
+fn check_owner(owner: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let api_version = text(Some(owner), "apiVersion");
+    let version = match api_version.split('/').collect::<Vec<_>>().as_slice() {
+        [version] | [_, version] => *version,
+        _ => "",
+    };
+    if api_version.is_empty() {
+        errors.push(FieldError::required(&at.field("apiVersion"), "must not be empty"));
+    } else if version.is_empty() {
+        errors.push(FieldError::invalid(
+            &at.field("apiVersion"),
+            api_version,
+            "must be <group>/<version> or <version>",
+        ));
+    }
+    for field in ["kind", "name", "uid"] {
+        if text(Some(owner), field).is_empty() {
+            errors.push(FieldError::required(&at.field(field), "must not be empty"));
+        }
+    }
+    if matches!(api_version, "v1" | "/v1") && text(Some(owner), "kind") == "Event" {
+        errors.push(FieldError::new(
+            ErrorKind::Invalid,
+            at,
+            scantling_value::BadValue::Raw(owner_json(owner)),
+            "/v1, Kind=Event is disallowed from being an owner",
+        ));
+    }
+}
+
+/// A reference as JSON with its fields in the order of their type.
+fn owner_json(owner: &Value) -> String {
+    let member = |field: &str| {
+        let value = owner.get(field)?;
+        Some(format!("\"{field}\":{}", value.to_json()))
+    };
+    let fields = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let members: Vec<String> = fields.into_iter().filter_map(member).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fn finalizers(metadata: Option<&Value>) -> impl Iterator<Item = &str> {
+    list(metadata, "finalizers").iter().filter_map(Value::as_str)
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+fn check_finalizers(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for finalizer in finalizers(metadata) {
+        for why in names::label_key(finalizer) {
+            errors.push(FieldError::invalid(at, finalizer, why));
+        }
+    }
+    let has = |wanted: &str| finalizers(metadata).any(|f| f == wanted);
+    if has(ORPHAN) && has(FOREGROUND) {
+        errors.push(FieldError::invalid(
+            at,
+            list(metadata, "finalizers").to_vec(),
+            format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set"),
+        ));
+    }
+}
+
+/// What a server has to say about finalizers that were added and may clash with those of others.
+pub fn finalizer_warnings(new: Option<&Value>, old: Option<&Value>) -> Vec<String> {
+    const STANDARD: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];
+    let before: Vec<&str> = finalizers(old).collect();
+    let mut added: Vec<&str> = finalizers(new).filter(|f| !before.contains(f)).collect();
+    added.sort_unstable();
+    added.dedup();
+    let mut warnings = Vec::new();
+    for finalizer in added {
+        let mut warn = |text: &str| {
+            warnings.push(format!("metadata.finalizers: {}: {text}", go::quote(finalizer)));
+        };
+        for why in names::label_key(finalizer) {
+            warn(&why);
+        }
+        if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+            let path = if finalizer.contains('.') {
+                " including a path (/)"
+            } else {
+                ""
+            };
+            warn(&format!(
+                "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+            ));
+        }
+    }
+    warnings
+}
+
+fn check_managed_fields(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    const MAX_MANAGER: usize = 128;
+    const MAX_SUBRESOURCE: usize = 256;
+    for (i, entry) in list(metadata, "managedFields").iter().enumerate() {
+        let at = &at.index(i);
+        let field = |name: &str| text(Some(entry), name);
+        match field("operation") {
+            "" => errors.push(FieldError::required(&at.field("operation"), "must not be empty")),
+            "Apply" | "Update" => {}
+            other => errors.push(FieldError::not_supported(
+                &at.field("operation"),
+                other,
+                ["Apply", "Update"],
+            )),
+        }
+        let fields_type = field("fieldsType");
+        if !matches!(fields_type, "" | "FieldsV1") {
+            errors.push(FieldError::invalid(
+                &at.field("fieldsType"),
+                fields_type,
+                "must be `FieldsV1`",
+            ));
+        }
+        let manager = field("manager");
+        if manager.len() > MAX_MANAGER {
+            errors.push(FieldError::too_long(&at.field("manager"), MAX_MANAGER));
+        }
+        for (i, c) in manager.char_indices().filter(|(_, c)| !go::is_print(*c)) {
+            errors.push(FieldError::invalid(
+                &at.field("manager"),
+                manager,
+                format!("invalid character U+{:04X} (at position {i})", u32::from(c)),
+            ));
+        }
+        if field("subresource").len() > MAX_SUBRESOURCE {
+            errors.push(FieldError::too_long(&at.field("subresource"), MAX_SUBRESOURCE));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Brings `metadata` into the form of its type: unknown fields go, empty ones go, times are in UTC.
+//!
+//! The texts of errors are those of Go's JSON decoder, names of Go types included.
+
+use scantling_cel::data::timestamp::{self, Moment};
+use scantling_value::{Map, Path, Value, go};
+
+/// How `metadata` is brought into form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// A field of the wrong type is an error.
+    Refuse,
+    /// Fields of the wrong type are dropped: objects of the store are read so.
+    Drop,
+}
+
+/// What was found while bringing `metadata` into form.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Coercion {
+    /// The unknown fields that were dropped, in order: `metadata.oops`.
+    pub unknown: Vec<String>,
+}
+
+/// A type of the fields of `metadata`.
+enum Kind {
+    /// A string, and the name of its Go type.
+    Text(&'static str),
+    Integer,
+    /// An integer of which 0 is not the same as none.
+    OptionalInteger,
+    /// A boolean of which `false` is not the same as none.
+    OptionalBoolean,
+    Time,
+    TextMap,
+    TextList,
+    /// A list of structures, and the name of their Go type.
+    Structs(&'static Struct),
+    /// Any JSON but `null`.
+    Raw,
+}
+
+/// A structure: its fields, ascending by name.
+struct Struct {
+    name: &'static str,
+    fields: &'static [(&'static str, Kind, Empty)],
+}
+
+/// What becomes of an empty field.
+#[derive(Clone, Copy, PartialEq)]
+enum Empty {
+    Omit,
+    Keep,
+}
+
+const STRING: Kind = Kind::Text("string");
+
+static OBJECT_META: Struct = Struct {
+    name: "ObjectMeta",
+    fields: &[
+        ("annotations", Kind::TextMap, Empty::Omit),
+        ("creationTimestamp", Kind::Time, Empty::Omit),
+        ("deletionGracePeriodSeconds", Kind::OptionalInteger, Empty::Omit),
+        ("deletionTimestamp", Kind::Time, Empty::Omit),
+        ("finalizers", Kind::TextList, Empty::Omit),
+        ("generateName", STRING, Empty::Omit),
+        ("generation", Kind::Integer, Empty::Omit),
+        ("labels", Kind::TextMap, Empty::Omit),
+        ("managedFields", Kind::Structs(&MANAGED_FIELDS_ENTRY), Empty::Omit),
+        ("name", STRING, Empty::Omit),
+        ("namespace", STRING, Empty::Omit),
+        ("ownerReferences", Kind::Structs(&OWNER_REFERENCE), Empty::Omit),
+        ("resourceVersion", STRING, Empty::Omit),
+        ("selfLink", STRING, Empty::Omit),
+        ("uid", Kind::Text("types.UID"), Empty::Omit),
+    ],
+};
+
+static OWNER_REFERENCE: Struct = Struct {
+    name: "OwnerReference",
+    fields: &[
+        ("apiVersion", STRING, Empty::Keep),
+        ("blockOwnerDeletion", Kind::OptionalBoolean, Empty::Omit),
+        ("controller", Kind::OptionalBoolean, Empty::Omit),
+        ("kind", STRING, Empty::Keep),
+        ("name", STRING, Empty::Keep),
+        ("uid", Kind::Text("types.UID"), Empty::Keep),
+    ],
+};
+
+static MANAGED_FIELDS_ENTRY: Struct = Struct {
+    name: "ManagedFieldsEntry",
+    fields: &[
+        ("apiVersion", STRING, Empty::Omit),
+        ("fieldsType", STRING, Empty::Omit),
+        ("fieldsV1", Kind::Raw, Empty::Omit),
+        ("manager", STRING, Empty::Omit),
+        (
+            "operation",
+            Kind::Text("v1.ManagedFieldsOperationType"),
+            Empty::Omit,
+        ),
+        ("subresource", STRING, Empty::Omit),
+        ("time", Kind::Time, Empty::Omit),
+    ],
+};
+
+/// Brings the `metadata` of an object into form. Absent metadata stays absent.
+pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<Coercion, String> {
+    let Some(metadata) = object.get_mut("metadata") else {
+        return Ok(Coercion::default());
+    };
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    let mut coercer = Coercer {
+        malformed,
+        unknown: Vec::new(),
+    };
+    let Value::Object(fields) = metadata else {
+        if malformed == Malformed::Drop {
+            return Err(format!(
+                "invalid metadata: expected object, got {}",
+                go_type(metadata)
+            ));
+        }
+        return Err(format!(
+            "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
+            json_kind(metadata)
+        ));
+    };
+    coercer.fields(&OBJECT_META, fields, &mut Vec::new(), &at.field("metadata"))?;
+    Ok(Coercion {
+        unknown: coercer.unknown,
+    })
+}
+
+struct Coercer {
+    malformed: Malformed,
+    unknown: Vec<String>,
+}
+
+impl Coercer {
+    fn fields(
+        &mut self,
+        of: &'static Struct,
+        map: &mut Map,
+        stack: &mut Vec<&'static str>,
+        at: &Path<'_>,
+    ) -> Result<(), String> {
+        let mut failure = None;
+        map.retain(|name, value| {
+            if failure.is_some() {
+                return true;
+            }
+            let Ok(i) = of.fields.binary_search_by(|(field, ..)| (*field).cmp(name)) else {
+                self.unknown.push(at.field(name).to_string());
+                return false;
+            };
+            let Some((field, kind, empty)) = of.fields.get(i) else {
+                return false;
+            };
+            stack.push(field);
+            let known = self.unknown.len();
+            let kept = self.field(of, kind, value, stack, &at.field(field));
+            stack.pop();
+            match kept {
+                Ok(kept) => kept || *empty == Empty::Keep,
+                Err(_) if self.malformed == Malformed::Drop && stack.is_empty() => {
+                    self.unknown.truncate(known);
+                    false
+                }
+                Err(why) => {
+                    failure = Some(why);
+                    true
+                }
+            }
+        });
+        if let Some(why) = failure {
+            return Err(why);
+        }
+        for (field, _, empty) in of.fields {
+            if *empty == Empty::Keep {
+                let value = map.get_or_insert_with(field, || Value::from(""));
+                if value.is_null() {
+                    *value = Value::from("");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a field into form, and says whether it holds anything.
+    fn field(
+        &mut self,
+        of: &Struct,
+        kind: &'static Kind,
+        value: &mut Value,
+        stack: &mut Vec<&'static str>,
+        at: &Path<'_>,
+    ) -> Result<bool, String> {
+        if value.is_null() {
+            return Ok(false);
+        }
+        let wrong = |found: &str, ty: &str, stack: &[&str]| {
+            let place = stack.join(".");
+            let owner = of.name;
+            format!("json: cannot unmarshal {found} into Go struct field {owner}.{place} of type {ty}")
+        };
+        match (kind, value) {
+            (Kind::Text(_), Value::String(s)) => Ok(!s.is_empty()),
+            (Kind::Text(ty), v) => Err(wrong(json_kind(v), ty, stack)),
+            (Kind::Integer | Kind::OptionalInteger, v @ (Value::Int(_) | Value::Float(_))) => {
+                let Some(i) = integer(v) else {
+                    return Err(wrong(&format!("number {}", v.to_json()), "int64", stack));
+                };
+                *v = Value::Int(i);
+                Ok(i != 0 || matches!(kind, Kind::OptionalInteger))
+            }
+            (Kind::Integer | Kind::OptionalInteger, v) => Err(wrong(json_kind(v), "int64", stack)),
+            (Kind::OptionalBoolean, Value::Bool(_)) => Ok(true),
+            (Kind::OptionalBoolean, v) => Err(wrong(json_kind(v), "bool", stack)),
+            (Kind::Time, v) => coerce_time(v),
+            (Kind::TextMap, Value::Object(map)) => {
+                for (_, v) in map.iter_mut() {
+                    text_element(v).map_err(|found| wrong(found, "string", stack))?;
+                }
+                Ok(!map.is_empty())
+            }
+            (Kind::TextMap, v) => Err(wrong(json_kind(v), "map[string]string", stack)),
+            (Kind::TextList, Value::Array(list)) => {
+                for v in list.iter_mut() {
+                    text_element(v).map_err(|found| wrong(found, "string", stack))?;
+                }
+                Ok(!list.is_empty())
+            }
+            (Kind::TextList, v) => Err(wrong(json_kind(v), "[]string", stack)),
+            (Kind::Structs(element), Value::Array(list)) => {
+                for (i, v) in list.iter_mut().enumerate() {
+                    if v.is_null() {
+                        *v = Value::Object(Map::new());
+                    }
+                    let Value::Object(map) = v else {
+                        return Err(wrong(json_kind(v), &format!("v1.{}", element.name), stack));
+                    };
+                    self.fields(element, map, stack, &at.index(i))?;
+                }
+                Ok(!list.is_empty())
+            }
+            (Kind::Structs(element), v) => Err(wrong(json_kind(v), &format!("[]v1.{}", element.name), stack)),
+            (Kind::Raw, _) => Ok(true),
+        }
+    }
+}
+
+/// A string in a list or map; `null` reads as the empty one.
+fn text_element(v: &mut Value) -> Result<(), &'static str> {
+    match v {
+        Value::String(_) => Ok(()),
+        Value::Null => {
+            *v = Value::from("");
+            Ok(())
+        }
+        v => Err(json_kind(v)),
+    }
+}
+
+/// An integer, also if it was written with a fraction of nothing or an exponent.
+fn integer(v: &Value) -> Option<i64> {
+    match v {
+        Value::Int(i) => Some(*i),
+        // Numbers are written out again before they are read: large ones get an exponent, which no integer has.
+        Value::Float(f) => {
+            let mut text = Vec::new();
+            go::write_float_json(&mut text, *f);
+            std::str::from_utf8(&text).ok()?.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// The first second of the year 1, which Go takes for no time at all.
+const NO_TIME: i64 = -62_135_596_800;
+
+fn coerce_time(v: &mut Value) -> Result<bool, String> {
+    let Value::String(s) = v else {
+        // A time reads itself; the decoder's context is lost.
+        return Err(format!(
+            "json: cannot unmarshal {} into Go value of type string",
+            json_kind(v)
+        ));
+    };
+    // Fractions are dropped, and the zone.
+    let seconds = timestamp::parse_rfc3339(s)?.seconds;
+    let whole = Moment {
+        seconds,
+        nanos: 0,
+        offset: 0,
+    };
+    *v = Value::from(timestamp::format(whole));
+    Ok(seconds != NO_TIME)
+}
+
+/// A kind of JSON as Go's decoder names it.
+fn json_kind(v: &Value) -> &'static str {
+    match v {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The Go type of a decoded value.
+fn go_type(v: &Value) -> &'static str {
+    match v {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}

@@ -1,0 +1,201 @@
+//! Resources embedded in an object (`x-kubernetes-embedded-resource`).
+
+use super::check::{NameRule, Scope, check_new};
+use super::coerce::{Coercion, Malformed, coerce};
+use super::text;
+use crate::names;
+use crate::plan::{Features, Members, Node};
+use scantling_value::{FieldError, Map, Path, Value};
+
+/// Brings the metadata of embedded resources into form. An error names the resource's place.
+pub fn coerce_embedded(
+    node: &Node,
+    value: &mut Value,
+    malformed: Malformed,
+    at: &Path<'_>,
+) -> Result<Coercion, FieldError> {
+    let mut found = Coercion::default();
+    walk_mut(node, value, malformed, at, &mut found)?;
+    found.unknown.sort_unstable();
+    Ok(found)
+}
+
+fn walk_mut(
+    node: &Node,
+    value: &mut Value,
+    malformed: Malformed,
+    at: &Path<'_>,
+    found: &mut Coercion,
+) -> Result<(), FieldError> {
+    if !node.has(Features::EMBEDDED) {
+        return Ok(());
+    }
+    match value {
+        Value::Object(map) => {
+            if node.is(Features::EMBEDDED) {
+                coerce_resource(map, malformed, at, found)?;
+            }
+            let mut members = Members::of(node);
+            for (name, value) in map.iter_mut() {
+                if let Some(field) = members.declared(name) {
+                    walk_mut(field, value, malformed, &at.field(name), found)?;
+                } else if let Some(additional) = node.additional() {
+                    walk_mut(additional, value, malformed, &at.key(name), found)?;
+                }
+            }
+        }
+        Value::Array(list) => {
+            if let Some(items) = node.items() {
+                for (i, item) in list.iter_mut().enumerate() {
+                    walk_mut(items, item, malformed, &at.index(i), found)?;
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn coerce_resource(
+    map: &mut Map,
+    malformed: Malformed,
+    at: &Path<'_>,
+    found: &mut Coercion,
+) -> Result<(), FieldError> {
+    for field in ["apiVersion", "kind"] {
+        match map.get(field) {
+            None | Some(Value::String(_)) => {}
+            Some(_) if malformed == Malformed::Drop => {
+                map.remove(field);
+            }
+            Some(v) => {
+                let at = at.field(field);
+                return Err(FieldError::invalid(&at, v.clone(), "must be a string"));
+            }
+        }
+    }
+    let before = match malformed {
+        Malformed::Refuse => map.get("metadata").cloned(),
+        Malformed::Drop => None,
+    };
+    match coerce(map, at, malformed) {
+        Ok(coercion) => found.unknown.extend(coercion.unknown),
+        Err(why) => {
+            if let Some(before) = before {
+                return Err(FieldError::invalid(&at.field("metadata"), before, why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Brings the metadata of one resource into form.
+pub(crate) fn coerce_one(map: &mut Map, at: &Path<'_>) -> Result<(), FieldError> {
+    coerce_resource(map, Malformed::Refuse, at, &mut Coercion::default())
+}
+
+/// What is wrong with the metadata of embedded resources.
+pub fn check_embedded(node: &Node, value: &Value, at: &Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    walk(node, value, at, &mut errors);
+    errors
+}
+
+/// What is wrong with the metadata of a value that is a resource itself, and of those embedded in it.
+pub(crate) fn check_resource(node: &Node, value: &Value, at: &Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Value::Object(map) = value
+        && !node.is(Features::EMBEDDED)
+    {
+        check_meta(map, at, &mut errors);
+    }
+    walk(node, value, at, &mut errors);
+    errors
+}
+
+fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !node.has(Features::EMBEDDED) {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            if node.is(Features::EMBEDDED) {
+                check_meta(map, at, errors);
+            }
+            let mut members = Members::of(node);
+            for (name, value) in map.iter() {
+                if let Some(field) = members.declared(name) {
+                    walk(field, value, &at.field(name), errors);
+                } else if let Some(additional) = node.additional() {
+                    walk(additional, value, &at.key(name), errors);
+                }
+            }
+        }
+        Value::Array(list) => {
+            if let Some(items) = node.items() {
+                for (i, item) in list.iter().enumerate() {
+                    walk(items, item, &at.index(i), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_meta(map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let mut wrong = |field: &str, value: &Value, why: String| {
+        errors.push(FieldError::invalid(&at.field(field), value.clone(), why));
+    };
+    let api_version = map.get("apiVersion");
+    match api_version {
+        Some(v @ Value::String(s)) if s.is_empty() => wrong("apiVersion", v, "must not be empty".into()),
+        Some(v @ Value::String(s)) if s.matches('/').count() > 1 => {
+            wrong("apiVersion", v, format!("unexpected GroupVersion string: {s}"));
+        }
+        None | Some(Value::String(_)) => {}
+        Some(v) => wrong("apiVersion", v, "must be a string".into()),
+    }
+    let kind = map.get("kind");
+    match kind {
+        Some(v @ Value::String(s)) if s.is_empty() => wrong("kind", v, "must not be empty".into()),
+        Some(v @ Value::String(s)) => {
+            let why = names::dns1035_label(&s.to_lowercase());
+            if !why.is_empty() {
+                let why = why.join(",");
+                wrong(
+                    "kind",
+                    v,
+                    format!("may have mixed case, but should otherwise match: {why}"),
+                );
+            }
+        }
+        None => {}
+        Some(v) => wrong("kind", v, "must be a string".into()),
+    }
+    if let Some(metadata) = map.get("metadata") {
+        let mut typed = Map::new();
+        typed.insert("metadata", metadata.clone());
+        match coerce(&mut typed, at, Malformed::Refuse) {
+            Err(why) => wrong("metadata", metadata, why),
+            Ok(_) => check_typed(typed.get("metadata"), at, errors),
+        }
+    }
+    for (field, value) in [("apiVersion", api_version), ("kind", kind)] {
+        if value.is_none() {
+            errors.push(FieldError::required(&at.field(field), ""));
+        }
+    }
+}
+
+/// Embedded resources need no name, and a namespace only says which scope they have.
+fn check_typed(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let scope = if text(metadata, "namespace").is_empty() {
+        Scope::Cluster
+    } else {
+        Scope::Namespaced
+    };
+    let nameless = text(metadata, "name").is_empty();
+    let found = check_new(metadata, scope, NameRule::PathSegment, &at.field("metadata"));
+    let name = at.field("metadata").field("name").to_string();
+    errors.extend(found.into_iter().filter(|e| !nameless || e.field() != name));
+}

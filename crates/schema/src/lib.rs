@@ -5,12 +5,19 @@
     reason = "scantling-schema is pure"
 )]
 
-pub mod definition;
+pub mod default;
 pub mod document;
-pub mod field_path;
+pub mod listtype;
+pub mod meta;
 pub mod names;
+pub mod plan;
+pub mod prune;
 pub mod rules;
 pub mod structural;
-mod wire;
+pub mod validate;
 
-pub use wire::DecodeError;
+mod correlate;
+mod enumeration;
+mod format;
+mod number;
+mod pattern;

@@ -1,0 +1,213 @@
+//! The pipeline.
+
+use crate::check::{Check, Checked};
+use crate::{FieldValidation, Gates, Identity, Outcome, Refusal, Resource, Stats, prepare, shape};
+use scantling_schema::meta::{self, NameRule};
+use scantling_schema::prune::Unknown;
+use scantling_value::{FieldError, Map, Path, Value};
+use std::time::Duration;
+
+/// What a request wants to write.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What is to be done.
+    pub operation: Operation<'a>,
+    /// The object as it was sent, or as a patch or an apply made it.
+    pub object: Value,
+    /// What strict decoding of the request found: `duplicate field "spec.a"`.
+    pub found_in_text: &'a [String],
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a> {
+    /// A new object.
+    Create(&'a Identity),
+    /// A new state of the stored object. Writes to `/scale` are such updates, too: see
+    /// [`with_replicas`](crate::with_replicas).
+    Update(&'a Value),
+    /// A new status of the stored object.
+    UpdateStatus(&'a Value),
+}
+
+/// How admission behaves.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Which features are on.
+    pub gates: Gates,
+    /// What becomes of unknown and duplicate fields.
+    pub field_validation: FieldValidation,
+    /// A clock, for those who want to know what ratcheting takes.
+    pub clock: Option<&'a dyn Fn() -> Duration>,
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("gates", &self.gates)
+            .field("field_validation", &self.field_validation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Decides about a write.
+///
+/// ```
+/// use scantling_admit::{Identity, Operation, Options, Request, Resource, admit};
+/// use scantling_schema::{document::Schema, meta::Scope, plan::Compiler, structural::Interner};
+/// use scantling_value::{Limits, json};
+///
+/// let schema = br#"{"type": "object", "properties": {"spec": {"type": "object", "properties": {
+///     "size": {"type": "integer", "minimum": 1, "default": 3}}}}}"#;
+/// let schema = json::decode(schema, Limits::SAFE)?;
+/// let structural = Schema::new(&schema).structural(&mut Interner::new())?;
+/// let resource = Resource {
+///     plan: Compiler::new().compile(&structural),
+///     kind: "Widget".into(),
+///     api_version: "example.com/v1".into(),
+///     scope: Scope::Cluster,
+///     status: false,
+///     scale: None,
+///     preserve_unknown_fields: false,
+/// };
+/// let identity = Identity {
+///     uid: "7a1c".into(),
+///     created: "2026-08-01T00:00:00Z".into(),
+///     suffix: "x7k2p".into(),
+/// };
+/// let object = br#"{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": 0}}"#;
+/// let request = Request {
+///     operation: Operation::Create(&identity),
+///     object: json::decode(object, Limits::SAFE)?,
+///     found_in_text: &[],
+/// };
+/// let outcome = admit(&resource, request, &Options::default());
+/// let refusal = outcome.refusal.expect("0 is less than 1");
+/// assert_eq!(refusal.status(), 422);
+/// assert_eq!(
+///     refusal.errors()[0].to_string(),
+///     "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn admit(resource: &Resource, request: Request<'_>, options: &Options<'_>) -> Outcome {
+    let mut outcome = Outcome {
+        object: request.object,
+        refusal: None,
+        warnings: Vec::new(),
+        stats: Stats::default(),
+    };
+    outcome.refusal = pipeline(
+        resource,
+        request.operation,
+        request.found_in_text,
+        options,
+        &mut outcome,
+    )
+    .err();
+    outcome
+}
+
+fn pipeline(
+    resource: &Resource,
+    operation: Operation<'_>,
+    found_in_text: &[String],
+    options: &Options<'_>,
+    outcome: &mut Outcome,
+) -> Result<(), Refusal> {
+    let mode = match options.field_validation {
+        FieldValidation::Ignore => Unknown::Ignore,
+        _ if !options.gates.field_validation => Unknown::Ignore,
+        FieldValidation::Strict | FieldValidation::Warn => Unknown::List,
+    };
+    let unknown = shape::shape(resource, &mut outcome.object, mode)?;
+    if mode == Unknown::List {
+        let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+        let found: Vec<String> = found_in_text.iter().cloned().chain(unknown).collect();
+        if options.field_validation == FieldValidation::Strict && !found.is_empty() {
+            return Err(Refusal::Strict(found));
+        }
+        outcome.warnings.extend(found);
+    }
+    let Value::Object(object) = &mut outcome.object else {
+        return Err(Refusal::Undecodable("the object is no JSON object".into()));
+    };
+    let empty = Map::new();
+    match operation {
+        Operation::Create(identity) => prepare::create(resource, object, identity),
+        Operation::Update(old) => prepare::update(resource, object, old.as_object().unwrap_or(&empty)),
+        Operation::UpdateStatus(old) => {
+            prepare::update_status(object, old.as_object().unwrap_or(&empty));
+        }
+    }
+    let checked = judge(resource, operation, &outcome.object, options);
+    outcome.warnings.extend(checked.warnings);
+    outcome.stats = checked.stats;
+    if !checked.errors.is_empty() {
+        return Err(Refusal::Invalid(checked.errors));
+    }
+    let metadata = outcome.object.get("metadata");
+    match operation {
+        Operation::Create(_) => outcome.warnings.extend(meta::finalizer_warnings(metadata, None)),
+        Operation::Update(old) => {
+            let warnings = meta::finalizer_warnings(metadata, old.get("metadata"));
+            outcome.warnings.extend(warnings);
+        }
+        Operation::UpdateStatus(_) => {}
+    }
+    Ok(())
+}
+
+/// What is wrong with an object that is prepared for the store.
+fn judge(resource: &Resource, operation: Operation<'_>, object: &Value, options: &Options<'_>) -> Checked {
+    let (old, status) = match operation {
+        Operation::Create(_) => (None, false),
+        Operation::Update(old) => (Some(old), false),
+        Operation::UpdateStatus(old) => (Some(old), true),
+    };
+    let at = Path::ROOT.field("metadata");
+    let (metadata, scope) = (object.get("metadata"), resource.scope);
+    let mut common = Vec::new();
+    let mut errors = type_errors(resource, object);
+    let typed = errors.is_empty();
+    if let Some(old) = old {
+        // Every kind is checked for these, and custom resources once more: clients see such an error twice.
+        common = meta::check_common(metadata, scope, &at);
+        common.extend(meta::check_update(metadata, old.get("metadata"), &at));
+        if typed {
+            errors.extend(meta::check_update(metadata, old.get("metadata"), &at));
+        }
+    } else if typed {
+        errors.extend(meta::check_new(metadata, scope, NameRule::Subdomain, &at));
+    }
+    let mut check = Check::new(resource, object, old, options, errors);
+    if typed && status {
+        check.status_values();
+        check.scale_status();
+    } else if typed {
+        check.values();
+        check.scale_spec();
+        check.scale_status();
+    }
+    if !status {
+        check.embedded();
+    }
+    let mut checked = check.finish();
+    if old.is_none() && checked.errors.is_empty() {
+        checked.errors = meta::check_common(metadata, scope, &at);
+    }
+    checked.errors.splice(0..0, common);
+    checked
+}
+
+fn type_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (field, wanted) in [("kind", &resource.kind), ("apiVersion", &resource.api_version)] {
+        let found = object.get(field).and_then(Value::as_str).unwrap_or_default();
+        if found != wanted {
+            let at = Path::ROOT.field(field);
+            errors.push(FieldError::invalid(&at, found, format!("must be {wanted}")));
+        }
+    }
+    errors
+}

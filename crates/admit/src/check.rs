@@ -1,0 +1,149 @@
+//! What is wrong with an object of a kind, apart from its own metadata.
+
+use crate::{Options, Resource, Stats, scale};
+use scantling_schema::validate::{self, Ratchet};
+use scantling_schema::{listtype, meta};
+use scantling_value::{ErrorKind, FieldError, Path, Value};
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// What is wrong.
+    pub errors: Vec<FieldError>,
+    /// What is wrong but was so before.
+    pub warnings: Vec<String>,
+    /// What it took.
+    pub stats: Stats,
+}
+
+/// Checks an object against its schema: limits on values, embedded metadata, unique elements, unions and rules. With
+/// `old`, it is an update of that object.
+pub fn check(resource: &Resource, new: &Value, old: Option<&Value>, options: &Options<'_>) -> Checked {
+    let mut check = Check::new(resource, new, old, options, Vec::new());
+    check.values();
+    check.embedded();
+    check.finish()
+}
+
+/// The checks of one object, one stage after the other.
+pub(crate) struct Check<'a> {
+    resource: &'a Resource,
+    new: &'a Value,
+    old: Option<&'a Value>,
+    options: &'a Options<'a>,
+    ratchet: Ratchet<'a>,
+    checked: Checked,
+}
+
+impl<'a> Check<'a> {
+    /// `found` is what is known to be wrong already; it may keep rules from running.
+    pub(crate) fn new(
+        resource: &'a Resource,
+        new: &'a Value,
+        old: Option<&'a Value>,
+        options: &'a Options<'a>,
+        found: Vec<FieldError>,
+    ) -> Self {
+        Check {
+            resource,
+            new,
+            old,
+            options,
+            ratchet: Ratchet::new(options.clock),
+            checked: Checked {
+                errors: found,
+                ..Checked::default()
+            },
+        }
+    }
+
+    /// Limits on the values of the whole object.
+    pub(crate) fn values(&mut self) {
+        let old = self.old.filter(|_| self.options.gates.ratcheting);
+        let errors = validate::validate(
+            self.resource.plan.root(),
+            self.new,
+            &Path::ROOT,
+            old.map(|old| (&self.ratchet, old)),
+        );
+        self.checked.errors.extend(errors);
+    }
+
+    /// Limits on the values of the status. The texts count from the status on.
+    pub(crate) fn status_values(&mut self) {
+        let (Some(node), Some(status)) = (
+            self.resource.plan.root().property("status"),
+            self.new.get("status"),
+        ) else {
+            return;
+        };
+        let old = self.old.filter(|_| self.options.gates.ratcheting);
+        let old = old.and_then(|old| old.get("status"));
+        let prefix = Path::ROOT.field("status");
+        let errors = validate::validate(node, status, &prefix, old.map(|old| (&self.ratchet, old)));
+        self.checked.errors.extend(errors);
+    }
+
+    /// The number that `/scale` wants.
+    pub(crate) fn scale_spec(&mut self) {
+        if let Some(scale) = &self.resource.scale {
+            scale::check_spec(scale, self.new, &mut self.checked.errors);
+        }
+    }
+
+    /// The number that `/scale` reports.
+    pub(crate) fn scale_status(&mut self) {
+        if let Some(scale) = &self.resource.scale {
+            scale::check_status(scale, self.new, &mut self.checked.errors);
+        }
+    }
+
+    /// The metadata of embedded resources.
+    pub(crate) fn embedded(&mut self) {
+        let errors = meta::check_embedded(self.resource.plan.root(), self.new, &Path::ROOT);
+        self.checked.errors.extend(errors);
+    }
+
+    /// Unique elements, then rules.
+    pub(crate) fn finish(mut self) -> Checked {
+        self.duplicates();
+        self.rules();
+        self.checked.stats.ratcheting = self.ratchet.spent();
+        self.checked
+    }
+
+    /// Elements that stand twice. Once an object has any, its lists are not checked for more.
+    fn duplicates(&mut self) {
+        let root = self.resource.plan.root();
+        let found = listtype::duplicates(root, self.new);
+        let had_some = |old: &Value| !listtype::duplicates(root, old).is_empty();
+        if !found.is_empty() && !self.old.is_some_and(had_some) {
+            self.checked.errors.extend(found);
+        }
+    }
+
+    fn rules(&mut self) {
+        if !self.options.gates.rules || !self.resource.plan.root().has_rules() {
+            return;
+        }
+        if self.checked.errors.iter().any(blocks_rules) {
+            let error = FieldError::invalid(&Path::ROOT, Value::Null, NOT_CHECKED);
+            self.checked.errors.push(error);
+        }
+    }
+}
+
+const NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the \
+    existing errors to complete validation";
+
+/// Whether rules cannot be trusted beside this error: they may meet types and sizes that they were not made for.
+fn blocks_rules(error: &FieldError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotSupported
+            | ErrorKind::Required
+            | ErrorKind::TooLong
+            | ErrorKind::TooMany
+            | ErrorKind::TypeInvalid
+    )
+}

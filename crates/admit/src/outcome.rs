@@ -1,0 +1,57 @@
+//! What comes of a request.
+
+use scantling_value::{FieldError, Value};
+use std::time::Duration;
+
+/// What comes of a request.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The object to store; of a refused request, what it would have been.
+    pub object: Value,
+    /// Why the request is refused, if it is.
+    pub refusal: Option<Refusal>,
+    /// What the client should know either way.
+    pub warnings: Vec<String>,
+    /// What it took.
+    pub stats: Stats,
+}
+
+/// Why a request is refused. Each kind has its own status and text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// The object cannot be read as one of its kind (400): `json: cannot unmarshal …`.
+    Undecodable(String),
+    /// Strict reading found something (400): `unknown field "spec.x"`, `duplicate field "spec.y"`.
+    Strict(Vec<String>),
+    /// Immutable fields would change (400).
+    Immutable(Vec<FieldError>),
+    /// The object is invalid (422).
+    Invalid(Vec<FieldError>),
+}
+
+impl Refusal {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Refusal::Undecodable(_) | Refusal::Strict(_) | Refusal::Immutable(_) => 400,
+            Refusal::Invalid(_) => 422,
+        }
+    }
+
+    /// The field errors, if it is about fields.
+    pub fn errors(&self) -> &[FieldError] {
+        match self {
+            Refusal::Immutable(errors) | Refusal::Invalid(errors) => errors,
+            Refusal::Undecodable(_) | Refusal::Strict(_) => &[],
+        }
+    }
+}
+
+/// What a request took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// The cost of the rules that ran, in the units of their budget.
+    pub rule_cost: u64,
+    /// The time spent on telling unchanged values from changed ones, if the caller brought a clock.
+    pub ratcheting: Duration,
+}

@@ -1,0 +1,116 @@
+//! Sets what a request has no say in: the status behind its own endpoint, the generation, the system's metadata.
+
+use crate::Resource;
+use scantling_schema::meta;
+use scantling_value::{Map, Str, Value};
+
+/// What makes a new object itself. Nothing in here can be computed: the caller brings it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its `uid`.
+    pub uid: Str,
+    /// Its `creationTimestamp`: `2006-01-02T15:04:05Z`.
+    pub created: Str,
+    /// What follows `generateName` if the object has no name: five random characters.
+    pub suffix: Str,
+}
+
+/// Prepares a new object.
+pub(crate) fn create(resource: &Resource, object: &mut Map, identity: &Identity) {
+    if resource.status {
+        object.remove("status");
+    }
+    let metadata = metadata(object);
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        metadata.remove(field);
+    }
+    metadata.insert("uid", Value::from(identity.uid.clone()));
+    metadata.insert("creationTimestamp", Value::from(identity.created.clone()));
+    metadata.insert("generation", Value::Int(1));
+    if !metadata.contains_key("name")
+        && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str)
+    {
+        let name = generated(prefix, &identity.suffix);
+        metadata.insert("name", Value::from(name));
+    }
+}
+
+/// A generated name has at most 63 characters.
+fn generated(prefix: &str, suffix: &str) -> String {
+    const MAX: usize = 63;
+    let room = MAX.saturating_sub(suffix.len());
+    let kept = prefix
+        .char_indices()
+        .take_while(|(i, c)| i + c.len_utf8() <= room)
+        .count();
+    prefix.chars().take(kept).chain(suffix.chars()).collect()
+}
+
+/// Prepares an object for taking the place of a stored one.
+pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map) {
+    if resource.status {
+        match old.get("status") {
+            Some(status) => object.insert("status", status.clone()),
+            None => object.remove("status"),
+        };
+    }
+    let before = meta::generation(old.get("metadata"));
+    let changed = members_but_metadata(object).ne(members_but_metadata(old));
+    keep_system_fields(
+        object,
+        old,
+        if changed { before.saturating_add(1) } else { before },
+    );
+}
+
+/// Makes of an object what a write to `/status` may make of the stored one: its status, and who manages which field.
+pub(crate) fn update_status(object: &mut Map, old: &Map) {
+    let status = object.remove("status");
+    let managed_fields = metadata(object).remove("managedFields");
+    *object = old.clone();
+    match status {
+        Some(status) => object.insert("status", status),
+        None => object.remove("status"),
+    };
+    match managed_fields {
+        Some(entries) => metadata(object).insert("managedFields", entries),
+        None => metadata(object).remove("managedFields"),
+    };
+}
+
+fn members_but_metadata(object: &Map) -> impl Iterator<Item = (&Str, &Value)> {
+    object.iter().filter(|(name, _)| *name != "metadata")
+}
+
+/// Takes over the metadata that no request can change.
+fn keep_system_fields(object: &mut Map, old: &Map, generation: i64) {
+    let old = old.get("metadata").and_then(Value::as_object);
+    let new = metadata(object);
+    match generation {
+        0 => new.remove("generation"),
+        n => new.insert("generation", Value::Int(n)),
+    };
+    let old_value = |field: &str| old.and_then(|m| m.get(field)).cloned();
+    for field in ["creationTimestamp", "deletionTimestamp"] {
+        if let Some(value) = old_value(field) {
+            new.insert(field, value);
+        }
+    }
+    for field in ["uid", "deletionGracePeriodSeconds"] {
+        if let Some(value) = old_value(field) {
+            new.get_or_insert_with(field, || value);
+        }
+    }
+}
+
+fn metadata(object: &mut Map) -> &mut Map {
+    let value = object.get_or_insert_with("metadata", || Value::Object(Map::new()));
+    if !matches!(value, Value::Object(_)) {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        #[expect(clippy::unreachable, reason = "it was made an object just now")]
+        _ => unreachable!("metadata is an object"),
+    }
+}

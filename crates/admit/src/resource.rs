@@ -1,0 +1,74 @@
+//! What admission knows about a kind, and how it is told to behave.
+
+use scantling_schema::meta::Scope;
+use scantling_schema::plan::Plan;
+use scantling_value::Str;
+
+/// One served version of a kind.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// The compiled schema.
+    pub plan: Plan,
+    /// The kind: `Widget`.
+    pub kind: Str,
+    /// Group and version: `example.com/v1`.
+    pub api_version: Str,
+    /// Whether its objects live in namespaces.
+    pub scope: Scope,
+    /// Whether `/status` is served: then it alone writes `status`.
+    pub status: bool,
+    /// The fields behind `/scale`, if it is served.
+    pub scale: Option<Scale>,
+    /// Whether fields that the schema does not describe stay everywhere, as definitions of old could ask for.
+    pub preserve_unknown_fields: bool,
+}
+
+/// The fields behind `/scale`, as paths with a leading dot: `.spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// The wanted number.
+    pub spec_replicas: Str,
+    /// The actual number.
+    pub status_replicas: Str,
+    /// The selector as text.
+    pub label_selector: Option<Str>,
+}
+
+/// What becomes of fields that a schema does not know, and of fields that stand twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// The request is refused.
+    Strict,
+    /// The fields are dropped with a warning.
+    #[default]
+    Warn,
+    /// The fields are dropped.
+    Ignore,
+}
+
+/// Which features are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gates {
+    /// `CRDValidationRatcheting`: failures in unchanged values are forgiven.
+    pub ratcheting: bool,
+    /// `CustomResourceValidationExpressions`: rules are run.
+    pub rules: bool,
+    /// `ServerSideFieldValidation`: unknown and duplicate fields are told.
+    pub field_validation: bool,
+    /// `CustomResourceImmutability`: updates of immutable fields are refused.
+    pub immutability: bool,
+    /// `CustomResourceUnions`: unions are checked.
+    pub unions: bool,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Gates {
+            ratcheting: true,
+            rules: true,
+            field_validation: true,
+            immutability: true,
+            unions: true,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The fields behind `/scale`.
+
+use crate::{Resource, Scale};
+use scantling_value::{ErrorKind, FieldError, Map, Value, go};
+
+/// The object with another wanted number of replicas: what a write to `/scale` makes of the stored object. `None` if
+/// the kind has no such endpoint, or if something on the way to the field is no object.
+pub fn with_replicas(resource: &Resource, stored: &Value, replicas: i64) -> Option<Value> {
+    let scale = resource.scale.as_ref()?;
+    let mut object = stored.clone();
+    let mut at = object.as_object_mut()?;
+    let mut steps = steps(&scale.spec_replicas).peekable();
+    while let Some(step) = steps.next() {
+        if steps.peek().is_none() {
+            at.insert(step, Value::Int(replicas));
+            break;
+        }
+        at = at
+            .get_or_insert_with(step, || Value::Object(Map::new()))
+            .as_object_mut()?;
+    }
+    Some(object)
+}
+
+/// What is wrong with the wanted number.
+pub(crate) fn check_spec(scale: &Scale, object: &Value, errors: &mut Vec<FieldError>) {
+    check_number(&scale.spec_replicas, object, errors);
+}
+
+/// What is wrong with the actual number and the selector.
+pub(crate) fn check_status(scale: &Scale, object: &Value, errors: &mut Vec<FieldError>) {
+    check_number(&scale.status_replicas, object, errors);
+    if let Some(path) = &scale.label_selector
+        && let Err(why) = lookup(object, path, "string", |v| v.as_str().is_some())
+    {
+        errors.push(FieldError::with_field(ErrorKind::Invalid, path.as_str(), "", why));
+    }
+}
+
+fn check_number(path: &str, object: &Value, errors: &mut Vec<FieldError>) {
+    const MAX: i64 = i32::MAX as i64;
+    let mut wrong = |value: i64, why: String| {
+        errors.push(FieldError::with_field(ErrorKind::Invalid, path, value, why));
+    };
+    match lookup(object, path, "int64", |v| v.as_int().is_some()) {
+        Err(why) => wrong(0, why),
+        Ok(found) => match found.and_then(Value::as_int).unwrap_or(0) {
+            n @ ..0 => wrong(n, "should be a non-negative integer".into()),
+            n if n > MAX => wrong(n, format!("should be less than or equal to {MAX}")),
+            _ => {}
+        },
+    }
+}
+
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    path.strip_prefix('.').unwrap_or(path).split('.')
+}
+
+/// The value at a path, if everything on the way is there. The texts are those of Go's accessors.
+fn lookup<'v>(
+    object: &'v Value,
+    path: &str,
+    wanted: &str,
+    fits: impl Fn(&Value) -> bool,
+) -> Result<Option<&'v Value>, String> {
+    let mut at = object;
+    let mut walked = String::new();
+    for step in steps(path) {
+        let Value::Object(map) = at else {
+            return Err(misfit(&walked, at, "map[string]interface{}"));
+        };
+        let Some(next) = map.get(step) else {
+            return Ok(None);
+        };
+        walked.push('.');
+        walked.push_str(step);
+        at = next;
+    }
+    if fits(at) {
+        Ok(Some(at))
+    } else {
+        Err(misfit(&walked, at, wanted))
+    }
+}
+
+fn misfit(path: &str, value: &Value, wanted: &str) -> String {
+    let ty = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    format!(
+        "{path} accessor error: {} is of the type {ty}, expected {wanted}",
+        go_v(value)
+    )
+}
+
+/// A value as Go's `%v` writes it.
+fn go_v(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::Bool(b) => b.to_string(),
+        Value::Int(i) => i.to_string(),
+        Value::Float(f) => go::float_v(*f),
+        Value::String(s) => s.to_string(),
+        Value::Array(list) => format!("[{}]", list.iter().map(go_v).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_v(v))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Brings objects into the form of their schema, as a server does while it decodes them.
+
+use crate::{Refusal, Resource};
+use scantling_schema::default;
+use scantling_schema::meta::{self, Malformed};
+use scantling_schema::prune::{self, Nulls, Place, Unknown};
+use scantling_value::{Path, Value};
+
+/// Brings an object of a request into form: metadata are typed, unknown fields and stray `null`s go, defaults come.
+/// Returns the paths of the unknown fields.
+pub fn shape(resource: &Resource, object: &mut Value, unknown: Unknown) -> Result<Vec<String>, Refusal> {
+    let paths = form(resource, object, unknown, Malformed::Refuse).map_err(Refusal::Undecodable)?;
+    default::fill(resource.plan.root(), object);
+    Ok(paths)
+}
+
+/// Brings an object of the store into form: as [`shape`], but what is malformed in its metadata is dropped, and a
+/// generation that very old objects lack is filled in.
+pub fn load(resource: &Resource, object: &mut Value) {
+    // Nothing is refused: what is malformed is dropped.
+    let _ = form(resource, object, Unknown::Ignore, Malformed::Drop);
+    if let Some(metadata) = object.as_object_mut().and_then(|o| o.get_mut("metadata"))
+        && meta::generation(Some(metadata)) == 0
+        && let Some(metadata) = metadata.as_object_mut()
+    {
+        metadata.insert("generation", Value::Int(1));
+    }
+    default::fill(resource.plan.root(), object);
+}
+
+fn form(
+    resource: &Resource,
+    object: &mut Value,
+    unknown: Unknown,
+    malformed: Malformed,
+) -> Result<Vec<String>, String> {
+    let root = resource.plan.root();
+    let mut paths = Vec::new();
+    if let Some(map) = object.as_object_mut() {
+        paths = meta::coerce(map, &Path::ROOT, malformed)?.unknown;
+    }
+    if !resource.preserve_unknown_fields {
+        let options = prune::Options {
+            nulls: Nulls::Drop,
+            unknown,
+        };
+        paths.extend(prune::prune(root, object, Place::Resource, &options));
+    }
+    let embedded = meta::coerce_embedded(root, object, malformed, &Path::ROOT).map_err(|e| e.to_string())?;
+    paths.extend(embedded.unknown);
+    Ok(paths)
+}

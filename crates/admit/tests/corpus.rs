@@ -1,0 +1,156 @@
+//! Real definitions and objects of public projects, with the verdicts of Kubernetes' own code: for every object the
+//! same errors, the same stored object and the same cost of rules; for every update the same errors and cost.
+
+use flate2::read::GzDecoder;
+use scantling_admit::{Options, Resource, check};
+use scantling_schema::default;
+use scantling_schema::document::Schema;
+use scantling_schema::meta::Scope;
+use scantling_schema::plan::Compiler;
+use scantling_schema::prune::{self, Nulls, Place, Unknown};
+use scantling_schema::structural::Interner;
+use scantling_value::{Limits, Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+
+fn corpus() -> Option<PathBuf> {
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance/corpus/open.jsonl.gz");
+    path.exists().then_some(path)
+}
+
+fn texts(v: Option<&Value>) -> Vec<String> {
+    let list = v.and_then(Value::as_array).unwrap_or_default();
+    list.iter()
+        .filter_map(|v| v.as_str().map(str::to_owned))
+        .collect()
+}
+
+struct Tally {
+    right: usize,
+    wrong: Vec<String>,
+}
+
+impl Tally {
+    fn count(&mut self, name: impl Fn() -> String, agrees: bool, detail: impl Fn() -> String) {
+        if agrees {
+            self.right += 1;
+        } else {
+            self.wrong.push(format!("{}: {}", name(), detail()));
+        }
+    }
+}
+
+#[test]
+fn objects_and_updates_are_judged_as_by_a_server() {
+    let Some(path) = corpus() else {
+        println!("SKIPPED: the corpus is not there");
+        return;
+    };
+    let mut interner = Interner::new();
+    let mut compiler = Compiler::new();
+    let mut tally = Tally {
+        right: 0,
+        wrong: Vec::new(),
+    };
+    let lines = BufReader::new(GzDecoder::new(std::fs::File::open(path).unwrap())).split(b'\n');
+    for line in lines {
+        let line = line.unwrap();
+        if line.is_empty() {
+            continue;
+        }
+        let entry = json::decode(&line, Limits::SERVER).unwrap();
+        definition(&entry, &mut interner, &mut compiler, &mut tally);
+    }
+    for wrong in tally.wrong.iter().take(40) {
+        println!("{wrong}");
+    }
+    println!("{} agree, {} differ", tally.right, tally.wrong.len());
+    assert!(tally.wrong.is_empty());
+}
+
+fn definition(entry: &Value, interner: &mut Interner, compiler: &mut Compiler, tally: &mut Tally) {
+    let crd = entry.get("crd").unwrap();
+    let name = crd
+        .at(["metadata", "name"])
+        .and_then(Value::as_str)
+        .unwrap()
+        .to_owned();
+    let objects = entry.get("objects").and_then(Value::as_array).unwrap_or_default();
+    let mut stored = Vec::new();
+    for (i, sample) in objects.iter().enumerate() {
+        let version = sample.get("version").and_then(Value::as_str).unwrap();
+        let resource = resource(crd, version, interner, compiler);
+        let mut object = sample.get("object").unwrap().clone();
+        let options = prune::Options {
+            nulls: Nulls::Drop,
+            unknown: Unknown::Ignore,
+        };
+        prune::prune(resource.plan.root(), &mut object, Place::Resource, &options);
+        default::fill(resource.plan.root(), &mut object);
+        if resource.status {
+            object.as_object_mut().unwrap().remove("status");
+        }
+        let checked = check(&resource, &object, None, &Options::default());
+        let mut errors: Vec<String> = checked.errors.iter().map(ToString::to_string).collect();
+        errors.sort();
+        let wanted = texts(sample.get("errors"));
+        let case = || format!("{name} object {i}");
+        tally.count(case, errors.iter().all(|e| wanted.contains(e)), || {
+            format!("errors\n  ours {errors:?}\n  want {wanted:?}")
+        });
+        let want = sample.get("stored").unwrap();
+        tally.count(case, object.to_json() == want.to_json(), || {
+            format!("stored\n  ours {}\n  want {}", object.to_json(), want.to_json())
+        });
+        stored.push((resource, object, sample));
+    }
+    for update in entry.get("updates").and_then(Value::as_array).unwrap_or_default() {
+        let index = |k: &str| usize::try_from(update.get(k).and_then(Value::as_int).unwrap()).unwrap();
+        let (old, new) = (index("old"), index("new"));
+        let (_, old_object, _) = &stored[old];
+        let (resource, _, sample) = &stored[new];
+        let mut object = sample.get("object").unwrap().clone();
+        let options = prune::Options {
+            nulls: Nulls::Drop,
+            unknown: Unknown::Ignore,
+        };
+        prune::prune(resource.plan.root(), &mut object, Place::Resource, &options);
+        default::fill(resource.plan.root(), &mut object);
+        if resource.status {
+            let map = object.as_object_mut().unwrap();
+            map.remove("status");
+            if let Some(status) = old_object.get("status") {
+                map.insert("status", status.clone());
+            }
+        }
+        let checked = check(resource, &object, Some(old_object), &Options::default());
+        let mut errors: Vec<String> = checked.errors.iter().map(ToString::to_string).collect();
+        errors.sort();
+        let wanted = texts(update.get("errors"));
+        let case = || format!("{name} update {old}->{new}");
+        tally.count(case, errors.iter().all(|e| wanted.contains(e)), || {
+            format!("errors\n  ours {errors:?}\n  want {wanted:?}")
+        });
+    }
+}
+
+fn resource(crd: &Value, version: &str, interner: &mut Interner, compiler: &mut Compiler) -> Resource {
+    let spec = crd.get("spec").unwrap();
+    let versions = spec.get("versions").and_then(Value::as_array).unwrap();
+    let found = versions
+        .iter()
+        .find(|v| v.get("name").and_then(Value::as_str) == Some(version))
+        .unwrap();
+    let schema = found.at(["schema", "openAPIV3Schema"]).unwrap();
+    let structural = Schema::new(schema).structural(interner).unwrap();
+    Resource {
+        plan: compiler.compile(&structural),
+        kind: "".into(),
+        api_version: "".into(),
+        scope: Scope::Namespaced,
+        status: found.at(["subresources", "status"]).is_some(),
+        scale: None,
+        preserve_unknown_fields: false,
+    }
+}

@@ -6,7 +6,9 @@
 )]
 
 pub mod default;
+pub mod definition;
 pub mod document;
+pub mod field_path;
 pub mod listtype;
 pub mod meta;
 pub mod names;
@@ -21,3 +23,6 @@ mod enumeration;
 mod format;
 mod number;
 mod pattern;
+mod wire;
+
+pub use wire::DecodeError;

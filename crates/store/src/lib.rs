@@ -7,6 +7,7 @@
 mod cache;
 mod embedded;
 mod error;
+mod etcd;
 mod history;
 mod key;
 mod mem;
@@ -17,6 +18,7 @@ mod watch;
 
 pub use embedded::{EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation};
 pub use error::StoreError;
+pub use etcd::{EtcdConfig, EtcdStore};
 pub use history::HistoryLimits;
 pub use key::{KeySpace, MAX_KEY_BYTES};
 pub use mem::MemStore;

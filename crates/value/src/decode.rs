@@ -14,8 +14,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What any thread can bear. Real objects nest a few dozen levels.
-    pub const SAFE: Limits = Limits { depth: 500 };
+    /// What any thread can bear. Real objects nest a dozen levels, real definitions up to fifty.
+    pub const SAFE: Limits = Limits { depth: 200 };
     /// What a Kubernetes API server accepts. Threads that handle such documents need a stack of
     /// [`Limits::SERVER_STACK`] bytes.
     pub const SERVER: Limits = Limits { depth: 10_000 };

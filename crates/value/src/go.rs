@@ -91,6 +91,21 @@ pub fn float_v(f: f64) -> String {
     }
 }
 
+/// A number of 32 bits as `strconv.FormatFloat` writes it with format `g`.
+pub(crate) fn float32_g(f: f32) -> String {
+    let text = format!("{f:e}");
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        return text;
+    };
+    match exponent.parse::<i32>() {
+        Ok(e) if f != 0.0 && !(-4..6).contains(&e) => {
+            let sign = if e < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", e.unsigned_abs())
+        }
+        _ => format!("{f}"),
+    }
+}
+
 /// A number as `encoding/json` writes it: shortest digits, with an exponent outside of 1e-6..1e21.
 ///
 /// A document cannot hold infinities or NaN (no decoder makes them); they would write as `null`.

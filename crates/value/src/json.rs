@@ -1,9 +1,12 @@
 //! JSON text: decoding as a Kubernetes API server decodes, writing as it writes.
 
 mod duplicates;
+mod locate;
 mod parse;
 mod write;
 
+pub(crate) use locate::locate;
+pub(crate) use parse::push_coerced;
 pub use write::Escape;
 
 use crate::{DecodeError, Decoded, Limits, Value};

@@ -17,7 +17,9 @@ pub mod go;
 pub mod json;
 mod map;
 mod path;
+mod position;
 mod value;
+pub mod yaml;
 
 pub use compact_str::CompactString as Str;
 pub use decode::{DecodeError, Decoded, Limits};
@@ -25,4 +27,5 @@ pub use error::{BadValue, ErrorKind, FieldError, aggregate};
 pub use json::Escape;
 pub use map::Map;
 pub use path::{Path, PathBuf, Segment};
+pub use position::Position;
 pub use value::Value;

@@ -2,10 +2,13 @@
 
 mod model;
 mod suite;
+#[path = "../support/etcd.rs"]
+mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use scantling_store::{EmbeddedConfig, EmbeddedStore, MemStore, Store};
+use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, MemStore, Store};
 
 /// A store to test, the keys that are the test's own, and whatever must live as long as the store.
 struct Fixture {
@@ -74,3 +77,18 @@ async fn embedded() -> Option<Fixture> {
 }
 
 store_contract!(embedded: embedded());
+
+async fn etcd() -> Option<Fixture> {
+    let server = support::Etcd::start()?;
+    let mut config = EtcdConfig::new(vec![server.address()]);
+    config.catch_up = Duration::from_millis(500);
+    config.patience = Duration::from_secs(30);
+    let store = EtcdStore::connect(config).await.unwrap();
+    Some(Fixture {
+        store: Arc::new(store),
+        root: "/registry/".to_owned(),
+        _guard: Box::new(server),
+    })
+}
+
+store_contract!(etcd: etcd());

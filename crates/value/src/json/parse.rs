@@ -221,6 +221,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn go_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
     #[inline]
     pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
@@ -450,7 +458,7 @@ fn hex(digits: &[u8; 4]) -> Option<u32> {
 }
 
 /// Appends bytes as text; each byte that is no UTF-8 becomes a replacement character of its own.
-fn push_coerced(out: &mut String, bytes: &[u8]) {
+pub(crate) fn push_coerced(out: &mut String, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
         out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));

@@ -1,0 +1,339 @@
+//! CustomResourceDefinitions: decoded, defaulted, converted between their versions, and written back.
+//!
+//! A [`Definition`] holds both places in which a setting may stand: at the top, for all versions, or with each version.
+//! `v1beta1` documents choose; `v1` documents have only the latter, and settings in which all versions agree move to the
+//! top when they are read. That is why errors about a definition with one version speak of `spec.validation`.
+
+mod convert;
+mod decode;
+mod default;
+mod encode;
+mod prepare;
+mod print;
+mod validate;
+
+pub use decode::Received;
+pub use print::rule as print_rule;
+pub use validate::warnings;
+
+use crate::document::Schema;
+use scantling_value::{Map, Str, Value};
+use std::sync::Arc;
+
+/// A version of the definition kind itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiVersion {
+    /// `apiextensions.k8s.io/v1`
+    V1,
+    /// `apiextensions.k8s.io/v1beta1`
+    V1Beta1,
+}
+
+impl ApiVersion {
+    /// The version's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ApiVersion::V1 => "v1",
+            ApiVersion::V1Beta1 => "v1beta1",
+        }
+    }
+}
+
+/// The features that a server may switch on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gates {
+    /// `CRDValidationRatcheting`: what an update leaves as it was need not meet new limits.
+    pub ratcheting: bool,
+    /// `CustomResourceValidationExpressions`: `x-kubernetes-validations`.
+    pub expressions: bool,
+    /// `ServerSideFieldValidation`: unknown and duplicate fields are told.
+    pub field_validation: bool,
+    /// `x-kubernetes-immutable` and its kin.
+    pub immutability: bool,
+    /// `x-kubernetes-unions`.
+    pub unions: bool,
+}
+
+impl Default for Gates {
+    /// What a Kubernetes API server switches on: everything it has, and nothing that only we have.
+    fn default() -> Self {
+        Gates {
+            ratcheting: true,
+            expressions: true,
+            field_validation: true,
+            immutability: false,
+            unions: false,
+        }
+    }
+}
+
+/// A CustomResourceDefinition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Definition {
+    /// `metadata`, checked against its wire type.
+    pub metadata: Map,
+    /// What is asked for.
+    pub spec: Spec,
+    /// What the server made of it.
+    pub status: Status,
+}
+
+/// What a definition asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spec {
+    /// The API group.
+    pub group: Str,
+    /// The first version (of `v1beta1`).
+    pub version: Str,
+    /// The names of the resource.
+    pub names: Names,
+    /// `Cluster` or `Namespaced`.
+    pub scope: Str,
+    /// The schema for all versions.
+    pub validation: Option<Validation>,
+    /// The subresources for all versions.
+    pub subresources: Option<Subresources>,
+    /// The versions.
+    pub versions: Option<Vec<Version>>,
+    /// The printer columns for all versions.
+    pub columns: Option<Vec<Column>>,
+    /// The selectable fields for all versions.
+    pub selectable_fields: Option<Vec<Str>>,
+    /// How objects convert between versions.
+    pub conversion: Option<Conversion>,
+    /// Whether unknown fields stay.
+    pub preserve_unknown_fields: Option<bool>,
+}
+
+/// The names of a resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Names {
+    /// The name in paths.
+    pub plural: Str,
+    /// The name of one.
+    pub singular: Str,
+    /// Short names.
+    pub short_names: Option<Vec<Str>>,
+    /// The kind of an object.
+    pub kind: Str,
+    /// The kind of a list.
+    pub list_kind: Str,
+    /// The groups of resources it belongs to.
+    pub categories: Option<Vec<Str>>,
+}
+
+/// A version of a resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Version {
+    /// The version's name.
+    pub name: Str,
+    /// Whether it is served.
+    pub served: bool,
+    /// Whether objects are stored in it.
+    pub storage: bool,
+    /// Whether its use gives a warning.
+    pub deprecated: bool,
+    /// The text of that warning.
+    pub deprecation_warning: Option<Str>,
+    /// The schema.
+    pub validation: Option<Validation>,
+    /// The subresources.
+    pub subresources: Option<Subresources>,
+    /// The printer columns.
+    pub columns: Option<Vec<Column>>,
+    /// The selectable fields.
+    pub selectable_fields: Option<Vec<Str>>,
+}
+
+/// The place of a schema.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Validation {
+    /// The schema document.
+    pub schema: Option<Arc<Value>>,
+}
+
+impl Validation {
+    /// The schema, if there is one.
+    pub fn schema(&self) -> Option<Schema<'_>> {
+        self.schema.as_deref().map(Schema::new)
+    }
+}
+
+/// The subresources of a resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Subresources {
+    /// Whether there is `/status`.
+    pub status: bool,
+    /// How `/scale` reads objects, where it is there.
+    pub scale: Option<Scale>,
+}
+
+/// How `/scale` reads objects.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scale {
+    /// Where the wanted replicas stand.
+    pub spec_replicas_path: Str,
+    /// Where the observed replicas stand.
+    pub status_replicas_path: Str,
+    /// Where the selector stands.
+    pub label_selector_path: Option<Str>,
+}
+
+/// A printer column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    /// The title.
+    pub name: Str,
+    /// The type of its cells.
+    pub ty: Str,
+    /// The format of its cells.
+    pub format: Str,
+    /// What it shows.
+    pub description: Str,
+    /// Columns with a priority over zero show in wide tables only.
+    pub priority: i64,
+    /// Where the value stands.
+    pub json_path: Str,
+}
+
+/// How objects convert between versions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conversion {
+    /// `None` or `Webhook`.
+    pub strategy: Str,
+    /// Where the webhook is.
+    pub client: Option<WebhookClient>,
+    /// The versions of the review that the webhook understands.
+    pub review_versions: Option<Vec<Str>>,
+}
+
+/// Where a webhook is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WebhookClient {
+    /// Its address.
+    pub url: Option<Str>,
+    /// Its service.
+    pub service: Option<Service>,
+    /// The authorities it is trusted by, in base64.
+    pub ca_bundle: Str,
+}
+
+/// A service of the cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Service {
+    /// Its namespace.
+    pub namespace: Str,
+    /// Its name.
+    pub name: Str,
+    /// The path to ask at.
+    pub path: Option<Str>,
+    /// Its port.
+    pub port: Option<i64>,
+}
+
+/// What the server made of a definition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Status {
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// The names in use.
+    pub accepted_names: Names,
+    /// The versions in which objects may be stored.
+    pub stored_versions: Vec<Str>,
+    /// The generation that the status is about.
+    pub observed_generation: i64,
+}
+
+/// A condition of a definition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Condition {
+    /// Which condition.
+    pub ty: Str,
+    /// `True`, `False` or `Unknown`.
+    pub status: Str,
+    /// When the status last changed.
+    pub last_transition_time: Str,
+    /// Why, in a word.
+    pub reason: Str,
+    /// Why, in words.
+    pub message: Str,
+    /// The generation that the condition is about.
+    pub observed_generation: i64,
+}
+
+impl Definition {
+    /// The object's name.
+    pub fn name(&self) -> &str {
+        self.metadata.get("name").and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// An annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.get("annotations")?.get(key)?.as_str()
+    }
+
+    /// Whether a condition is `True`.
+    pub fn is(&self, condition: &str) -> bool {
+        self.status
+            .conditions
+            .iter()
+            .any(|c| c.ty == condition && c.status == "True")
+    }
+}
+
+impl Spec {
+    /// The versions.
+    pub fn versions(&self) -> &[Version] {
+        self.versions.as_deref().unwrap_or_default()
+    }
+
+    /// A version by name.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions().iter().find(|v| v.name == name)
+    }
+
+    /// The version in which objects are stored.
+    pub fn storage_version(&self) -> Option<&Version> {
+        self.versions().iter().find(|v| v.storage)
+    }
+
+    /// The schemas in the order of the document: that of all versions, then those of single versions.
+    pub fn schemas(&self) -> impl Iterator<Item = Schema<'_>> {
+        let own = self.versions().iter().filter_map(|v| v.validation.as_ref());
+        self.validation.iter().chain(own).filter_map(Validation::schema)
+    }
+
+    /// The schema of a version, wherever it stands.
+    pub fn schema_of<'a>(&'a self, version: &'a Version) -> Option<&'a Arc<Value>> {
+        let place = version.validation.as_ref().or(self.validation.as_ref());
+        place.and_then(|v| v.schema.as_ref())
+    }
+
+    /// The subresources of a version, wherever they stand.
+    pub fn subresources_of<'a>(&'a self, version: &'a Version) -> Option<&'a Subresources> {
+        version.subresources.as_ref().or(self.subresources.as_ref())
+    }
+
+    /// The printer columns of a version, wherever they stand.
+    pub fn columns_of<'a>(&'a self, version: &'a Version) -> &'a [Column] {
+        version
+            .columns
+            .as_deref()
+            .or(self.columns.as_deref())
+            .unwrap_or_default()
+    }
+
+    /// The selectable fields of a version, wherever they stand.
+    pub fn selectable_fields_of<'a>(&'a self, version: &'a Version) -> &'a [Str] {
+        version
+            .selectable_fields
+            .as_deref()
+            .or(self.selectable_fields.as_deref())
+            .unwrap_or_default()
+    }
+
+    /// Whether unknown fields stay in objects of every version.
+    pub fn preserves_unknown_fields(&self) -> bool {
+        self.preserve_unknown_fields == Some(true)
+    }
+}

@@ -1,0 +1,225 @@
+//! From a document to a definition.
+
+use super::{
+    ApiVersion, Column, Condition, Conversion, Definition, Gates, Names, Scale, Service, Spec, Status,
+};
+use super::{Subresources, Validation, Version, WebhookClient};
+use crate::wire::{DecodeError, Options, tables};
+use scantling_value::{Map, PathBuf, Str, Value};
+use std::sync::Arc;
+
+/// A definition as it came in.
+#[derive(Debug)]
+pub struct Received {
+    /// The definition, with its defaults.
+    pub definition: Definition,
+    /// The fields that definitions do not have, in key order; map keys and field names are both written with a dot.
+    pub unknown: Vec<PathBuf>,
+}
+
+impl Definition {
+    /// Reads a document of one of the two versions and fills in its defaults.
+    pub fn decode(document: Value, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
+        let options = Options {
+            package: version.as_str(),
+            immutability: gates.immutability,
+            unions: gates.unions,
+            applies_on_create: gates.ratcheting,
+        };
+        let kind = match version {
+            ApiVersion::V1 => &tables::DEFINITION,
+            ApiVersion::V1Beta1 => &tables::DEFINITION_BETA,
+        };
+        let decoded = kind.decode(document, options)?;
+        let mut members = decoded.members;
+        let mut definition = Definition {
+            metadata: object(members.remove("metadata")),
+            spec: spec(object(members.remove("spec")), version),
+            status: status(object(members.remove("status"))),
+        };
+        definition.set_defaults(version);
+        if version == ApiVersion::V1 {
+            definition.spec.lift();
+        }
+        Ok(Received {
+            definition,
+            unknown: decoded.unknown,
+        })
+    }
+}
+
+// The wire check has been here: a member either has the type that is asked for, or it is absent.
+
+fn object(v: Option<Value>) -> Map {
+    match v {
+        Some(Value::Object(m)) => m,
+        _ => Map::new(),
+    }
+}
+
+fn optional(m: &mut Map, key: &str) -> Option<Map> {
+    m.remove(key).map(|v| object(Some(v)))
+}
+
+fn optional_text(m: &mut Map, key: &str) -> Option<Str> {
+    match m.remove(key) {
+        Some(Value::String(s)) => Some(s),
+        _ => None,
+    }
+}
+
+fn text(m: &mut Map, key: &str) -> Str {
+    optional_text(m, key).unwrap_or_default()
+}
+
+fn flag(m: &Map, key: &str) -> bool {
+    m.get(key).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn integer(m: &Map, key: &str) -> i64 {
+    m.get(key).and_then(Value::as_int).unwrap_or(0)
+}
+
+fn list<T>(m: &mut Map, key: &str, read: impl Fn(Map) -> T) -> Option<Vec<T>> {
+    match m.remove(key) {
+        Some(Value::Array(a)) => Some(a.into_iter().map(|v| read(object(Some(v)))).collect()),
+        _ => None,
+    }
+}
+
+fn texts(m: &mut Map, key: &str) -> Option<Vec<Str>> {
+    let read = |v| {
+        if let Value::String(s) = v {
+            s
+        } else {
+            Str::default()
+        }
+    };
+    match m.remove(key) {
+        Some(Value::Array(a)) => Some(a.into_iter().map(read).collect()),
+        _ => None,
+    }
+}
+
+fn spec(mut m: Map, api: ApiVersion) -> Spec {
+    Spec {
+        group: text(&mut m, "group"),
+        version: text(&mut m, "version"),
+        names: names(object(m.remove("names"))),
+        scope: text(&mut m, "scope"),
+        validation: optional(&mut m, "validation").map(validation),
+        subresources: optional(&mut m, "subresources").map(subresources),
+        versions: list(&mut m, "versions", |v| version(v, api)),
+        columns: list(&mut m, "additionalPrinterColumns", |c| column(c, api)),
+        selectable_fields: list(&mut m, "selectableFields", selectable_field),
+        conversion: optional(&mut m, "conversion").map(|c| conversion(c, api)),
+        preserve_unknown_fields: match (m.get("preserveUnknownFields").and_then(Value::as_bool), api) {
+            // `v1` does not tell unset from false.
+            (None, ApiVersion::V1) => Some(false),
+            (b, _) => b,
+        },
+    }
+}
+
+fn names(mut m: Map) -> Names {
+    Names {
+        plural: text(&mut m, "plural"),
+        singular: text(&mut m, "singular"),
+        short_names: texts(&mut m, "shortNames"),
+        kind: text(&mut m, "kind"),
+        list_kind: text(&mut m, "listKind"),
+        categories: texts(&mut m, "categories"),
+    }
+}
+
+fn version(mut m: Map, api: ApiVersion) -> Version {
+    Version {
+        name: text(&mut m, "name"),
+        served: flag(&m, "served"),
+        storage: flag(&m, "storage"),
+        deprecated: flag(&m, "deprecated"),
+        deprecation_warning: optional_text(&mut m, "deprecationWarning"),
+        validation: optional(&mut m, "schema").map(validation),
+        subresources: optional(&mut m, "subresources").map(subresources),
+        columns: list(&mut m, "additionalPrinterColumns", |c| column(c, api)),
+        selectable_fields: list(&mut m, "selectableFields", selectable_field),
+    }
+}
+
+fn validation(mut m: Map) -> Validation {
+    Validation {
+        schema: m.remove("openAPIV3Schema").map(Arc::new),
+    }
+}
+
+fn subresources(mut m: Map) -> Subresources {
+    Subresources {
+        status: m.contains_key("status"),
+        scale: optional(&mut m, "scale").map(|mut m| Scale {
+            spec_replicas_path: text(&mut m, "specReplicasPath"),
+            status_replicas_path: text(&mut m, "statusReplicasPath"),
+            label_selector_path: optional_text(&mut m, "labelSelectorPath"),
+        }),
+    }
+}
+
+fn column(mut m: Map, api: ApiVersion) -> Column {
+    let path = match api {
+        ApiVersion::V1 => "jsonPath",
+        ApiVersion::V1Beta1 => "JSONPath",
+    };
+    Column {
+        name: text(&mut m, "name"),
+        ty: text(&mut m, "type"),
+        format: text(&mut m, "format"),
+        description: text(&mut m, "description"),
+        priority: integer(&m, "priority"),
+        json_path: text(&mut m, path),
+    }
+}
+
+fn selectable_field(mut m: Map) -> Str {
+    text(&mut m, "jsonPath")
+}
+
+fn conversion(mut m: Map, api: ApiVersion) -> Conversion {
+    let strategy = text(&mut m, "strategy");
+    let (mut m, client) = match api {
+        ApiVersion::V1 => (object(m.remove("webhook")), "clientConfig"),
+        ApiVersion::V1Beta1 => (m, "webhookClientConfig"),
+    };
+    Conversion {
+        strategy,
+        client: optional(&mut m, client).map(|mut m| WebhookClient {
+            url: optional_text(&mut m, "url"),
+            service: optional(&mut m, "service").map(|mut m| Service {
+                namespace: text(&mut m, "namespace"),
+                name: text(&mut m, "name"),
+                path: optional_text(&mut m, "path"),
+                port: m.get("port").and_then(Value::as_int),
+            }),
+            ca_bundle: text(&mut m, "caBundle"),
+        }),
+        review_versions: texts(&mut m, "conversionReviewVersions"),
+    }
+}
+
+fn status(mut m: Map) -> Status {
+    Status {
+        conditions: list(&mut m, "conditions", condition).unwrap_or_default(),
+        accepted_names: names(object(m.remove("acceptedNames"))),
+        stored_versions: texts(&mut m, "storedVersions").unwrap_or_default(),
+        observed_generation: integer(&m, "observedGeneration"),
+    }
+}
+
+fn condition(mut m: Map) -> Condition {
+    Condition {
+        ty: text(&mut m, "type"),
+        status: text(&mut m, "status"),
+        last_transition_time: text(&mut m, "lastTransitionTime"),
+        reason: text(&mut m, "reason"),
+        message: text(&mut m, "message"),
+        observed_generation: integer(&m, "observedGeneration"),
+    }
+}

@@ -1,0 +1,243 @@
+//! What a server refuses in a definition, and what it lets pass because it was stored before.
+
+pub(crate) mod structural;
+
+mod conversion;
+mod extensions;
+mod names;
+mod schema;
+mod spec;
+mod warnings;
+
+pub use warnings::warnings;
+
+use super::convert::same_list;
+use super::{ApiVersion, Definition, Spec, Validation};
+use crate::structural::ValidationRule;
+use scantling_value::{FieldError, Path, Str, Value};
+use std::collections::BTreeSet;
+
+/// The most selectable fields that a version may have.
+const MAX_SELECTABLE_FIELDS: usize = 8;
+
+/// Which checks hold. A new definition meets all of them; an update is not held to those that the stored definition
+/// breaks already.
+#[derive(Debug)]
+struct Strictness<'a> {
+    /// A webhook names a review version that servers speak.
+    recognised_review: bool,
+    /// Names that clients may have seen stay.
+    fixed_names: bool,
+    /// Every version has a schema.
+    schemas: bool,
+    /// Schemas are structural.
+    structural: bool,
+    /// Defaults hold no unknown fields.
+    pruned_defaults: bool,
+    /// What single schemas are held to.
+    schema: schema::Strictness,
+    /// Bundles of certificates are not looked into.
+    any_bundle: bool,
+    /// The version of the request: `v1beta1` has no immutability.
+    api: ApiVersion,
+    /// The stored definition.
+    stored: Option<&'a Spec>,
+}
+
+impl Definition {
+    /// What is wrong with a new definition.
+    pub fn validate(&self, api: ApiVersion) -> Vec<FieldError> {
+        let strictness = Strictness {
+            recognised_review: true,
+            fixed_names: false,
+            schemas: true,
+            structural: true,
+            pruned_defaults: true,
+            schema: schema::Strictness {
+                types: true,
+                atomic_sets: true,
+                keyed_lists: true,
+            },
+            any_bundle: true,
+            api,
+            stored: None,
+        };
+        let mut errors = names::check_object_name(self);
+        spec::check(&self.spec, &strictness, &mut errors);
+        self.check_status(&mut errors);
+        errors.extend(names::check_approval(self, None));
+        self.check_preserve_unknown_fields(None, &mut errors);
+        errors
+    }
+
+    /// What is wrong with an update.
+    pub fn validate_update(&self, old: &Definition, api: ApiVersion) -> Vec<FieldError> {
+        let stored = &old.spec;
+        let any = |test: fn(crate::document::Schema<'_>) -> bool| stored.schemas().any(test);
+        let established = old.is("Established");
+        let bundle = stored
+            .conversion
+            .as_ref()
+            .and_then(|c| c.client.as_ref())
+            .map_or("", |c| &c.ca_bundle);
+        let strictness = Strictness {
+            recognised_review: stored
+                .conversion
+                .as_ref()
+                .is_none_or(|c| conversion::is_recognised(c.review_versions.as_deref())),
+            fixed_names: established,
+            schemas: stored.has_all_schemas(),
+            structural: !stored.has_non_structural_schema(),
+            pruned_defaults: true,
+            schema: schema::Strictness {
+                types: !any(schema::has_unknown_type),
+                atomic_sets: !any(schema::has_granular_set),
+                keyed_lists: !any(schema::has_loose_list),
+            },
+            any_bundle: !established || (!bundle.is_empty() && conversion::bundle_fault(bundle).is_some()),
+            api,
+            stored: Some(stored),
+        };
+        let mut errors = Vec::new();
+        spec::check(&self.spec, &strictness, &mut errors);
+        spec::check_fixed(&self.spec, stored, &strictness, &mut errors);
+        self.check_status(&mut errors);
+        errors.extend(names::check_approval(self, Some(old)));
+        self.check_preserve_unknown_fields(Some(old), &mut errors);
+        errors
+    }
+
+    /// What is wrong with an update of the status.
+    pub fn validate_status_update(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        names::check(
+            &self.status.accepted_names,
+            &Path::ROOT.field("status").field("acceptedNames"),
+            &mut errors,
+        );
+        errors
+    }
+
+    fn check_status(&self, errors: &mut Vec<FieldError>) {
+        let at = Path::ROOT.field("status");
+        names::check(&self.status.accepted_names, &at.field("acceptedNames"), errors);
+        let at = at.field("storedVersions");
+        let stored = &self.status.stored_versions;
+        if stored.is_empty() {
+            let none = scantling_value::BadValue::Raw("null".into());
+            errors.push(FieldError::invalid(
+                &at,
+                none,
+                "must have at least one stored version",
+            ));
+            return;
+        }
+        let versions = self.spec.versions();
+        if let Some(v) = versions.iter().find(|v| v.storage && !stored.contains(&v.name)) {
+            let detail = format!("must have the storage version {}", v.name);
+            errors.push(FieldError::invalid(&at, Value::from(stored.clone()), detail));
+        }
+        // Of a version that is listed twice the last place is shown.
+        let listed = stored
+            .iter()
+            .enumerate()
+            .filter(|(i, v)| !stored.iter().skip(i + 1).any(|w| w == *v));
+        for (i, v) in listed {
+            if !versions.iter().any(|version| version.name == *v) {
+                let detail = format!(
+                    "missing from spec.versions; {v} was previously a storage version, and must remain in \
+                     spec.versions until a storage migration ensures no data remains persisted in {v} and removes {v} \
+                     from status.storedVersions"
+                );
+                errors.push(FieldError::invalid(&at.index(i), v.clone(), detail));
+            }
+        }
+    }
+
+    fn check_preserve_unknown_fields(&self, old: Option<&Definition>, errors: &mut Vec<FieldError>) {
+        let kept = old.is_some_and(|old| old.spec.preserves_unknown_fields());
+        if self.spec.preserves_unknown_fields() && !kept {
+            let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                          spec.versions[*].schema instead";
+            let spec = Path::ROOT.field("spec");
+            errors.push(FieldError::invalid(
+                &spec.field("preserveUnknownFields"),
+                true,
+                detail,
+            ));
+        }
+    }
+}
+
+impl Spec {
+    fn has_all_schemas(&self) -> bool {
+        self.validation.as_ref().is_some_and(|v| v.schema.is_some())
+            || self
+                .versions()
+                .iter()
+                .all(|v| v.validation.as_ref().is_some_and(|v| v.schema.is_some()))
+    }
+
+    /// Whether any schema is not structural.
+    pub fn has_non_structural_schema(&self) -> bool {
+        self.schemas().any(|s| {
+            s.structural(&mut crate::structural::Interner::new()).is_err()
+                || !structural::check(s, &Path::ROOT).is_empty()
+        })
+    }
+
+    /// The rules and message expressions that stand anywhere in the schemas: they are not new.
+    pub fn expressions(&self) -> (BTreeSet<Str>, BTreeSet<Str>) {
+        let (mut rules, mut messages) = (BTreeSet::new(), BTreeSet::new());
+        for s in self.schemas() {
+            s.any(&mut |s| {
+                for ValidationRule {
+                    rule,
+                    message_expression,
+                    ..
+                } in s.rules()
+                {
+                    rules.insert(rule);
+                    if !message_expression.is_empty() {
+                        messages.insert(message_expression);
+                    }
+                }
+                false
+            });
+        }
+        (rules, messages)
+    }
+
+    /// The schema place of a version; none where the definition puts schemas both at the top and with versions, or has
+    /// no such version.
+    fn validation_of(&self, version: &str) -> Option<Option<&Validation>> {
+        if self.versions().iter().all(|v| v.validation.is_none()) {
+            return Some(self.validation.as_ref());
+        }
+        if self.validation.is_some() {
+            return None;
+        }
+        self.version(version).map(|v| v.validation.as_ref())
+    }
+
+    /// Whether a version has the schema that it had.
+    fn keeps_schema(&self, stored: &Spec, version: &str) -> bool {
+        match (self.validation_of(version), stored.validation_of(version)) {
+            (Some(new), Some(old)) => super::convert::same_validation(new, old),
+            _ => false,
+        }
+    }
+
+    /// Whether a version may have more selectable fields than allowed, because it had them.
+    fn keeps_selectable_fields(&self, stored: &Spec, version: Option<&str>) -> bool {
+        let fields = |spec: &'_ Spec| match version {
+            None => Some(spec.selectable_fields.clone()),
+            Some(name) => spec.version(name).map(|v| v.selectable_fields.clone()),
+        };
+        let (Some(new), Some(old)) = (fields(self), fields(stored)) else {
+            return false;
+        };
+        old.as_ref().is_some_and(|f| f.len() > MAX_SELECTABLE_FIELDS)
+            && same_list(new.as_deref(), old.as_deref())
+    }
+}

@@ -1,0 +1,308 @@
+//! Conversion settings: strategy and webhook.
+
+use super::Strictness;
+use crate::definition::{Conversion, Service, WebhookClient};
+use crate::names;
+use base64::Engine as _;
+use scantling_value::{FieldError, Path, Str, Value, go};
+
+/// The versions of the review kind that servers speak.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// Whether a list of review versions is empty or names one that servers speak.
+pub(super) fn is_recognised(versions: Option<&[Str]>) -> bool {
+    let versions = versions.unwrap_or_default();
+    versions.is_empty() || versions.iter().any(|v| REVIEW_VERSIONS.contains(&v.as_str()))
+}
+
+/// What keeps a bundle of certificates from being used.
+pub(super) fn bundle_fault(bundle: &str) -> Option<&'static str> {
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(bundle)
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let mut rest = &*text;
+    let mut fault = None;
+    while !rest.is_empty() {
+        let Some((label, der, after)) = pem_block(rest) else {
+            fault.get_or_insert("unable to parse bytes as PEM block");
+            break;
+        };
+        rest = after;
+        if label == "CERTIFICATE" {
+            if is_der_sequence(&der) {
+                return None;
+            }
+            fault.get_or_insert("failed to parse certificate: x509: malformed certificate");
+        }
+    }
+    Some(fault.unwrap_or("no valid certificate authority data seen"))
+}
+
+/// The next block of a PEM text: its label, its content, and what follows it.
+fn pem_block(text: &str) -> Option<(&str, Vec<u8>, &str)> {
+    let (_, text) = text.split_once("-----BEGIN ")?;
+    let (label, text) = text.split_once("-----")?;
+    let (body, rest) = text.split_once(&format!("-----END {label}-----"))?;
+    let body: String = body.split_whitespace().collect();
+    let der = base64::engine::general_purpose::STANDARD.decode(body).ok()?;
+    Some((label, der, rest.trim_start()))
+}
+
+/// Whether bytes are one ASN.1 sequence from end to end.
+fn is_der_sequence(bytes: &[u8]) -> bool {
+    let [0x30, length, rest @ ..] = bytes else {
+        return false;
+    };
+    match length {
+        0..=0x7f => rest.len() == usize::from(*length),
+        0x81..=0x84 => {
+            let (size, content) = rest
+                .split_at_checked(usize::from(length & 0x7f))
+                .unwrap_or_default();
+            content.len() == size.iter().fold(0, |n, b| n << 8 | usize::from(*b)) && !size.is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// Checks the conversion settings.
+pub(super) fn check(
+    conversion: &Conversion,
+    at: &Path<'_>,
+    strictness: &Strictness<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let at_client = at.field("webhookClientConfig");
+    let at_reviews = at.field("conversionReviewVersions");
+    match conversion.strategy.as_str() {
+        "" => errors.push(FieldError::required(&at.field("strategy"), "")),
+        "None" | "Webhook" => {}
+        other => {
+            errors.push(FieldError::not_supported(
+                &at.field("strategy"),
+                other,
+                ["None", "Webhook"],
+            ));
+        }
+    }
+    if conversion.strategy == "Webhook" {
+        match &conversion.client {
+            None => errors.push(FieldError::required(
+                &at_client,
+                "required when strategy is set to Webhook",
+            )),
+            Some(c) => client(c, &at_client, strictness, errors),
+        }
+        reviews(
+            conversion.review_versions.as_deref().unwrap_or_default(),
+            &at_reviews,
+            strictness,
+            errors,
+        );
+        return;
+    }
+    let detail = "should not be set when strategy is not set to Webhook";
+    if conversion.client.is_some() {
+        errors.push(FieldError::forbidden(&at_client, detail));
+    }
+    if conversion.review_versions.as_ref().is_some_and(|v| !v.is_empty()) {
+        errors.push(FieldError::forbidden(&at_reviews, detail));
+    }
+}
+
+fn reviews(versions: &[Str], at: &Path<'_>, strictness: &Strictness<'_>, errors: &mut Vec<FieldError>) {
+    if versions.is_empty() {
+        errors.push(FieldError::required(at, ""));
+        return;
+    }
+    for (i, v) in versions.iter().enumerate() {
+        if versions.iter().take(i).any(|earlier| earlier == v) {
+            errors.push(FieldError::invalid(&at.index(i), v.clone(), "duplicate version"));
+            continue;
+        }
+        for fault in names::dns1035_label(v) {
+            errors.push(FieldError::invalid(&at.index(i), v.clone(), fault));
+        }
+    }
+    if strictness.recognised_review && !is_recognised(Some(versions)) {
+        let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
+        errors.push(FieldError::invalid(at, Value::from(versions.to_vec()), detail));
+    }
+}
+
+fn client(c: &WebhookClient, at: &Path<'_>, strictness: &Strictness<'_>, errors: &mut Vec<FieldError>) {
+    match (&c.url, &c.service) {
+        (None, None) | (Some(_), Some(_)) => {
+            errors.push(FieldError::required(
+                at,
+                "exactly one of url or service is required",
+            ));
+        }
+        (Some(address), None) => url(address, &at.field("url"), errors),
+        (None, Some(s)) => service(s, &at.field("service"), errors),
+    }
+    if !c.ca_bundle.is_empty()
+        && !strictness.any_bundle
+        && let Some(fault) = bundle_fault(&c.ca_bundle)
+    {
+        let detail = format!("unable to load root certificates: {fault}");
+        errors.push(FieldError::invalid(
+            &at.field("caBundle"),
+            c.ca_bundle.clone(),
+            detail,
+        ));
+    }
+}
+
+fn url(address: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let parts = match UrlParts::read(address) {
+        Ok(parts) => parts,
+        Err(fault) => {
+            let detail = format!(
+                "url must be a valid URL: parse {}: {fault}{FORM}",
+                go::quote(address)
+            );
+            errors.push(FieldError::required(at, detail));
+            return;
+        }
+    };
+    if !parts.scheme.eq_ignore_ascii_case("https") {
+        let detail = format!("'https' is the only allowed URL scheme{FORM}");
+        errors.push(FieldError::invalid(at, parts.scheme.to_ascii_lowercase(), detail));
+    }
+    if parts.host.is_empty() {
+        errors.push(FieldError::invalid(
+            at,
+            "",
+            format!("host must be specified{FORM}"),
+        ));
+    }
+    if let Some(user) = parts.user {
+        errors.push(FieldError::invalid(
+            at,
+            user,
+            "user information is not permitted in the URL",
+        ));
+    }
+    if !parts.fragment.is_empty() {
+        errors.push(FieldError::invalid(
+            at,
+            parts.fragment,
+            "fragments are not permitted in the URL",
+        ));
+    }
+    if !parts.query.is_empty() {
+        errors.push(FieldError::invalid(
+            at,
+            parts.query,
+            "query parameters are not permitted in the URL",
+        ));
+    }
+}
+
+/// The parts of any URL, absolute or not.
+struct UrlParts<'a> {
+    scheme: &'a str,
+    user: Option<&'a str>,
+    host: &'a str,
+    query: &'a str,
+    fragment: &'a str,
+}
+
+impl<'a> UrlParts<'a> {
+    fn read(text: &'a str) -> Result<Self, String> {
+        let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
+        if before.bytes().any(|b| b.is_ascii_control()) {
+            return Err("net/url: invalid control character in URL".into());
+        }
+        let scheme_end = before.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')));
+        let starts_with_letter = before.starts_with(|c: char| c.is_ascii_alphabetic());
+        let (scheme, rest) = match scheme_end.and_then(|i| before.split_at_checked(i)) {
+            Some(("", rest)) if rest.starts_with(':') => return Err("missing protocol scheme".into()),
+            Some((scheme, rest)) if starts_with_letter && rest.starts_with(':') => {
+                (scheme, rest.get(1..).unwrap_or(""))
+            }
+            _ => ("", before),
+        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let Some(rest) = rest.strip_prefix("//") else {
+            let first = rest.split('/').next().unwrap_or("");
+            if scheme.is_empty() && first.contains(':') {
+                return Err("first path segment in URL cannot contain colon".into());
+            }
+            return Ok(UrlParts {
+                scheme,
+                user: None,
+                host: "",
+                query,
+                fragment,
+            });
+        };
+        let authority = rest.split('/').next().unwrap_or("");
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        let after_address = host.rfind(']').and_then(|i| host.get(i + 1..)).unwrap_or(host);
+        if let Some((_, port)) = after_address.split_once(':')
+            && !port.bytes().all(|b| b.is_ascii_digit())
+        {
+            return Err(format!(
+                "invalid port {} after host",
+                go::quote(&format!(":{port}"))
+            ));
+        }
+        Ok(UrlParts {
+            scheme,
+            user,
+            host,
+            query,
+            fragment,
+        })
+    }
+}
+
+fn service(s: &Service, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    // The server hands name and namespace over in the wrong order, so each error names the other field.
+    if s.namespace.is_empty() {
+        errors.push(FieldError::required(&at.field("name"), ""));
+    }
+    if s.name.is_empty() {
+        errors.push(FieldError::required(&at.field("namespace"), ""));
+    }
+    let port = s.port.unwrap_or(0);
+    if !(1..=65535).contains(&port) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(FieldError::invalid(&at.field("port"), port, detail));
+    }
+    let Some(path) = s.path.as_deref().filter(|p| !matches!(*p, "" | "/")) else {
+        return;
+    };
+    let at = at.field("path");
+    if path == "//" {
+        errors.push(FieldError::invalid(&at, path, "segment[0] may not be empty"));
+        return;
+    }
+    if !path.starts_with('/') {
+        errors.push(FieldError::invalid(&at, path, "must start with a '/'"));
+    }
+    // The server drops the first byte, slash or not.
+    let steps = path.as_bytes().get(1..).unwrap_or_default();
+    let steps = String::from_utf8_lossy(steps);
+    let steps = steps.strip_suffix('/').unwrap_or(&steps);
+    for (i, step) in steps.split('/').enumerate() {
+        if step.is_empty() {
+            errors.push(FieldError::invalid(
+                &at,
+                path,
+                format!("segment[{i}] may not be empty"),
+            ));
+            continue;
+        }
+        for fault in names::dns1123_subdomain(step) {
+            errors.push(FieldError::invalid(&at, path, format!("segment[{i}]: {fault}")));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The names of a definition, and its licence to use a protected group.
+
+use crate::definition::{Definition, Names};
+use crate::names::{dns1035_label, dns1123_subdomain};
+use scantling_value::{FieldError, Path, Str};
+
+const APPROVED: &str = "api-approved.kubernetes.io";
+
+/// The definition's own name.
+pub(super) fn check_object_name(definition: &Definition) -> Vec<FieldError> {
+    let at = Path::ROOT.field("metadata");
+    let spec = &definition.spec;
+    let wanted = format!("{}.{}", spec.names.plural, spec.group);
+    let faults = |name: &str| {
+        let mut faults = dns1123_subdomain(name);
+        if name != wanted {
+            faults.push("must be spec.names.plural+\".\"+spec.group".into());
+        }
+        faults
+    };
+    let mut errors = Vec::new();
+    let text = |key| {
+        definition
+            .metadata
+            .get(key)
+            .and_then(scantling_value::Value::as_str)
+            .unwrap_or("")
+    };
+    let generate = text("generateName");
+    if !generate.is_empty() {
+        // A prefix may end in a dash: the rest is to follow.
+        let masked = generate
+            .strip_suffix('-')
+            .map_or(generate.to_owned(), |g| format!("{g}a"));
+        let faults = faults(&masked).into_iter();
+        errors.extend(faults.map(|f| FieldError::invalid(&at.field("generateName"), generate, f)));
+    }
+    let name = text("name");
+    if name.is_empty() {
+        errors.push(FieldError::required(
+            &at.field("name"),
+            "name or generateName is required",
+        ));
+    } else {
+        errors.extend(
+            faults(name)
+                .into_iter()
+                .map(|f| FieldError::invalid(&at.field("name"), name, f)),
+        );
+    }
+    if !text("namespace").is_empty() {
+        errors.push(FieldError::forbidden(
+            &at.field("namespace"),
+            "not allowed on this type",
+        ));
+    }
+    errors
+}
+
+/// The names of the resource.
+pub(super) fn check(names: &Names, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let label = |name: &Str, at: &Path<'_>, errors: &mut Vec<FieldError>| {
+        let faults = dns1035_label(name);
+        if !faults.is_empty() {
+            errors.push(FieldError::invalid(at, name.clone(), faults.join(",")));
+        }
+    };
+    let kind = |name: &Str, at: &Path<'_>, errors: &mut Vec<FieldError>| {
+        let faults = dns1035_label(&name.to_lowercase());
+        if !name.is_empty() && !faults.is_empty() {
+            let detail = format!(
+                "may have mixed case, but should otherwise match: {}",
+                faults.join(",")
+            );
+            errors.push(FieldError::invalid(at, name.clone(), detail));
+        }
+    };
+    for (key, name) in [("plural", &names.plural), ("singular", &names.singular)] {
+        if !name.is_empty() {
+            label(name, &at.field(key), errors);
+        }
+    }
+    kind(&names.kind, &at.field("kind"), errors);
+    kind(&names.list_kind, &at.field("listKind"), errors);
+    for (i, name) in names.short_names.iter().flatten().enumerate() {
+        label(name, &at.field("shortNames").index(i), errors);
+    }
+    if !names.kind.is_empty() && names.kind == names.list_kind {
+        let detail = "kind and listKind may not be the same";
+        errors.push(FieldError::invalid(
+            &at.field("listKind"),
+            names.list_kind.clone(),
+            detail,
+        ));
+    }
+    for (i, name) in names.categories.iter().flatten().enumerate() {
+        label(name, &at.field("categories").index(i), errors);
+    }
+}
+
+/// How a definition stands to the approval that the community's groups need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Approval {
+    /// The annotation is missing.
+    Missing,
+    /// The annotation says why there is none.
+    Bypassed(String),
+    /// The annotation says where it was given.
+    Approved(String),
+    /// The annotation says neither.
+    Invalid,
+}
+
+/// Whether a group belongs to the Kubernetes community.
+pub(crate) fn is_protected(group: &str) -> bool {
+    ["k8s.io", "kubernetes.io"].iter().any(|own| {
+        group
+            .strip_suffix(own)
+            .is_some_and(|g| g.is_empty() || g.ends_with('.'))
+    })
+}
+
+impl Approval {
+    /// What a definition's annotation says.
+    pub(crate) fn of(definition: &Definition) -> Self {
+        let text = definition.annotation(APPROVED).unwrap_or("");
+        if text.is_empty() {
+            Approval::Missing
+        } else if text.starts_with("unapproved") {
+            Approval::Bypassed(text.into())
+        } else if is_url(text) {
+            Approval::Approved(text.into())
+        } else {
+            Approval::Invalid
+        }
+    }
+
+    /// The state in the words of conditions and errors.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Approval::Missing => format!(
+                "protected groups must have approval annotation \"{APPROVED}\", see \
+                 https://github.com/kubernetes/enhancements/pull/1111"
+            ),
+            Approval::Bypassed(text) => format!("not approved: {}", scantling_value::go::quote(text)),
+            Approval::Approved(text) => format!("approved in {text}"),
+            Approval::Invalid => format!(
+                "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a reason starting \
+                 with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111"
+            ),
+        }
+    }
+}
+
+/// Whether a text is an absolute URL with a host.
+fn is_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return false;
+    };
+    let host = rest.split(['/', '?']).next().unwrap_or("");
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && !host.is_empty()
+        && !text.bytes().any(|b| b.is_ascii_control() || b == b' ')
+}
+
+/// Definitions in the community's groups need approval; an update that leaves the state as it was needs none.
+pub(super) fn check_approval(definition: &Definition, old: Option<&Definition>) -> Option<FieldError> {
+    if !is_protected(&definition.spec.group) {
+        return None;
+    }
+    let approval = Approval::of(definition);
+    let same =
+        |old: &Definition| std::mem::discriminant(&Approval::of(old)) == std::mem::discriminant(&approval);
+    if old.is_some_and(same) {
+        return None;
+    }
+    let at = Path::ROOT.field("metadata");
+    let at = at.field("annotations");
+    let at = at.key(APPROVED);
+    match &approval {
+        Approval::Missing => Some(FieldError::required(&at, approval.reason())),
+        Approval::Invalid => {
+            let text = definition.annotation(APPROVED).unwrap_or("");
+            Some(FieldError::invalid(&at, text, approval.reason()))
+        }
+        Approval::Bypassed(_) | Approval::Approved(_) => None,
+    }
+}

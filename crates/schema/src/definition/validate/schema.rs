@@ -1,0 +1,428 @@
+//! What a schema may say, keyword by keyword.
+
+use super::extensions;
+use crate::definition::print;
+use crate::document::{Additional, Items, Schema};
+use crate::field_path::{self, Brackets};
+use crate::structural::{Interner, ValidationRule};
+use scantling_value::{BadValue, FieldError, Path, Value};
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+const REASONS: [&str; 4] = [
+    "FieldValueDuplicate",
+    "FieldValueForbidden",
+    "FieldValueInvalid",
+    "FieldValueRequired",
+];
+
+/// Which checks hold: an update is not held to those that the stored definition breaks already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strictness {
+    /// Types are known ones.
+    pub(super) types: bool,
+    /// The elements of a set are atomic.
+    pub(super) atomic_sets: bool,
+    /// The elements of sets and keyed lists are not null, and keys are always there.
+    pub(super) keyed_lists: bool,
+}
+
+/// Checks a schema and all below it, junctors and unsupported keywords included.
+pub(super) fn check(root: Schema<'_>, at: &Path<'_>, strictness: Strictness) -> Vec<FieldError> {
+    let mut check = Check {
+        strictness,
+        errors: Vec::new(),
+    };
+    check.node(
+        root,
+        at,
+        Context {
+            is_root: true,
+            ..Context::default()
+        },
+    );
+    check.errors
+}
+
+/// Whether any schema has a type that is no type.
+pub(super) fn has_unknown_type(s: Schema<'_>) -> bool {
+    s.any(&mut |s| !s.ty().is_empty() && !TYPES.contains(&s.ty()))
+}
+
+/// Whether any set holds elements that are merged field by field.
+pub(super) fn has_granular_set(s: Schema<'_>) -> bool {
+    s.any(&mut |s| granular_element(s).is_some())
+}
+
+/// Whether any set or keyed list has elements or keys that may be missing.
+pub(super) fn has_loose_list(s: Schema<'_>) -> bool {
+    s.any(&mut |s| {
+        let mut errors = Vec::new();
+        keyed_list(s, &Path::ROOT, &mut errors);
+        !errors.is_empty()
+    })
+}
+
+/// What the place of a schema says about it.
+#[derive(Clone, Copy, Default)]
+struct Context<'a> {
+    is_root: bool,
+    /// Inside of the metadata of a resource, embedded or not.
+    in_meta: bool,
+    /// Why defaults are refused.
+    no_defaults: Option<&'a str>,
+}
+
+struct Check {
+    strictness: Strictness,
+    errors: Vec<FieldError>,
+}
+
+impl Check {
+    fn required(&mut self, at: &Path<'_>, detail: &str) {
+        self.errors.push(FieldError::required(at, detail));
+    }
+
+    fn invalid(&mut self, at: &Path<'_>, value: impl Into<BadValue>, detail: &str) {
+        self.errors.push(FieldError::invalid(at, value, detail));
+    }
+
+    fn forbidden(&mut self, at: &Path<'_>, detail: &str) {
+        self.errors.push(FieldError::forbidden(at, detail));
+    }
+
+    fn node(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
+        self.keywords(s, at, context);
+        let below = Context {
+            is_root: false,
+            ..context
+        };
+        if let Some(additional) = s.additional() {
+            let at = at.field("additionalProperties");
+            if s.properties().len() > 0 && !matches!(additional, Additional::Any(true)) {
+                self.forbidden(&at, "additionalProperties and properties are mutual exclusive");
+            }
+            if let Additional::Schema(additional) = additional {
+                let no_defaults = if context.in_meta {
+                    Some("inside additionalProperties applying to object metadata")
+                } else {
+                    context.no_defaults
+                };
+                self.node(additional, &at, Context { no_defaults, ..below });
+            }
+        }
+        for (name, property) in s.properties() {
+            let at = at.field("properties");
+            let at = at.key(name);
+            let is_resource = context.is_root || s.flag("x-kubernetes-embedded-resource");
+            if is_resource && matches!(name, "metadata" | "kind" | "apiVersion") {
+                let reason = format!("in top-level {name}");
+                let no_defaults = if context.is_root {
+                    Some(reason.as_str())
+                } else {
+                    context.no_defaults
+                };
+                self.node(
+                    property,
+                    &at,
+                    Context {
+                        in_meta: true,
+                        no_defaults,
+                        ..below
+                    },
+                );
+            } else {
+                self.node(property, &at, below);
+            }
+        }
+        if let Some(not) = s.schema("not") {
+            self.node(not, &at.field("not"), below);
+        }
+        for junctor in ["allOf", "oneOf", "anyOf"] {
+            for (i, s) in s.schemas(junctor).enumerate() {
+                self.node(s, &at.field(junctor).index(i), below);
+            }
+        }
+        for (name, s) in s.named("definitions") {
+            self.node(s, &at.field("definitions").key(name), below);
+        }
+        match s.items() {
+            Some(Items::One(item)) => self.node(item, &at.field("items"), below),
+            Some(Items::Each(each)) => {
+                for (i, v) in each.iter().enumerate() {
+                    self.node(Schema::new(v), &at.field("items").index(i), below);
+                }
+            }
+            None => {}
+        }
+        for (name, s) in s.named("dependencies") {
+            if !s.members().is_empty() {
+                self.node(s, &at.field("dependencies").key(name), below);
+            }
+        }
+        self.map_and_list_types(s, at);
+        if self.strictness.keyed_lists {
+            keyed_list(s, at, &mut self.errors);
+        }
+        extensions::check(s, at, &mut self.errors);
+        self.rules(s, at);
+    }
+
+    /// The keywords that do not look at other schemas.
+    fn keywords(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
+        if self.strictness.types && !s.ty().is_empty() && !TYPES.contains(&s.ty()) {
+            self.errors
+                .push(FieldError::not_supported(&at.field("type"), s.ty(), TYPES));
+        }
+        if let Some(reason) = context.no_defaults
+            && s.get("default").is_some()
+        {
+            self.forbidden(&at.field("default"), &format!("must not be set {reason}"));
+        }
+        for (key, is_used) in [
+            ("id", !s.text("id").is_empty()),
+            ("additionalItems", s.get("additionalItems").is_some()),
+            ("patternProperties", s.named("patternProperties").len() > 0),
+            ("definitions", s.named("definitions").len() > 0),
+            ("dependencies", s.get("dependencies").is_some()),
+            ("$ref", s.get("$ref").is_some()),
+        ] {
+            if is_used {
+                self.forbidden(&at.field(key), &format!("{key} is not supported"));
+            }
+        }
+        if s.ty() == "null" {
+            self.forbidden(
+                &at.field("type"),
+                "type cannot be set to null, use nullable as an alternative",
+            );
+        }
+        if matches!(s.items(), Some(Items::Each([_, ..]))) {
+            self.forbidden(
+                &at.field("items"),
+                "items must be a schema object and not an array",
+            );
+        }
+        if context.in_meta && s.flag("x-kubernetes-embedded-resource") {
+            let detail = "must not be used inside of resource meta";
+            self.forbidden(&at.field("x-kubernetes-embedded-resource"), detail);
+        }
+        if s.flag("uniqueItems") {
+            let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+            self.forbidden(&at.field("uniqueItems"), detail);
+        }
+    }
+
+    fn map_and_list_types(&mut self, s: Schema<'_>, at: &Path<'_>) {
+        if s.tristate("x-kubernetes-preserve-unknown-fields") == Some(false) {
+            let at = at.field("x-kubernetes-preserve-unknown-fields");
+            self.invalid(&at, false, "must be true or undefined");
+        }
+        if let Some(map_type) = s.map_type() {
+            self.must_have_type(
+                s,
+                "object",
+                "must be object if x-kubernetes-map-type is specified",
+                at,
+            );
+            if !matches!(map_type, "atomic" | "granular") {
+                let at = at.field("x-kubernetes-map-type");
+                self.errors
+                    .push(FieldError::not_supported(&at, map_type, ["atomic", "granular"]));
+            }
+        }
+        let keys: Vec<&str> = s.texts("x-kubernetes-list-map-keys").collect();
+        let at_type = at.field("x-kubernetes-list-type");
+        let Some(list_type) = s.list_type() else {
+            if !keys.is_empty() {
+                self.required(&at_type, "must be map if x-kubernetes-list-map-keys is non-empty");
+            }
+            return;
+        };
+        if !self.must_have_type(
+            s,
+            "array",
+            "must be array if x-kubernetes-list-type is specified",
+            at,
+        ) && self.strictness.atomic_sets
+            && let Some((key, shown)) = granular_element(s)
+        {
+            let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+            self.invalid(&at.field("items").field(key), shown, detail);
+        }
+        if !matches!(list_type, "atomic" | "set" | "map") {
+            self.errors.push(FieldError::not_supported(
+                &at_type,
+                list_type,
+                ["atomic", "set", "map"],
+            ));
+        }
+        if list_type == "map" {
+            self.keys(s, &keys, at);
+        } else if !keys.is_empty() {
+            self.invalid(
+                &at_type,
+                list_type,
+                "must be map if x-kubernetes-list-map-keys is non-empty",
+            );
+        }
+    }
+
+    /// Whether the type was wrong.
+    fn must_have_type(&mut self, s: Schema<'_>, ty: &str, detail: &str, at: &Path<'_>) -> bool {
+        let at = at.field("type");
+        match s.ty() {
+            t if t == ty => return false,
+            "" => self.required(&at, detail),
+            t => self.invalid(&at, t, detail),
+        }
+        true
+    }
+
+    /// The keys of a keyed list.
+    fn keys(&mut self, s: Schema<'_>, keys: &[&str], at: &Path<'_>) {
+        let at_keys = at.field("x-kubernetes-list-map-keys");
+        let at_items = at.field("items");
+        if keys.is_empty() {
+            self.required(&at_keys, "must not be empty if x-kubernetes-list-type is map");
+        }
+        let Some(item) = s.item() else {
+            match s.get("items") {
+                None => self.required(&at_items, "must have a schema if x-kubernetes-list-type is map"),
+                Some(v) => {
+                    let detail = "must only have a single schema if x-kubernetes-list-type is map";
+                    self.invalid(&at_items, BadValue::Raw(print::items(v)), detail);
+                }
+            }
+            return;
+        };
+        if item.ty() != "object" {
+            let detail = "must be object if parent array's x-kubernetes-list-type is map";
+            self.invalid(&at_items.field("type"), item.ty(), detail);
+            return;
+        }
+        let shown = || Value::from(keys.to_vec());
+        for (i, key) in keys.iter().enumerate() {
+            match item.property(key) {
+                None => self.invalid(&at_keys, shown(), "entries must all be names of item properties"),
+                Some(property) if matches!(property.ty(), "array" | "object") => {
+                    let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    self.invalid(
+                        &at_items.field("properties").key(key).field("type"),
+                        item.ty(),
+                        detail,
+                    );
+                }
+                Some(_) => {}
+            }
+            if keys.iter().take(i).any(|k| k == key) {
+                self.invalid(&at_keys, shown(), "must not contain duplicate entries");
+            }
+        }
+    }
+
+    /// The texts of rules; what they say is checked when they are compiled.
+    fn rules(&mut self, s: Schema<'_>, at: &Path<'_>) {
+        let at = at.field("x-kubernetes-validations");
+        for (i, rule) in s.rules().enumerate() {
+            self.rule(s, &rule, &at.index(i));
+        }
+    }
+
+    fn rule(&mut self, s: Schema<'_>, rule: &ValidationRule, at: &Path<'_>) {
+        let has_line_breaks = |s: &str| s.contains(['\n', '\r']);
+        let message = rule.message.trim();
+        if rule.rule.trim().is_empty() {
+            self.required(&at.field("rule"), "rule is not specified");
+        } else if !rule.message.is_empty() && message.is_empty() {
+            self.invalid(
+                &at.field("message"),
+                &*rule.message,
+                "must be non-empty if specified",
+            );
+        } else if has_line_breaks(message) {
+            self.invalid(
+                &at.field("message"),
+                &*rule.message,
+                "must not contain line breaks",
+            );
+        } else if has_line_breaks(rule.rule.trim()) && message.is_empty() {
+            self.required(
+                &at.field("message"),
+                "message must be specified if rule contains line breaks",
+            );
+        }
+        if !rule.message_expression.is_empty() && rule.message_expression.trim().is_empty() {
+            let detail = "messageExpression must be non-empty if specified";
+            self.required(&at.field("messageExpression"), detail);
+        }
+        if let Some(reason) = &rule.reason
+            && !REASONS.contains(&reason.as_str())
+        {
+            // A text with a type of its own prints as JSON.
+            let shown = BadValue::Raw(Value::from(reason.clone()).to_json());
+            self.errors
+                .push(FieldError::not_supported(&at.field("reason"), shown, REASONS));
+        }
+        if rule.field_path.is_empty() {
+            return;
+        }
+        let at = at.field("fieldPath");
+        let shown = || &*rule.field_path;
+        if rule.field_path.trim().is_empty() {
+            self.invalid(&at, shown(), "must be non-empty if specified");
+        }
+        if has_line_breaks(&rule.field_path) {
+            self.invalid(&at, shown(), "must not contain line breaks");
+        }
+        if let Ok(root) = s.structural(&mut Interner::new())
+            && field_path::resolve(&rule.field_path, &root, Brackets::Allowed).is_err()
+        {
+            self.invalid(&at, shown(), "must be a valid path");
+        }
+    }
+}
+
+/// The keyword that makes the elements of a set merge field by field, and what the error shows of it.
+fn granular_element(s: Schema<'_>) -> Option<(&'static str, BadValue)> {
+    let item = s.item().filter(|_| s.list_type() == Some("set"))?;
+    // The server shows the list type of the element in both cases.
+    let shown = item.list_type().map_or(BadValue::Raw("null".into()), |t| {
+        BadValue::Raw(Value::from(t).to_json())
+    });
+    match item.ty() {
+        "array" if item.list_type().is_some_and(|t| t != "atomic") => Some(("x-kubernetes-list-type", shown)),
+        "object" if item.map_type() != Some("atomic") => Some(("x-kubernetes-map-type", shown)),
+        _ => None,
+    }
+}
+
+/// Elements of sets and keyed lists are never null, and every element has its keys.
+fn keyed_list(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let (Some(item), Some(list_type @ ("set" | "map"))) = (s.item(), s.list_type()) else {
+        return;
+    };
+    let at = at.field("items");
+    if item.flag("nullable") {
+        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        errors.push(FieldError::forbidden(&at.field("nullable"), detail));
+    }
+    if list_type == "set" {
+        return;
+    }
+    let at = at.field("properties");
+    for key in s.texts("x-kubernetes-list-map-keys") {
+        let Some(property) = item.property(key) else {
+            continue;
+        };
+        let at = at.key(key);
+        if property.get("default").is_none() && !item.texts("required").any(|r| r == key) {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \
+                          property";
+            errors.push(FieldError::required(&at.field("default"), detail));
+        }
+        if property.flag("nullable") {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(FieldError::forbidden(&at.field("nullable"), detail));
+        }
+    }
+}

@@ -1,0 +1,671 @@
+//! The specification of a definition, from top to bottom.
+
+use super::{MAX_SELECTABLE_FIELDS, Strictness, conversion, extensions, names, schema, structural};
+use crate::definition::convert::{same_list, same_validation};
+use crate::definition::print::{self, Holds};
+use crate::definition::{ApiVersion, Column, Scale, Spec, Subresources, Validation, Version};
+use crate::document::Schema;
+use crate::field_path::{self, Brackets, Step};
+use crate::names::{dns1035_label, dns1123_subdomain};
+use crate::structural::{Interner, Structural, Type};
+use scantling_value::{BadValue, FieldError, Path, Str, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Checks a specification.
+pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut Vec<FieldError>) {
+    let at = Path::ROOT.field("spec");
+    group_and_scope(spec, &at, errors);
+    schemas_present(spec, strictness, &at, errors);
+    let has_defaults = spec.schemas().any(|s| s.any(&mut |s| s.get("default").is_some()));
+    if has_defaults && spec.preserve_unknown_fields != Some(false) {
+        let detail = "must be false in order to use defaults in the schema";
+        errors.push(FieldError::invalid(
+            &at.field("preserveUnknownFields"),
+            true,
+            detail,
+        ));
+    }
+    let structural = strictness.structural
+        || spec.preserve_unknown_fields != Some(true)
+        || has_defaults
+        || spec.schemas().any(|s| s.any(&mut uses_extension));
+    let check = Check {
+        spec,
+        strictness,
+        structural,
+    };
+    check.versions(&at, errors);
+    check.top_level(&at, errors);
+}
+
+/// The settings that an update may not change.
+pub(super) fn check_fixed(
+    spec: &Spec,
+    stored: &Spec,
+    strictness: &Strictness<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let at = Path::ROOT.field("spec");
+    let at_names = at.field("names");
+    let mut fixed = |new: &Str, old: &Str, at: &Path<'_>, shown: BadValue| {
+        if new != old {
+            errors.push(FieldError::invalid(at, shown, "field is immutable"));
+        }
+    };
+    let quoted = |s: &Str| BadValue::from(s.clone());
+    if strictness.fixed_names {
+        // The scope has a type of its own and prints as JSON.
+        let shown = BadValue::Raw(Value::from(spec.scope.clone()).to_json());
+        fixed(&spec.scope, &stored.scope, &at.field("scope"), shown);
+        fixed(
+            &spec.names.kind,
+            &stored.names.kind,
+            &at_names.field("kind"),
+            quoted(&spec.names.kind),
+        );
+    }
+    fixed(
+        &spec.group,
+        &stored.group,
+        &at.field("group"),
+        quoted(&spec.group),
+    );
+    fixed(
+        &spec.names.plural,
+        &stored.names.plural,
+        &at_names.field("plural"),
+        quoted(&spec.names.plural),
+    );
+}
+
+/// Whether a schema uses an extension that only structural schemas may use.
+fn uses_extension(s: Schema<'_>) -> bool {
+    s.flag("x-kubernetes-embedded-resource")
+        || s.get("x-kubernetes-preserve-unknown-fields").is_some()
+        || s.flag("x-kubernetes-int-or-string")
+        || !s.list("x-kubernetes-list-map-keys").is_empty()
+        || s.list_type().is_some()
+        || !s.list("x-kubernetes-validations").is_empty()
+        || !s.list("x-kubernetes-unions").is_empty()
+        || crate::structural::Mutability::ALL
+            .iter()
+            .any(|m| s.get(m.keyword()).is_some())
+}
+
+fn group_and_scope(spec: &Spec, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let at_group = at.field("group");
+    let faults = dns1123_subdomain(&spec.group);
+    if spec.group.is_empty() {
+        errors.push(FieldError::required(&at_group, ""));
+    } else if !faults.is_empty() {
+        errors.push(FieldError::invalid(
+            &at_group,
+            spec.group.clone(),
+            faults.join(","),
+        ));
+    } else if !spec.group.contains('.') {
+        let detail = "should be a domain with at least one dot";
+        errors.push(FieldError::invalid(&at_group, spec.group.clone(), detail));
+    }
+    let at_scope = at.field("scope");
+    match spec.scope.as_str() {
+        "" => errors.push(FieldError::required(&at_scope, "")),
+        "Cluster" | "Namespaced" => {}
+        other => errors.push(FieldError::not_supported(
+            &at_scope,
+            other,
+            ["Cluster", "Namespaced"],
+        )),
+    }
+}
+
+/// Every version has a schema; where stored ones had none, at least what is served and pruned has one.
+fn schemas_present(spec: &Spec, strictness: &Strictness<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let has_schema = |v: Option<&Validation>| v.is_some_and(|v| v.schema.is_some());
+    let pruned = spec.preserve_unknown_fields != Some(true);
+    if has_schema(spec.validation.as_ref()) || !(strictness.schemas || pruned) {
+        return;
+    }
+    for (i, v) in spec.versions().iter().enumerate() {
+        if has_schema(v.validation.as_ref()) || !(strictness.schemas || v.served) {
+            continue;
+        }
+        let detail = if strictness.schemas {
+            ""
+        } else {
+            "because otherwise all fields are pruned"
+        };
+        let at = at.field("versions");
+        let at = at.index(i);
+        errors.push(FieldError::required(
+            &at.field("schema").field("openAPIV3Schema"),
+            detail,
+        ));
+    }
+}
+
+struct Check<'a> {
+    spec: &'a Spec,
+    strictness: &'a Strictness<'a>,
+    /// Whether schemas must be structural.
+    structural: bool,
+}
+
+impl Check<'_> {
+    fn versions(&self, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+        let spec = self.spec;
+        let at_versions = at.field("versions");
+        let own_subresources = spec.versions().iter().any(|v| v.subresources.is_some());
+        for (i, v) in spec.versions().iter().enumerate() {
+            let at = at_versions.index(i);
+            let faults = dns1035_label(&v.name);
+            if !faults.is_empty() {
+                errors.push(FieldError::invalid(
+                    &at.field("name"),
+                    v.name.clone(),
+                    faults.join(","),
+                ));
+            }
+            // The subresources that count are those of the first version of that name.
+            let subresources = if own_subresources {
+                spec.version(&v.name).and_then(|v| v.subresources.as_ref())
+            } else {
+                spec.subresources.as_ref()
+            };
+            self.version(v, subresources.is_some_and(|s| s.status), &at, errors);
+        }
+    }
+
+    fn version(&self, v: &Version, has_status: bool, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+        if let Some(warning) = &v.deprecation_warning {
+            // An optional text prints as JSON.
+            let shown = || BadValue::Raw(Value::from(warning.clone()).to_json());
+            for fault in deprecation_faults(v.deprecated, warning) {
+                errors.push(FieldError::invalid(
+                    &at.field("deprecationWarning"),
+                    shown(),
+                    fault,
+                ));
+            }
+        }
+        self.validation(
+            v.validation.as_ref(),
+            has_status,
+            &v.name,
+            &at.field("schema"),
+            errors,
+        );
+        check_subresources(v.subresources.as_ref(), &at.field("subresources"), errors);
+        check_columns(
+            v.columns.as_deref(),
+            &at.field("additionalPrinterColumns"),
+            errors,
+        );
+        let fields = v.selectable_fields.as_deref().unwrap_or_default();
+        if fields.is_empty() {
+            return;
+        }
+        let at_fields = at.field("selectableFields");
+        let Some(schema) = v.validation.as_ref().and_then(Validation::schema) else {
+            let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
+            errors.push(FieldError::invalid(&at_fields, "", detail));
+            return;
+        };
+        self.selectable_fields(fields, schema, Some(&v.name), at, errors);
+    }
+
+    fn top_level(&self, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+        let spec = self.spec;
+        let versions = spec.versions();
+        self.agreement(at, errors);
+        let at_versions = at.field("versions");
+        let shown = || BadValue::Raw(print::versions(spec.versions.as_deref()));
+        let names: BTreeSet<&Str> = versions.iter().map(|v| &v.name).collect();
+        if names.len() != versions.len() {
+            errors.push(FieldError::invalid(
+                &at_versions,
+                shown(),
+                "must contain unique version names",
+            ));
+        }
+        if versions.iter().filter(|v| v.storage).count() != 1 {
+            let detail = "must have exactly one version marked as storage version";
+            errors.push(FieldError::invalid(&at_versions, shown(), detail));
+        }
+        if !spec.version.is_empty() {
+            let at = at.field("version");
+            let faults = dns1035_label(&spec.version);
+            if !faults.is_empty() {
+                errors.push(FieldError::invalid(&at, spec.version.clone(), faults.join(",")));
+            }
+            if versions.first().is_some_and(|v| v.name != spec.version) {
+                let detail = "must match the first version in spec.versions";
+                errors.push(FieldError::invalid(&at, spec.version.clone(), detail));
+            }
+        }
+        let at_names = at.field("names");
+        let n = &spec.names;
+        for (key, name) in [
+            ("plural", &n.plural),
+            ("singular", &n.singular),
+            ("kind", &n.kind),
+            ("listKind", &n.list_kind),
+        ] {
+            if name.is_empty() {
+                errors.push(FieldError::required(&at_names.field(key), ""));
+            }
+        }
+        names::check(n, &at_names, errors);
+        let has_status = |s: Option<&Subresources>| s.is_some_and(|s| s.status);
+        let any_status = has_status(spec.subresources.as_ref())
+            || versions.iter().any(|v| has_status(v.subresources.as_ref()));
+        self.validation(
+            spec.validation.as_ref(),
+            any_status,
+            &spec.version,
+            &at.field("validation"),
+            errors,
+        );
+        check_subresources(spec.subresources.as_ref(), &at.field("subresources"), errors);
+        check_columns(
+            spec.columns.as_deref(),
+            &at.field("additionalPrinterColumns"),
+            errors,
+        );
+        self.top_level_selectable_fields(at, errors);
+        if let Some(c) = &spec.conversion {
+            let at = at.field("conversion");
+            if c.strategy != "None" && spec.preserve_unknown_fields != Some(false) {
+                let shown = BadValue::Raw(Value::from(c.strategy.clone()).to_json());
+                let detail = "must be None if spec.preserveUnknownFields is true";
+                errors.push(FieldError::invalid(&at.field("strategy"), shown, detail));
+            }
+            conversion::check(c, &at, self.strictness, errors);
+        }
+    }
+
+    /// A setting stands at the top or with versions, and with versions only where they differ.
+    fn agreement(&self, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+        let spec = self.spec;
+        let versions = spec.versions();
+        let filled = |c: Option<&[Column]>| c.is_some_and(|c| !c.is_empty());
+        for (key, name, at_top, with_versions) in [
+            (
+                "validation",
+                "schemas",
+                spec.validation.is_some(),
+                versions.iter().any(|v| v.validation.is_some()),
+            ),
+            (
+                "subresources",
+                "subresources",
+                spec.subresources.is_some(),
+                versions.iter().any(|v| v.subresources.is_some()),
+            ),
+            (
+                "additionalPrinterColumns",
+                "additionalPrinterColumns",
+                filled(spec.columns.as_deref()),
+                versions.iter().any(|v| filled(v.columns.as_deref())),
+            ),
+        ] {
+            if at_top && with_versions {
+                let detail = format!("top-level and per-version {name} are mutually exclusive");
+                errors.push(FieldError::forbidden(&at.field(key), detail));
+            }
+        }
+        let Some(first) = versions.first() else { return };
+        for (name, top, identical) in [
+            (
+                "schemas",
+                "validation",
+                versions.iter().all(|v| {
+                    v.validation.is_some()
+                        && same_validation(v.validation.as_ref(), first.validation.as_ref())
+                }),
+            ),
+            (
+                "subresources",
+                "subresources",
+                versions
+                    .iter()
+                    .all(|v| v.subresources.is_some() && v.subresources == first.subresources),
+            ),
+            (
+                "additionalPrinterColumns",
+                "additionalPrinterColumns",
+                versions.iter().all(|v| {
+                    filled(v.columns.as_deref()) && same_list(v.columns.as_deref(), first.columns.as_deref())
+                }),
+            ),
+        ] {
+            if identical {
+                let shown = BadValue::Raw(print::versions(spec.versions.as_deref()));
+                let detail = format!(
+                    "per-version {name} may not all be set to identical values (top-level {top} should be used instead)"
+                );
+                errors.push(FieldError::invalid(&at.field("versions"), shown, detail));
+            }
+        }
+    }
+
+    fn top_level_selectable_fields(&self, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+        let fields = self.spec.selectable_fields.as_deref().unwrap_or_default();
+        if fields.is_empty() {
+            return;
+        }
+        match self.spec.validation.as_ref().map(Validation::schema) {
+            None => {
+                let detail = "may only be set when validations.schema is included";
+                errors.push(FieldError::invalid(&at.field("selectableFields"), "", detail));
+            }
+            Some(None) => {}
+            Some(Some(schema)) => self.selectable_fields(fields, schema, None, at, errors),
+        }
+    }
+
+    fn selectable_fields(
+        &self,
+        fields: &[Str],
+        schema: Schema<'_>,
+        version: Option<&str>,
+        at: &Path<'_>,
+        errors: &mut Vec<FieldError>,
+    ) {
+        let schema = match schema.structural(&mut Interner::new()) {
+            Ok(schema) => schema,
+            Err(e) => {
+                errors.push(FieldError::invalid(
+                    &at.field("schema.openAPIV3Schema"),
+                    "",
+                    e.to_string(),
+                ));
+                return;
+            }
+        };
+        let at = at.field("selectableFields");
+        let mut seen: Vec<Vec<Step>> = Vec::new();
+        for (i, path) in fields.iter().enumerate() {
+            let at = at.index(i);
+            self::selectable_field(path, &schema, &at.field("jsonPath"), &mut seen, errors);
+        }
+        let kept = self
+            .strictness
+            .stored
+            .is_some_and(|stored| self.spec.keeps_selectable_fields(stored, version));
+        if seen.len() > MAX_SELECTABLE_FIELDS && !kept {
+            errors.push(FieldError::too_many(&at, seen.len(), MAX_SELECTABLE_FIELDS));
+        }
+    }
+
+    /// The schema of one place.
+    fn validation(
+        &self,
+        place: Option<&Validation>,
+        has_status: bool,
+        version: &str,
+        at: &Path<'_>,
+        errors: &mut Vec<FieldError>,
+    ) {
+        let Some(root) = place.and_then(Validation::schema) else {
+            return;
+        };
+        let before = errors.len();
+        if has_status {
+            root_with_status(root, at, errors);
+        }
+        if root.flag("nullable") {
+            errors.push(FieldError::forbidden(
+                &at.field("openAPIV3Schema.nullable"),
+                "nullable cannot be true at the root",
+            ));
+        }
+        let at = at.field("openAPIV3Schema");
+        let mut compiled = None;
+        let mut fault = None;
+        if self.structural {
+            match root.structural(&mut Interner::new()) {
+                Err(e) => fault = Some(FieldError::invalid(&at, "", e.to_string())),
+                Ok(schema) => {
+                    let faults = structural::check(root, &at);
+                    if faults.is_empty() {
+                        compiled = Some(schema);
+                    }
+                    errors.extend(faults);
+                }
+            }
+        }
+        let schema_errors = schema::check(root, &at, self.strictness.schema);
+        extensions::check_root(root, &at, errors);
+        self.immutability_version(root, &at, errors);
+        errors.extend(schema_errors);
+        // What keeps a schema from having a structural form is mostly told in better words already.
+        if errors.len() == before {
+            errors.extend(fault);
+        }
+        let _ = (compiled, version);
+    }
+
+    /// Immutability came after `v1beta1`: there, only what a stored definition has may be kept.
+    fn immutability_version(&self, root: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+        let kept = self
+            .strictness
+            .stored
+            .is_some_and(|s| s.schemas().any(extensions::uses_immutability));
+        if self.strictness.api == ApiVersion::V1Beta1 && !kept && extensions::uses_immutability(root) {
+            let detail = "immutability is available in apiextensions.k8s.io/v1 only";
+            errors.push(FieldError::forbidden(at, detail));
+        }
+    }
+}
+
+fn deprecation_faults(deprecated: bool, warning: &str) -> Vec<String> {
+    if !deprecated {
+        return vec!["can only be set for deprecated versions".into()];
+    }
+    let mut faults = Vec::new();
+    if warning.len() > 256 {
+        faults.push("must be <= 256 characters long".into());
+    }
+    if warning.is_empty() {
+        faults.push("must not be an empty string".into());
+    }
+    if let Some((i, _)) = warning
+        .char_indices()
+        .find(|(_, c)| !scantling_value::go::is_print(*c))
+    {
+        faults.push(format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {i}"
+        ));
+    }
+    faults
+}
+
+fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let Some(scale) = s.and_then(|s| s.scale.as_ref()) else {
+        return;
+    };
+    let Scale {
+        spec_replicas_path: spec,
+        status_replicas_path: status,
+        label_selector_path,
+    } = scale;
+    let mut check = |path: &Str, name: &str, below: &[&str], shown: BadValue, detail: &str| {
+        let at = at.field(name);
+        if path.is_empty() {
+            errors.push(FieldError::required(&at, ""));
+        } else if !path.starts_with('.') {
+            let detail = "must be a simple json path starting with .";
+            errors.push(FieldError::invalid(&at, path.clone(), detail));
+        } else if !below.iter().any(|b| path.starts_with(b)) {
+            errors.push(FieldError::invalid(&at, shown, detail));
+        }
+    };
+    let detail = "should be a json path under .spec";
+    check(
+        spec,
+        "scale.specReplicasPath",
+        &[".spec."],
+        spec.clone().into(),
+        detail,
+    );
+    let detail = "should be a json path under .status";
+    check(
+        status,
+        "scale.statusReplicasPath",
+        &[".status."],
+        status.clone().into(),
+        detail,
+    );
+    if let Some(path) = label_selector_path.as_ref().filter(|p| !p.is_empty()) {
+        // An optional text prints as JSON.
+        let shown = BadValue::Raw(Value::from(path.clone()).to_json());
+        let detail = "should be a json path under either .spec or .status";
+        check(
+            path,
+            "scale.labelSelectorPath",
+            &[".spec.", ".status."],
+            shown,
+            detail,
+        );
+    }
+}
+
+fn check_columns(columns: Option<&[Column]>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+    const FORMATS: [&str; 8] = [
+        "byte",
+        "date",
+        "date-time",
+        "double",
+        "float",
+        "int32",
+        "int64",
+        "password",
+    ];
+    for (i, c) in columns.unwrap_or_default().iter().enumerate() {
+        let at = at.index(i);
+        if c.name.is_empty() {
+            errors.push(FieldError::required(&at.field("name"), ""));
+        }
+        let detail = format!("must be one of {}", TYPES.join(","));
+        if c.ty.is_empty() {
+            errors.push(FieldError::required(&at.field("type"), detail));
+        } else if !TYPES.contains(&c.ty.as_str()) {
+            errors.push(FieldError::invalid(&at.field("type"), c.ty.clone(), detail));
+        }
+        if !c.format.is_empty() && !FORMATS.contains(&c.format.as_str()) {
+            let detail = format!("must be one of {}", FORMATS.join(","));
+            errors.push(FieldError::invalid(&at.field("format"), c.format.clone(), detail));
+        }
+        let at = at.field("JSONPath");
+        if c.json_path.is_empty() {
+            errors.push(FieldError::required(&at, ""));
+        } else if !c.json_path.starts_with('.') {
+            let detail = "must be a simple json path starting with .";
+            errors.push(FieldError::invalid(&at, c.json_path.clone(), detail));
+        }
+    }
+}
+
+fn selectable_field(
+    path: &Str,
+    schema: &Arc<Structural>,
+    at: &Path<'_>,
+    seen: &mut Vec<Vec<Step>>,
+    errors: &mut Vec<FieldError>,
+) {
+    if path.is_empty() {
+        errors.push(FieldError::required(at, ""));
+        return;
+    }
+    let resolved = match field_path::resolve(path, schema, Brackets::Refused) {
+        Ok(resolved) => resolved,
+        Err(e) => {
+            errors.push(FieldError::invalid(
+                at,
+                path.clone(),
+                format!("is an invalid path: {e}"),
+            ));
+            return;
+        }
+    };
+    if matches!(resolved.steps.first(), Some(Step::Field(name) | Step::Key(name)) if name == "metadata") {
+        errors.push(FieldError::invalid(
+            at,
+            path.clone(),
+            "must not point to fields in metadata",
+        ));
+    }
+    let ty = resolved.schema.and_then(|s| s.ty);
+    if !matches!(ty, Some(Type::String | Type::Boolean | Type::Integer)) {
+        let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
+                      formats are allowed.";
+        errors.push(FieldError::invalid(at, path.clone(), detail));
+    }
+    if seen.contains(&resolved.steps) {
+        errors.push(FieldError::duplicate(at, path.clone()));
+    } else {
+        seen.push(resolved.steps);
+    }
+}
+
+/// With a status subresource the root may only say what holds for `properties.status` on its own.
+fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    const ALLOWED: [&str; 22] = [
+        "Description",
+        "Type",
+        "Format",
+        "Title",
+        "Maximum",
+        "ExclusiveMaximum",
+        "Minimum",
+        "ExclusiveMinimum",
+        "MaxLength",
+        "MinLength",
+        "Pattern",
+        "MaxItems",
+        "MinItems",
+        "UniqueItems",
+        "MultipleOf",
+        "Required",
+        "Items",
+        "Properties",
+        "ExternalDocs",
+        "Example",
+        "XPreserveUnknownFields",
+        "XValidations",
+    ];
+    let is_set = |key: &str, holds: Holds| match holds {
+        Holds::Text => !root.text(key).is_empty(),
+        Holds::Flag => root.flag(key),
+        _ => root.get(key).is_some(),
+    };
+    let own = [("XUnions", "x-kubernetes-unions", Holds::Pointer)];
+    for (name, key, holds) in print::KEYWORDS.iter().chain(&own) {
+        if !is_set(key, *holds) {
+            continue;
+        }
+        if *name == "Type" {
+            if root.ty() != "object" {
+                let detail = "only \"object\" is allowed as the type at the root of the schema if the status \
+                              subresource is enabled";
+                errors.push(FieldError::invalid(
+                    &at.field("openAPIV3Schema.type"),
+                    root.ty(),
+                    detail,
+                ));
+                return;
+            }
+        } else if !ALLOWED.contains(name) {
+            let shown = BadValue::Raw(print::schema(root));
+            let detail = format!(
+                "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
+                ALLOWED.join(" ")
+            );
+            errors.push(FieldError::invalid(&at.field("openAPIV3Schema"), shown, detail));
+            return;
+        }
+    }
+}

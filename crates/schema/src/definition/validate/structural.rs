@@ -1,0 +1,329 @@
+//! What makes a schema structural: every type and every field is apparent without reading the logical junctors.
+
+use crate::document::{Additional, Schema};
+use scantling_cel::data::regex::Pattern;
+use scantling_value::{FieldError, Path, Value};
+
+/// Everything that keeps a schema from being structural, sorted by text.
+pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> Vec<FieldError> {
+    let mut out = Check::default();
+    out.node(root, Level::Root, at);
+    out.completeness(root, root, at, at);
+    let mut errors = out.0;
+    errors.sort_by_cached_key(ToString::to_string);
+    errors
+}
+
+/// Where a schema stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+/// Which types in junctors are let pass because they spell out `x-kubernetes-int-or-string`.
+#[derive(Clone, Copy, Default)]
+struct Tolerated {
+    any_of: bool,
+    first_all_of: bool,
+}
+
+#[derive(Default)]
+struct Check(Vec<FieldError>);
+
+impl Check {
+    fn required(&mut self, at: &Path<'_>, detail: impl Into<String>) {
+        self.0.push(FieldError::required(at, detail));
+    }
+
+    fn forbidden(&mut self, at: &Path<'_>, detail: &str) {
+        self.0.push(FieldError::forbidden(at, detail));
+    }
+
+    /// A schema outside of junctors, and all below it.
+    fn node(&mut self, s: Schema<'_>, level: Level, at: &Path<'_>) {
+        if s.ty() == "array" && s.item().is_none() {
+            self.required(&at.field("items"), "must be specified");
+        }
+        if let Some(item) = s.item() {
+            self.node(item, Level::Item, &at.field("items"));
+        }
+        for (name, property) in s.properties() {
+            self.node(property, Level::Field, &at.field("properties").key(name));
+        }
+        if let Some(additional) = s.additional() {
+            if level == Level::Root {
+                self.forbidden(&at.field("additionalProperties"), "must not be used at the root");
+            }
+            if let Additional::Schema(additional) = additional {
+                self.node(additional, Level::Field, &at.field("additionalProperties"));
+            }
+        }
+        self.combinations(s, at);
+        let tolerated = Tolerated {
+            any_of: is_int_or_string(s),
+            first_all_of: s.schemas("allOf").next().is_some_and(is_int_or_string),
+        };
+        self.limits(s, tolerated, at);
+        self.types(s, level, at);
+        self.metadata(s, level, at);
+        if s.flag("x-kubernetes-embedded-resource")
+            && !s.flag("x-kubernetes-preserve-unknown-fields")
+            && s.properties().len() == 0
+        {
+            self.required(
+                &at.field("properties"),
+                "must not be empty if x-kubernetes-embedded-resource is true without \
+                 x-kubernetes-preserve-unknown-fields",
+            );
+        }
+    }
+
+    fn combinations(&mut self, s: Schema<'_>, at: &Path<'_>) {
+        if !s.flag("x-kubernetes-int-or-string") {
+            return;
+        }
+        for key in [
+            "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-embedded-resource",
+        ] {
+            if s.flag(key) {
+                let detail = "must be false if x-kubernetes-int-or-string is true";
+                self.0.push(FieldError::invalid(&at.field(key), true, detail));
+            }
+        }
+    }
+
+    fn types(&mut self, s: Schema<'_>, level: Level, at: &Path<'_>) {
+        let embedded = s.flag("x-kubernetes-embedded-resource");
+        let at_type = at.field("type");
+        if embedded && s.ty() != "object" {
+            let detail = "must be object if x-kubernetes-embedded-resource is true";
+            self.0.push(if s.ty().is_empty() {
+                FieldError::required(&at_type, detail)
+            } else {
+                FieldError::invalid(&at_type, s.ty(), detail)
+            });
+        } else if s.ty().is_empty()
+            && !s.flag("x-kubernetes-int-or-string")
+            && !s.flag("x-kubernetes-preserve-unknown-fields")
+        {
+            self.required(
+                &at_type,
+                match level {
+                    Level::Root => "must not be empty at the root",
+                    Level::Item => "must not be empty for specified array items",
+                    Level::Field => "must not be empty for specified object fields",
+                },
+            );
+        }
+        if embedded && s.additional().is_some() {
+            let detail = "must not be used if x-kubernetes-embedded-resource is set";
+            self.forbidden(&at.field("additionalProperties"), detail);
+        }
+        if level == Level::Root && !s.ty().is_empty() && s.ty() != "object" {
+            self.0.push(FieldError::invalid(
+                &at_type,
+                s.ty(),
+                "must be object at the root",
+            ));
+        }
+    }
+
+    /// The fields that every resource has: a schema may say little about them.
+    fn metadata(&mut self, s: Schema<'_>, level: Level, at: &Path<'_>) {
+        let is_resource = level == Level::Root || s.flag("x-kubernetes-embedded-resource");
+        let properties = at.field("properties");
+        let mut must_be = |name, ty, detail: &str| {
+            if let Some(property) = s.property(name).filter(|p| is_resource && p.ty() != ty) {
+                self.0.push(FieldError::invalid(
+                    &properties.key(name).field("type"),
+                    property.ty(),
+                    detail,
+                ));
+            }
+        };
+        must_be("kind", "string", "must be string");
+        must_be("apiVersion", "string", "must be string");
+        must_be("metadata", "object", "must be object");
+        if level == Level::Root
+            && let Some(metadata) = s.property("metadata")
+            && !restricts_only_names(metadata)
+        {
+            self.forbidden(
+                &properties.key("metadata"),
+                "must not specify anything other than name and generateName, but metadata is implicitly specified",
+            );
+        }
+    }
+
+    /// The junctors and the pattern of a schema.
+    fn limits(&mut self, s: Schema<'_>, tolerated: Tolerated, at: &Path<'_>) {
+        if !tolerated.any_of {
+            for (i, s) in s.schemas("anyOf").enumerate() {
+                self.nested(s, Tolerated::default(), &at.field("anyOf").index(i));
+            }
+        }
+        for (i, s) in s.schemas("allOf").enumerate() {
+            let tolerated = Tolerated {
+                any_of: tolerated.first_all_of && i == 0,
+                first_all_of: false,
+            };
+            self.nested(s, tolerated, &at.field("allOf").index(i));
+        }
+        for (i, s) in s.schemas("oneOf").enumerate() {
+            self.nested(s, Tolerated::default(), &at.field("oneOf").index(i));
+        }
+        if let Some(s) = s.schema("not") {
+            self.nested(s, Tolerated::default(), &at.field("not"));
+        }
+        let pattern = s.text("pattern");
+        if !pattern.is_empty()
+            && let Err(e) = Pattern::new(pattern)
+        {
+            let detail = format!("must be a valid regular expression, but isn't: {e}");
+            self.0
+                .push(FieldError::invalid(&at.field("pattern"), pattern, detail));
+        }
+    }
+
+    /// A schema inside of a junctor: it may limit values, but says nothing of types and fields.
+    fn nested(&mut self, s: Schema<'_>, tolerated: Tolerated, at: &Path<'_>) {
+        const EMPTY: &str = "must be empty to be structural";
+        const UNDEFINED: &str = "must be undefined to be structural";
+        const FALSE: &str = "must be false to be structural";
+        self.limits(s, tolerated, at);
+        if let Some(item) = s.item() {
+            self.nested(item, Tolerated::default(), &at.field("items"));
+        }
+        for (name, property) in s.properties() {
+            self.nested(property, Tolerated::default(), &at.field("properties").key(name));
+        }
+        for key in ["type", "title", "description"] {
+            if !s.text(key).is_empty() {
+                self.forbidden(&at.field(key), EMPTY);
+            }
+        }
+        if !matches!(s.additional(), None | Some(Additional::Any(false))) {
+            self.forbidden(&at.field("additionalProperties"), UNDEFINED);
+        }
+        for key in ["default", "x-kubernetes-list-type", "x-kubernetes-map-type"] {
+            if s.get(key).is_some() {
+                self.forbidden(&at.field(key), UNDEFINED);
+            }
+        }
+        for key in [
+            "nullable",
+            "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-embedded-resource",
+            "x-kubernetes-int-or-string",
+        ] {
+            if s.flag(key) {
+                self.forbidden(&at.field(key), FALSE);
+            }
+        }
+        for key in [
+            "x-kubernetes-list-map-keys",
+            "x-kubernetes-validations",
+            "x-kubernetes-unions",
+        ] {
+            if !s.list(key).is_empty() {
+                self.forbidden(&at.field(key), EMPTY);
+            }
+        }
+        for mutability in crate::structural::Mutability::ALL {
+            if s.get(mutability.keyword()).is_some() {
+                self.forbidden(&at.field(mutability.keyword()), UNDEFINED);
+            }
+        }
+        if s.property("metadata").is_some() {
+            let detail = "must not be specified in a nested context";
+            self.forbidden(&at.field("properties").key("metadata"), detail);
+        }
+    }
+
+    /// What the junctors of a schema speak of must be declared beside them; `declared` is that place.
+    fn completeness(&mut self, s: Schema<'_>, declared: Schema<'_>, at_declared: &Path<'_>, at: &Path<'_>) {
+        if let Some(s) = s.schema("not") {
+            self.complete(s, Some(declared), at_declared, &at.field("not"));
+        }
+        for junctor in ["allOf", "anyOf", "oneOf"] {
+            for (i, s) in s.schemas(junctor).enumerate() {
+                self.complete(s, Some(declared), at_declared, &at.field(junctor).index(i));
+            }
+        }
+    }
+
+    fn complete(
+        &mut self,
+        s: Schema<'_>,
+        declared: Option<Schema<'_>>,
+        at_declared: &Path<'_>,
+        at: &Path<'_>,
+    ) {
+        let Some(declared) = declared else {
+            self.required(at_declared, format!("because it is defined in {at}"));
+            return;
+        };
+        self.completeness(s, declared, at_declared, at);
+        if let Some(item) = s.item() {
+            self.complete(
+                item,
+                declared.item(),
+                &at_declared.field("items"),
+                &at.field("items"),
+            );
+        }
+        let (properties, at_properties) = (at.field("properties"), at_declared.field("properties"));
+        for (name, property) in s.properties() {
+            self.complete(
+                property,
+                declared.property(name),
+                &at_properties.key(name),
+                &properties.key(name),
+            );
+        }
+    }
+}
+
+/// Whether `anyOf` is `[{type: integer}, {type: string}]` and nothing else.
+pub(crate) fn is_int_or_string(s: Schema<'_>) -> bool {
+    let is = |s: Schema<'_>, ty| {
+        s.ty() == ty
+            && s.members()
+                .iter()
+                .all(|(k, v)| k == "type" || is_unset(k, v, Place::Junctor))
+    };
+    let mut any_of = s.schemas("anyOf");
+    matches!((any_of.next(), any_of.next(), any_of.next()), (Some(a), Some(b), None) if is(a, "integer") && is(b, "string"))
+}
+
+fn restricts_only_names(metadata: Schema<'_>) -> bool {
+    let only_names = metadata
+        .properties()
+        .all(|(name, _)| matches!(name, "name" | "generateName"));
+    metadata.members().iter().all(|(key, v)| match key.as_str() {
+        "type" | "default" => true,
+        "properties" => only_names,
+        key => is_unset(key, v, Place::Tree),
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Tree,
+    Junctor,
+}
+
+/// Whether a keyword leaves no trace in the structural form of a schema.
+fn is_unset(key: &str, v: &Value, place: Place) -> bool {
+    match v {
+        Value::Null => true,
+        Value::String(s) => s.is_empty() && !key.starts_with("x-kubernetes-"),
+        Value::Bool(b) => !b && (key != "additionalProperties" || place == Place::Junctor),
+        Value::Array(a) => a.is_empty() && matches!(key, "enum" | "allOf" | "anyOf" | "oneOf" | "items"),
+        Value::Object(m) => m.is_empty() && key == "properties" && place == Place::Tree,
+        Value::Int(_) | Value::Float(_) => false,
+    }
+}

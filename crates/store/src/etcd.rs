@@ -1,0 +1,403 @@
+//! The etcd engine: any number of servers over one cluster.
+//!
+//! Writes are transactions whose condition is the revision of the key. Lists, watches and reads of the past come
+//! from a cache that a [feed] keeps in step by one watch of the whole prefix.
+
+mod client;
+mod compactor;
+mod feed;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use self::client::{Client, entry, failure, is_too_large, number, revision};
+use self::feed::{Feed, Progress};
+use self::wire::{
+    Compare, CompareWith, Compared, DeleteRangeRequest, PutRequest, RangeRequest, RequestKind, RequestOp,
+    ResponseKind, TxnRequest, TxnResponse,
+};
+use crate::cache::Cache;
+use crate::state::check_write;
+use crate::{
+    Change, Entry, Event, HistoryLimits, KeySpace, ListRequest, MAX_VALUE_BYTES, Page, ReadAt, Revision,
+    Store, StoreError, Watch, Write, key,
+};
+
+/// How an etcd cluster is reached.
+#[derive(Debug, Clone)]
+pub struct EtcdConfig {
+    /// The members, as `host:port` or with a scheme, `http` or `https`.
+    pub servers: Vec<String>,
+    /// The keys that belong to the API. All of them are kept in memory.
+    pub keys: KeySpace,
+    /// The authority that signed the members' certificates, in PEM.
+    pub ca_certificate: Option<Vec<u8>>,
+    /// Our certificate and its key, in PEM.
+    pub client_identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// How much history is kept for watches and for reads of the past.
+    pub history: HistoryLimits,
+    /// How long a call is tried before it fails.
+    pub patience: Duration,
+    /// How long a read waits for a revision that this server has not seen yet.
+    pub catch_up: Duration,
+    /// How often etcd is told to forget what is older than that, as kube-apiserver does; never, if none.
+    pub compaction_interval: Option<Duration>,
+}
+
+impl EtcdConfig {
+    /// The defaults, for some members.
+    #[must_use]
+    pub fn new(servers: Vec<String>) -> Self {
+        Self {
+            servers,
+            keys: KeySpace::default(),
+            ca_certificate: None,
+            client_identity: None,
+            history: HistoryLimits::default(),
+            patience: Duration::from_secs(10),
+            catch_up: Duration::from_secs(3),
+            compaction_interval: Some(Duration::from_secs(300)),
+        }
+    }
+}
+
+/// A [`Store`] in an etcd cluster.
+#[derive(Debug)]
+pub struct EtcdStore {
+    client: Arc<Client>,
+    cache: Arc<Cache>,
+    prefix: String,
+    wanted: Arc<Notify>,
+    progress: Progress,
+    catch_up: Duration,
+    tasks: Vec<AbortHandle>,
+}
+
+impl EtcdStore {
+    /// Connects to a cluster and reads what it holds. The store works on the runtime that this is called on.
+    pub async fn connect(config: EtcdConfig) -> Result<Self, StoreError> {
+        let client = Arc::new(Client::new(&config)?);
+        let progress = Progress::of(&client.version().await?);
+        let prefix = config.keys.prefix();
+        let begin = feed::begin(&client, &prefix, config.history.events as u64).await?;
+        let compacted = begin.revision;
+        let cache = Arc::new(Cache::new(begin, Vec::new(), compacted, config.history));
+        let wanted = Arc::new(Notify::new());
+        let feed = Feed {
+            client: Arc::clone(&client),
+            cache: Arc::clone(&cache),
+            prefix: prefix.clone(),
+            wanted: Arc::clone(&wanted),
+            progress,
+        };
+        let mut tasks = vec![tokio::spawn(feed.run()).abort_handle()];
+        if let Some(interval) = config.compaction_interval {
+            let compactor = compactor::run(Arc::clone(&client), Arc::clone(&cache), interval);
+            tasks.push(tokio::spawn(compactor).abort_handle());
+        }
+        let catch_up = config.catch_up;
+        let store = Self {
+            client,
+            cache,
+            prefix,
+            wanted,
+            progress,
+            catch_up,
+            tasks,
+        };
+        store.catch_up(config.patience).await?;
+        Ok(store)
+    }
+
+    /// Waits until the cache holds every write that is acknowledged now.
+    async fn catch_up(&self, patience: Duration) -> Result<(), StoreError> {
+        let deadline = Instant::now() + patience;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let caught_up = match self.progress {
+                Progress::Believed => {
+                    let now = self.revision().await?;
+                    if self.cache.revision() < now {
+                        self.wanted.notify_one();
+                    }
+                    self.cache.wait_for(now, Duration::from_millis(100)).await.is_ok()
+                }
+                Progress::Doubted => Feed::agrees(&self.client, &self.cache, &self.prefix).await?,
+            };
+            if caught_up {
+                return Ok(());
+            }
+            if Instant::now() + pause >= deadline {
+                let detail = "etcd: this server could not catch up with the cluster in time".to_owned();
+                return Err(StoreError::Unavailable { detail });
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(100));
+        }
+    }
+
+    /// Waits until the cache can tell about a revision.
+    async fn wait_for(&self, requested: Revision) -> Result<(), StoreError> {
+        if self.cache.revision() >= requested {
+            return Ok(());
+        }
+        self.wanted.notify_one();
+        self.cache.wait_for(requested, self.catch_up).await
+    }
+
+    /// What etcd itself has under a key, at a revision or now.
+    async fn fetch(&self, key: &str, at: Revision) -> Result<Option<Arc<Entry>>, StoreError> {
+        let request = RangeRequest {
+            key: key.as_bytes().to_vec(),
+            revision: number(at),
+            ..RangeRequest::default()
+        };
+        Ok(self
+            .client
+            .range(request)
+            .await?
+            .kvs
+            .into_iter()
+            .next()
+            .and_then(entry))
+    }
+
+    /// Reads what can be read from the cache; answers with nothing if etcd may know more.
+    fn unless_compacted<T>(&self, read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        match read {
+            Err(StoreError::Compacted { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// The event of a transaction that was carried out.
+    fn carried_out(key: &str, write: &Write, response: TxnResponse) -> Result<Event, StoreError> {
+        let at = response.header.map_or(0, |header| revision(header.revision));
+        let old = match response.responses.into_iter().next().and_then(|op| op.response) {
+            Some(ResponseKind::Put(put)) => put.prev_kv.and_then(entry),
+            Some(ResponseKind::DeleteRange(delete)) => delete.prev_kvs.into_iter().next().and_then(entry),
+            _ => None,
+        };
+        let new = write.value().map(|value| {
+            Arc::new(Entry {
+                key: key.into(),
+                value: value.clone(),
+                create_revision: old.as_ref().map_or(at, |old| old.create_revision),
+                mod_revision: at,
+                version: old.as_ref().map_or(1, |old| old.version + 1),
+            })
+        });
+        let change = match (old, new) {
+            (None, Some(new)) => Change::Create { new },
+            (Some(old), Some(new)) => Change::Update { old, new },
+            (Some(old), None) => Change::Delete { old },
+            (None, None) => {
+                let detail = format!("etcd: an answer about key `{key}` makes no sense");
+                return Err(StoreError::Unavailable { detail });
+            }
+        };
+        Ok(Event { revision: at, change })
+    }
+
+    /// Why a transaction was not carried out.
+    fn refused(key: &str, write: &Write, current: Option<Arc<Entry>>) -> StoreError {
+        match (current, write) {
+            (None, _) => StoreError::NotFound { key: key.to_owned() },
+            (Some(current), Write::Create { .. }) => StoreError::AlreadyExists { current },
+            (Some(current), Write::Update { expected, .. } | Write::Delete { expected }) => {
+                StoreError::Conflict {
+                    current,
+                    expected: *expected,
+                }
+            }
+        }
+    }
+
+    /// The event of a write that was carried out by an attempt whose answer was lost: what is there now is
+    /// what was to be written, and the write before it is the one that was expected.
+    async fn recognise(&self, write: &Write, current: &Arc<Entry>) -> Result<Option<Event>, StoreError> {
+        if write.value() != Some(&current.value) {
+            return Ok(None);
+        }
+        let at = current.mod_revision;
+        let new = Arc::clone(current);
+        match write {
+            Write::Create { .. } if current.version == 1 => Ok(Some(Event {
+                revision: at,
+                change: Change::Create { new },
+            })),
+            Write::Update { expected, .. } => {
+                let old = self.fetch(&current.key, at - 1).await?;
+                let old = old.filter(|old| old.mod_revision == *expected);
+                Ok(old.map(|old| Event {
+                    revision: at,
+                    change: Change::Update { old, new },
+                }))
+            }
+            Write::Create { .. } | Write::Delete { .. } => Ok(None),
+        }
+    }
+}
+
+impl Drop for EtcdStore {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.cache.close(StoreError::Unavailable {
+            detail: "the store was shut down".to_owned(),
+        });
+    }
+}
+
+/// A write as a transaction: if the key is as expected, do it, or else say how it is.
+fn transaction(key: &str, write: &Write) -> TxnRequest {
+    let key = key.as_bytes().to_vec();
+    let expected = match write {
+        Write::Create { .. } => 0,
+        Write::Update { expected, .. } | Write::Delete { expected } => *expected,
+    };
+    let operation = match write.value() {
+        Some(value) => RequestKind::Put(PutRequest {
+            key: key.clone(),
+            value: value.clone(),
+            prev_kv: true,
+        }),
+        None => RequestKind::DeleteRange(DeleteRangeRequest {
+            key: key.clone(),
+            prev_kv: true,
+        }),
+    };
+    let look = RequestKind::Range(RangeRequest {
+        key: key.clone(),
+        ..RangeRequest::default()
+    });
+    TxnRequest {
+        compare: vec![Compare {
+            target: Compared::Mod as i32,
+            key,
+            with: Some(CompareWith::ModRevision(number(expected))),
+        }],
+        success: vec![RequestOp {
+            request: Some(operation),
+        }],
+        failure: vec![RequestOp { request: Some(look) }],
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for EtcdStore {
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        let request = RangeRequest {
+            count_only: true,
+            limit: 1,
+            ..feed::range(&self.prefix)
+        };
+        let request = RangeRequest {
+            range_end: Vec::new(),
+            ..request
+        };
+        Ok(self
+            .client
+            .range(request)
+            .await?
+            .header
+            .map_or(0, |header| revision(header.revision)))
+    }
+
+    async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError> {
+        key::check(key)?;
+        match at {
+            ReadAt::Latest => self.fetch(key, 0).await,
+            ReadAt::AtLeast(least) => {
+                self.wait_for(least).await?;
+                Ok(self.cache.read(at)?.get(key))
+            }
+            ReadAt::Exact(exact) => {
+                self.wait_for(exact).await?;
+                match self.unless_compacted(self.cache.read(at))? {
+                    Some(snapshot) => Ok(snapshot.get(key)),
+                    None => self.fetch(key, exact).await,
+                }
+            }
+        }
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Page, StoreError> {
+        match request.at {
+            ReadAt::Latest => self.catch_up(self.catch_up).await?,
+            ReadAt::AtLeast(revision) | ReadAt::Exact(revision) => self.wait_for(revision).await?,
+        }
+        match (self.unless_compacted(self.cache.list(&request))?, request.at) {
+            (Some(page), _) => Ok(page),
+            // The cache has forgotten what etcd may remember.
+            (None, ReadAt::Exact(exact)) => Ok(feed::state(&self.client, &request.prefix, exact)
+                .await?
+                .list(&request)),
+            (None, _) => Ok(self.cache.snapshot().list(&request)),
+        }
+    }
+
+    async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
+        check_write(key, &write)?;
+        // To etcd, revision zero is that of a key which is not there.
+        if let Write::Update { expected: 0, .. } | Write::Delete { expected: 0 } = write {
+            return Err(Self::refused(key, &write, self.fetch(key, 0).await?));
+        }
+        let answer = self
+            .client
+            .transaction(transaction(key, &write))
+            .await
+            .map_err(|status| {
+                if is_too_large(&status) {
+                    let size = write.value().map_or(0, bytes::Bytes::len);
+                    StoreError::TooLarge {
+                        key: key.to_owned(),
+                        size,
+                        limit: MAX_VALUE_BYTES,
+                    }
+                } else {
+                    failure(&status, 0)
+                }
+            })?;
+        if answer.response.succeeded {
+            return Self::carried_out(key, &write, answer.response);
+        }
+        let current = match answer
+            .response
+            .responses
+            .into_iter()
+            .next()
+            .and_then(|op| op.response)
+        {
+            Some(ResponseKind::Range(range)) => range.kvs.into_iter().next().and_then(entry),
+            _ => None,
+        };
+        if let (true, Some(current)) = (answer.repeated, &current)
+            && let Some(event) = self.recognise(&write, current).await?
+        {
+            return Ok(event);
+        }
+        Err(Self::refused(key, &write, current))
+    }
+
+    async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
+        self.wait_for(after).await?;
+        self.cache.watch(prefix, after)
+    }
+
+    async fn compact(&self, at: Revision) -> Result<(), StoreError> {
+        self.wait_for(at).await?;
+        self.cache.compact(at)?;
+        match self.client.compact(at).await {
+            // Another server was faster.
+            Err(StoreError::Compacted { .. }) => Ok(()),
+            other => other,
+        }
+    }
+}

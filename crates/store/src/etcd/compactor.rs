@@ -1,0 +1,74 @@
+//! Tells etcd to forget: all servers over a cluster try, and one does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::client::{Client, number, revision};
+use super::wire::{
+    Compare, CompareWith, Compared, PutRequest, RangeRequest, RequestKind, RequestOp, ResponseKind,
+    TxnRequest,
+};
+use crate::cache::Cache;
+use crate::{Revision, StoreError};
+
+/// The key that kube-apiserver agrees upon with its likes; it is outside of every prefix. Its version counts
+/// the rounds, its value is the revision that the next round compacts.
+const KEY: &[u8] = b"compact_rev_key";
+
+/// Works for as long as the store lives.
+pub(crate) async fn run(client: Arc<Client>, cache: Arc<Cache>, interval: Duration) {
+    let mut version = 0;
+    let mut last_round = cache.revision();
+    loop {
+        tokio::time::sleep(interval).await;
+        cache.trim();
+        // A round that fails is made up for by the next one.
+        if let Ok((now, next)) = round(&client, version, last_round).await {
+            (version, last_round) = (next, now);
+        }
+    }
+}
+
+/// Tries to be the one who compacts in this round. Answers with the current revision and the version of the
+/// key after the round.
+async fn round(client: &Client, version: i64, last_round: Revision) -> Result<(Revision, i64), StoreError> {
+    let request = TxnRequest {
+        compare: vec![Compare {
+            target: Compared::Version as i32,
+            key: KEY.to_vec(),
+            with: Some(CompareWith::Version(version)),
+        }],
+        success: vec![RequestOp {
+            request: Some(RequestKind::Put(PutRequest {
+                key: KEY.to_vec(),
+                value: last_round.to_string().into(),
+                prev_kv: false,
+            })),
+        }],
+        failure: vec![RequestOp {
+            request: Some(RequestKind::Range(RangeRequest {
+                key: KEY.to_vec(),
+                ..RangeRequest::default()
+            })),
+        }],
+    };
+    let answer = client
+        .transaction(request)
+        .await
+        .map_err(|status| super::failure(&status, 0))?
+        .response;
+    let now = answer
+        .header
+        .map_or(last_round, |header| revision(header.revision));
+    if answer.succeeded {
+        if number(last_round) > 0 {
+            client.compact(last_round).await?;
+        }
+        return Ok((now, version + 1));
+    }
+    let current = match answer.responses.into_iter().next().and_then(|op| op.response) {
+        Some(ResponseKind::Range(range)) => range.kvs.first().map_or(0, |kv| kv.version),
+        _ => 0,
+    };
+    Ok((now, current))
+}

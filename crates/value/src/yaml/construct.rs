@@ -1,0 +1,315 @@
+//! The constructor: nodes to a value, as Kubernetes does it: YAML to JSON first, then as JSON.
+
+use super::Problem;
+use super::compose::{Document, NodeId, NodeKind};
+use super::resolve::{Scalar, TAG_PREFIX, resolve};
+use crate::{Limits, Map, Str, Value, go};
+use std::collections::BTreeMap;
+
+/// Builds the value of a document, and lists the keys that stand twice.
+pub(super) fn construct(document: &Document<'_>, limits: Limits) -> Result<(Value, Vec<String>), Problem> {
+    let mut constructor = Constructor {
+        document,
+        limits,
+        depth: 0,
+        decoded: 1,
+        from_aliases: 0,
+        open_aliases: Vec::new(),
+        duplicates: Vec::new(),
+        not_json: None,
+    };
+    let value = constructor.value(document.root)?;
+    match constructor.not_json {
+        Some(problem) => Err(problem),
+        None => Ok((value, constructor.duplicates)),
+    }
+}
+
+/// A key before it becomes text: `1` and `"1"` are different keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum KeyKind {
+    Int,
+    Float,
+    Bool,
+    String,
+}
+
+type Members = BTreeMap<(Str, KeyKind), Value>;
+
+struct Constructor<'d, 'a> {
+    document: &'d Document<'a>,
+    limits: Limits,
+    depth: usize,
+    /// Nodes built, and how many of them inside of aliases: their ratio tells bombs from documents.
+    decoded: usize,
+    from_aliases: usize,
+    open_aliases: Vec<NodeId>,
+    duplicates: Vec<String>,
+    /// The first thing that JSON cannot express. Problems of YAML come before it, wherever they stand.
+    not_json: Option<Problem>,
+}
+
+/// The share of nodes that may come from aliases: almost all in small documents, a tenth in very large ones.
+fn allowed_alias_share(decoded: usize) -> f64 {
+    const LOW: usize = 400_000;
+    const HIGH: usize = 4_000_000;
+    match decoded {
+        ..=LOW => 0.99,
+        HIGH.. => 0.10,
+        #[expect(clippy::cast_precision_loss, reason = "both are small")]
+        n => 0.99 - 0.89 * ((n - LOW) as f64 / (HIGH - LOW) as f64),
+    }
+}
+
+impl Constructor<'_, '_> {
+    fn count(&mut self) -> Result<(), Problem> {
+        self.decoded += 1;
+        if !self.open_aliases.is_empty() {
+            self.from_aliases += 1;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+        if self.from_aliases > 100
+            && self.decoded > 1000
+            && self.from_aliases as f64 / self.decoded as f64 > allowed_alias_share(self.decoded)
+        {
+            return Err(Problem::plain("document contains excessive aliasing"));
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, id: NodeId) -> Result<Value, Problem> {
+        self.count()?;
+        let document = self.document;
+        match document.node(id).map(|n| &n.kind) {
+            None => Ok(Value::Null),
+            Some(NodeKind::Scalar { value, tag, implicit }) => {
+                let scalar = resolve(value, tag.as_deref(), *implicit)?;
+                Ok(self.scalar_value(scalar))
+            }
+            Some(NodeKind::Sequence(items)) => {
+                self.enter('[')?;
+                let items = items
+                    .iter()
+                    .map(|item| self.value(*item))
+                    .collect::<Result<_, _>>()?;
+                self.depth -= 1;
+                Ok(Value::Array(items))
+            }
+            Some(NodeKind::Mapping(members)) => {
+                self.enter('{')?;
+                let mut out = Members::new();
+                self.members(members, &mut out)?;
+                self.depth -= 1;
+                // Keys that differ only in kind become one; which one a server keeps is chance, here it is the
+                // string.
+                let entries = out.into_iter().map(|((key, _), value)| (key, value)).collect();
+                Ok(Value::Object(Map::from_unsorted(entries)))
+            }
+            Some(NodeKind::Alias { name, to }) => {
+                self.open_alias(id, name)?;
+                let value = self.value(*to)?;
+                self.open_aliases.pop();
+                Ok(value)
+            }
+        }
+    }
+
+    fn scalar_value(&mut self, scalar: Scalar) -> Value {
+        match scalar {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(b) => Value::Bool(b),
+            Scalar::Int(i) => Value::Int(i),
+            #[expect(clippy::cast_precision_loss, reason = "as JSON reads such numbers")]
+            Scalar::Uint(u) => Value::Float(u as f64),
+            Scalar::Float(f) if !f.is_finite() => {
+                let shown = go::float_v(f);
+                let text = format!("json: unsupported value: {shown}");
+                self.not_json.get_or_insert_with(|| Problem::json(text));
+                Value::Null
+            }
+            Scalar::Float(f) => {
+                // Written as JSON, a whole float is an integer.
+                let mut text = Vec::new();
+                go::write_float_json(&mut text, f);
+                let whole = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
+                whole.map_or(Value::Float(f), Value::Int)
+            }
+            Scalar::String(s) => Value::String(s),
+        }
+    }
+
+    fn open_alias(&mut self, id: NodeId, name: &str) -> Result<(), Problem> {
+        if self.open_aliases.contains(&id) {
+            return Err(Problem::plain(format!("anchor '{name}' value contains itself")));
+        }
+        self.open_aliases.push(id);
+        Ok(())
+    }
+
+    /// Goes one level down. Aliases nest without nesting in the text, so that the depth is counted here, too; the
+    /// words are those of the JSON decoder that a server would hand the result to.
+    fn enter(&mut self, opening: char) -> Result<(), Problem> {
+        self.depth += 1;
+        if self.depth > self.limits.depth {
+            return Err(Problem::json(format!(
+                "invalid character '{opening}' exceeded max depth"
+            )));
+        }
+        Ok(())
+    }
+
+    fn members(&mut self, members: &[(NodeId, NodeId)], out: &mut Members) -> Result<(), Problem> {
+        for &(key, value) in members {
+            if self.is_merge(key) {
+                self.merge(value, out)?;
+                continue;
+            }
+            let key = self.key(key, value)?;
+            let built = self.value(value)?;
+            if out.contains_key(&key) {
+                let line = self.document.node(value).map_or(0, |n| n.mark.line) + 1;
+                let shown = match key.1 {
+                    KeyKind::String => go::quote(&key.0),
+                    _ => key.0.to_string(),
+                };
+                self.duplicates
+                    .push(format!("line {line}: key {shown} already set in map"));
+            }
+            out.insert(key, built);
+        }
+        Ok(())
+    }
+
+    fn is_merge(&self, id: NodeId) -> bool {
+        match self.document.node(id).map(|n| &n.kind) {
+            Some(NodeKind::Scalar { value, tag, implicit }) => {
+                let merge_tag = |t: &String| t.strip_prefix(TAG_PREFIX) == Some("merge");
+                value == "<<" && (*implicit || tag.as_ref().is_some_and(merge_tag))
+            }
+            _ => false,
+        }
+    }
+
+    /// `<<`: the members of a mapping, or of several of which the first has precedence. They replace what stands
+    /// before them.
+    fn merge(&mut self, id: NodeId, out: &mut Members) -> Result<(), Problem> {
+        let document = self.document;
+        match document.node(id).map(|n| &n.kind) {
+            Some(NodeKind::Sequence(items)) => {
+                for item in items.iter().rev() {
+                    self.merge_one(*item, out)?;
+                }
+                Ok(())
+            }
+            _ => self.merge_one(id, out),
+        }
+    }
+
+    fn merge_one(&mut self, id: NodeId, out: &mut Members) -> Result<(), Problem> {
+        let document = self.document;
+        self.count()?;
+        match document.node(id).map(|n| &n.kind) {
+            Some(NodeKind::Mapping(members)) => self.members(members, out),
+            Some(NodeKind::Alias { name, to }) => {
+                let Some(NodeKind::Mapping(members)) = document.node(*to).map(|n| &n.kind) else {
+                    return Err(want_map());
+                };
+                self.open_alias(id, name)?;
+                self.count()?;
+                self.members(members, out)?;
+                self.open_aliases.pop();
+                Ok(())
+            }
+            _ => Err(want_map()),
+        }
+    }
+
+    fn key(&mut self, key: NodeId, value: NodeId) -> Result<(Str, KeyKind), Problem> {
+        let built = self.key_scalar(key)?;
+        Ok(match built {
+            Scalar::String(s) => (s, KeyKind::String),
+            Scalar::Int(i) => (i.to_string().into(), KeyKind::Int),
+            Scalar::Bool(b) => (if b { "true" } else { "false" }.into(), KeyKind::Bool),
+            Scalar::Float(f) => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "a server writes such keys in 32 bits"
+                )]
+                let text = match f {
+                    _ if f.is_nan() => ".nan".into(),
+                    f64::INFINITY => ".inf".into(),
+                    f64::NEG_INFINITY => "-.inf".into(),
+                    _ => go::float32_g(f as f32),
+                };
+                (text.into(), KeyKind::Float)
+            }
+            other @ (Scalar::Uint(_) | Scalar::Null) => {
+                let (kind, shown) = match other {
+                    Scalar::Uint(u) => ("uint64", format!("{u:#x}")),
+                    _ => ("%!s(<nil>)", "<nil>".into()),
+                };
+                let value = self.value(value)?;
+                self.not_json.get_or_insert_with(|| {
+                    let value = go_syntax(&value);
+                    let text = format!("unsupported map key of type: {kind}, key: {shown}, value: {value}");
+                    Problem::json(text)
+                });
+                (Str::default(), KeyKind::String)
+            }
+        })
+    }
+
+    fn key_scalar(&mut self, id: NodeId) -> Result<Scalar, Problem> {
+        let document = self.document;
+        match document.node(id).map(|n| &n.kind) {
+            Some(NodeKind::Scalar { value, tag, implicit }) => {
+                self.count()?;
+                resolve(value, tag.as_deref(), *implicit)
+            }
+            Some(NodeKind::Alias { name, to }) => {
+                self.count()?;
+                self.open_alias(id, name)?;
+                let scalar = self.key_scalar(*to)?;
+                self.open_aliases.pop();
+                Ok(scalar)
+            }
+            _ => {
+                let value = self.value(id)?;
+                Err(Problem::plain(format!(
+                    "invalid map key: {}",
+                    go_syntax_nested(&value)
+                )))
+            }
+        }
+    }
+}
+
+fn want_map() -> Problem {
+    Problem::plain("map merge requires map or sequence of maps as the value")
+}
+
+/// A value in the syntax of Go.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        other => go_syntax_nested(other),
+    }
+}
+
+fn go_syntax_nested(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".into(),
+        Value::String(s) => go::quote(s),
+        Value::Float(f) => go::float_v(*f),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(go_syntax_nested).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(map) => {
+            let entry = |(k, v): (&Str, &Value)| format!("{}:{}", go::quote(k), go_syntax_nested(v));
+            let members: Vec<_> = map.iter().map(entry).collect();
+            format!("map[interface {{}}]interface {{}}{{{}}}", members.join(", "))
+        }
+        scalar => scalar.to_json(),
+    }
+}

@@ -1,0 +1,212 @@
+//! What a scalar is: string, number, boolean or null, by the rules of YAML 1.1 as Kubernetes' decoder has them.
+
+use super::Problem;
+use crate::Str;
+
+pub(super) const TAG_PREFIX: &str = "tag:yaml.org,2002:";
+
+/// A scalar's value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Integers between 2^63 and 2^64.
+    Uint(u64),
+    Float(f64),
+    String(Str),
+}
+
+/// Resolves a scalar. Without a tag and implicit, its text decides.
+pub(super) fn resolve(text: &str, tag: Option<&str>, implicit: bool) -> Result<Scalar, Problem> {
+    let short = match tag {
+        None if implicit => return Ok(by_text(text)),
+        None => return Ok(Scalar::String(text.into())),
+        Some(tag) => tag.strip_prefix(TAG_PREFIX).unwrap_or_default(),
+    };
+    let found = match short {
+        "str" => return Ok(Scalar::String(text.into())),
+        "binary" => return binary(text),
+        "bool" | "int" | "float" | "null" => by_text(text),
+        "timestamp" if is_timestamp(text) => return Ok(Scalar::String(text.into())),
+        "timestamp" => by_text(text),
+        // Tags that mean nothing here leave the text as it is.
+        _ => return Ok(Scalar::String(text.into())),
+    };
+    let name = match &found {
+        Scalar::Null => "null",
+        Scalar::Bool(_) => "bool",
+        Scalar::Int(_) | Scalar::Uint(_) => "int",
+        Scalar::Float(_) => "float",
+        Scalar::String(_) => "str",
+    };
+    match (short, found) {
+        (_, found) if name == short => Ok(found),
+        #[expect(clippy::cast_precision_loss, reason = "the text asks for a float")]
+        ("float", Scalar::Int(i)) => Ok(Scalar::Float(i as f64)),
+        _ => Err(Problem::plain(format!(
+            "cannot decode !!{name} `{text}` as a !!{short}"
+        ))),
+    }
+}
+
+fn by_text(text: &str) -> Scalar {
+    let found = match text.as_bytes().first() {
+        None => Some(Scalar::Null),
+        Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
+        Some(b'.') => special_float(text).or_else(|| finite(text)),
+        Some(b'+' | b'-' | b'0'..=b'9') => special_float(text).or_else(|| number(text)),
+        _ => None,
+    };
+    found.unwrap_or_else(|| Scalar::String(text.into()))
+}
+
+fn word(text: &str) -> Option<Scalar> {
+    Some(match text {
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Scalar::Bool(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Scalar::Bool(false)
+        }
+        "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        _ => return None,
+    })
+}
+
+fn special_float(text: &str) -> Option<Scalar> {
+    Some(Scalar::Float(match text {
+        ".nan" | ".NaN" | ".NAN" => f64::NAN,
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => f64::INFINITY,
+        "-.inf" | "-.Inf" | "-.INF" => f64::NEG_INFINITY,
+        _ => return None,
+    }))
+}
+
+/// A decimal float that is in range.
+fn finite(text: &str) -> Option<Scalar> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|f| f.is_finite())
+        .map(Scalar::Float)
+}
+
+fn number(text: &str) -> Option<Scalar> {
+    let plain = text.replace('_', "");
+    integer(&plain).or_else(|| is_float(&plain).then(|| finite(&plain)).flatten())
+}
+
+/// An integer with a sign, and a base if it begins with 0.
+fn integer(text: &str) -> Option<Scalar> {
+    let (negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, text.get(1..)?),
+        Some(b'+') => (false, text.get(1..)?),
+        _ => (false, text),
+    };
+    let signed = digits.len() != text.len();
+    let (base, digits) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, digits.get(2..)?),
+        [b'0', b'b' | b'B', ..] => (2, digits.get(2..)?),
+        [b'0', b'o' | b'O', ..] => (8, digits.get(2..)?),
+        [b'0', _, ..] => (8, digits.get(1..)?),
+        _ => (10, digits),
+    };
+    // The parsers of integers would take a sign here, too.
+    if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let magnitude = u64::from_str_radix(digits, base).ok()?;
+    if negative {
+        return 0i64.checked_sub_unsigned(magnitude).map(Scalar::Int);
+    }
+    match i64::try_from(magnitude) {
+        Ok(i) => Some(Scalar::Int(i)),
+        Err(_) if !signed => Some(Scalar::Uint(magnitude)),
+        Err(_) => None,
+    }
+}
+
+/// Whether the text is a decimal number: `-1`, `1.`, `.5e+3`.
+fn is_float(text: &str) -> bool {
+    let text = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((m, e)) => (m, Some(e.strip_prefix(['-', '+']).unwrap_or(e))),
+        None => (text, None),
+    };
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    let mantissa_ok = match mantissa.split_once('.') {
+        Some(("", fraction)) => !fraction.is_empty() && digits(fraction),
+        Some((whole, fraction)) => digits(whole) && digits(fraction),
+        None => !mantissa.is_empty() && digits(mantissa),
+    };
+    mantissa_ok && exponent.is_none_or(|e| !e.is_empty() && digits(e))
+}
+
+/// `!!binary`: base64, whose bytes are text from here on.
+fn binary(text: &str) -> Result<Scalar, Problem> {
+    use base64::Engine as _;
+    let packed: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+    match base64::engine::general_purpose::STANDARD.decode(packed) {
+        Ok(bytes) => {
+            let mut out = String::new();
+            crate::json::push_coerced(&mut out, &bytes);
+            Ok(Scalar::String(out.into()))
+        }
+        Err(_) => Err(Problem::plain("!!binary value contains invalid base64 data")),
+    }
+}
+
+/// Whether the text is a date, or a date and a time: `2001-1-2`, `2001-12-14t21:59:43.10-05:00`,
+/// `2001-12-14 21:59:43`.
+fn is_timestamp(text: &str) -> bool {
+    let (date, time) = match text.split_once(['T', 't', ' ']) {
+        Some((date, time)) => (date, Some(time)),
+        None => (text, None),
+    };
+    let number = |s: &str, widths: std::ops::RangeInclusive<usize>| {
+        (widths.contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit()))
+            .then(|| s.parse::<u32>().ok())
+            .flatten()
+    };
+    let mut parts = date.splitn(3, '-');
+    let mut part = |widths| parts.next().and_then(|p| number(p, widths));
+    let (Some(year), Some(month), Some(day)) = (part(4..=4), part(1..=2), part(1..=2)) else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if leap => 29,
+        2 => 28,
+        1..=12 => 31,
+        _ => 0,
+    };
+    if day == 0 || day > days {
+        return false;
+    }
+    let Some(time) = time else { return true };
+    let spaced = text.contains(' ');
+    let (clock, zone) = match time.find(['Z', '+', '-']) {
+        Some(at) => (time.get(..at).unwrap_or_default(), time.get(at..)),
+        None => (time, None),
+    };
+    let zone_ok = match zone {
+        None => spaced,
+        Some("Z") => !spaced,
+        Some(z) => {
+            let hm = z.get(1..).and_then(|z| z.split_once(':'));
+            let hm = hm.and_then(|(h, m)| Some((number(h, 2..=2)?, number(m, 2..=2)?)));
+            !spaced && hm.is_some_and(|(h, m)| h < 24 && m < 60)
+        }
+    };
+    let (clock, fraction_ok) = match clock.split_once('.') {
+        Some((clock, f)) => (clock, !f.is_empty() && f.bytes().all(|b| b.is_ascii_digit())),
+        None => (clock, true),
+    };
+    let mut parts = clock.splitn(3, ':');
+    let mut part = |max: u32| {
+        let found = parts.next().and_then(|p| number(p, 1..=2));
+        found.is_some_and(|n| n < max)
+    };
+    zone_ok && fraction_ok && part(24) && part(60) && part(60)
+}

@@ -61,6 +61,20 @@ impl Checked {
         }
     }
 
+    /// A name that stands for a type while expressions are checked, but not when they run: the type has another name.
+    pub fn undefined_type(&self) -> Option<&str> {
+        let mut pending = vec![&self.ast.root];
+        while let Some(e) = pending.pop() {
+            if let (ExprKind::Ident(name), Some(Reference::Type(ty))) = (&e.kind, self.reference(e.id))
+                && name.as_ref() != ty.name()
+            {
+                return Some(name);
+            }
+            e.for_each_child(|child| pending.push(child));
+        }
+        None
+    }
+
     /// Whether a name is used as a variable anywhere, even as one of a comprehension.
     pub fn mentions(&self, name: &str) -> bool {
         self.references
@@ -466,17 +480,17 @@ impl<'e> Checker<'e> {
         let candidates = self.env.scope().candidates(name);
         let env = self.env;
         let meant = candidates.iter().find_map(|c| match env.meaning(c) {
-            Some(Meaning::Type(ty)) => Some((c, ty)),
+            Some(Meaning::Type(ty)) => Some(ty),
             _ => None,
         });
-        let Some((full_name, ty)) = meant else {
+        let Some(ty) = meant else {
             self.undeclared(id, name);
             return Type::Error;
         };
         self.report(id, format!("'{ty}' is not a message type"));
         for field in fields {
             self.expr(&mut field.value);
-            self.report(field.id, format!("unexpected failed resolution of '{full_name}'"));
+            self.report(field.id, format!("undefined field '{}'", field.name));
         }
         Type::Error
     }

@@ -15,6 +15,7 @@ pub mod data;
 pub mod env;
 pub mod estimate;
 pub mod issue;
+pub mod kubernetes;
 pub mod library;
 pub mod overload;
 pub mod run;

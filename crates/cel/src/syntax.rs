@@ -31,10 +31,10 @@ pub struct ParseOptions {
 }
 
 impl Default for ParseOptions {
-    /// The standard macros, no optional syntax, fields in backticks.
+    /// The standard macros and `existsOne`, no optional syntax, fields in backticks.
     fn default() -> Self {
         ParseOptions {
-            macros: Macros::STANDARD,
+            macros: Macros::STANDARD.and(Macros::EXISTS_ONE),
             optional_syntax: false,
             escaped_identifiers: true,
         }

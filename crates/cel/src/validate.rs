@@ -65,7 +65,7 @@ impl Validator<'_> {
             ExprKind::Map(_) if within == Within::Expression => self.homogeneous_map(e),
             _ => {}
         }
-        for_each_child(e, |child| self.visit(child, inside));
+        e.for_each_child(|child| self.visit(child, inside));
     }
 
     /// The first argument of these functions, which for `matches` as a global function is the text: there it takes a
@@ -163,30 +163,5 @@ impl Validator<'_> {
 
     fn report(&mut self, id: ExprId, message: String) {
         self.issues.report(self.checked.ast.offset(id), message);
-    }
-}
-
-fn for_each_child(e: &Expr, mut visit: impl FnMut(&Expr)) {
-    match &e.kind {
-        ExprKind::Literal(_) | ExprKind::Ident(_) => {}
-        ExprKind::Select { operand, .. } => visit(operand),
-        ExprKind::Call { target, args, .. } => target.iter().map(AsRef::as_ref).chain(args).for_each(visit),
-        ExprKind::List { elements, .. } => elements.iter().for_each(visit),
-        ExprKind::Map(entries) => entries
-            .iter()
-            .flat_map(|entry| [&entry.key, &entry.value])
-            .for_each(visit),
-        ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| visit(&field.value)),
-        ExprKind::Comprehension(fold) => {
-            [
-                &fold.range,
-                &fold.accu_init,
-                &fold.condition,
-                &fold.step,
-                &fold.result,
-            ]
-            .into_iter()
-            .for_each(visit);
-        }
     }
 }

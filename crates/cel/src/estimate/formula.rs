@@ -79,7 +79,7 @@ fn regex_cost(operands: &[Operand<'_>]) -> Bounds {
     text.times(operand(operands, 1).size().scaled(REGEX_FACTOR))
 }
 
-/// `string.matches(regex)`. The global style is charged as any other call: see [`crate::overload::Estimate::NOMINAL`].
+/// `string.matches(regex)`, `matches(string, regex)`
 pub fn matches(operands: &[Operand<'_>]) -> CallEstimate {
     CallEstimate::cost(regex_cost(operands))
 }

@@ -95,7 +95,7 @@ static CORE: Library = Library {
         ("null_type", Ty::Null),
         ("string", Ty::String),
         ("google.protobuf.Timestamp", Ty::Timestamp),
-        ("type", Ty::Type(&Ty::Dyn)),
+        ("type", Ty::AnyType),
         ("uint", Ty::Uint),
     ],
 };

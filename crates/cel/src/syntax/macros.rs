@@ -20,7 +20,7 @@ pub struct Macros(u16);
 impl Macros {
     /// None.
     pub const NONE: Macros = Macros(0);
-    /// `has`, `all`, `exists`, `exists_one`, `existsOne`, `map`, `filter`.
+    /// `has`, `all`, `exists`, `exists_one`, `map`, `filter`.
     pub const STANDARD: Macros = Macros(1);
     /// The same with two variables, `transformList`, `transformMap`, `transformMapEntry`.
     pub const TWO_VARIABLES: Macros = Macros(1 << 1);
@@ -36,6 +36,8 @@ impl Macros {
     pub const BLOCK: Macros = Macros(1 << 6);
     /// `math.least`, `math.greatest`.
     pub const MATH: Macros = Macros(1 << 7);
+    /// `existsOne`, a newer name of `exists_one`.
+    pub const EXISTS_ONE: Macros = Macros(1 << 8);
 
     /// Whether all of `other` are among these.
     pub const fn contains(self, other: Macros) -> bool {
@@ -117,7 +119,7 @@ static ROWS: &[Row] = &[
     row(Macros::STANDARD, "all", Expand::Member2(fold::all)),
     row(Macros::STANDARD, "exists", Expand::Member2(fold::exists)),
     row(Macros::STANDARD, "exists_one", Expand::Member2(fold::exists_one)),
-    row(Macros::STANDARD, "existsOne", Expand::Member2(fold::exists_one)),
+    row(Macros::EXISTS_ONE, "existsOne", Expand::Member2(fold::exists_one)),
     row(Macros::STANDARD, "map", Expand::Member2(fold::map)),
     row(Macros::STANDARD, "map", Expand::Member3(fold::map_filtered)),
     row(Macros::STANDARD, "filter", Expand::Member2(fold::filter)),

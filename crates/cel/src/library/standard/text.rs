@@ -29,7 +29,7 @@ pub(super) static TEXT: Library = Library {
             Ty::Bool,
             Run::Binary(ends_with),
         )
-        .costing(Estimate::text_pass(1), Actual::text_pass(0)),
+        .costing(Estimate::text_pass(1), Actual::text_pass(1)),
         Overload::member(
             "starts_with_string",
             "startsWith",
@@ -37,9 +37,9 @@ pub(super) static TEXT: Library = Library {
             Ty::Bool,
             Run::Binary(starts_with),
         )
-        .costing(Estimate::text_pass(1), Actual::text_pass(0)),
-        // The global style costs a server no more than any other call.
-        Overload::global("matches", "matches", TWO, Ty::Bool, Run::Pattern(matches)),
+        .costing(Estimate::text_pass(1), Actual::text_pass(1)),
+        Overload::global("matches", "matches", TWO, Ty::Bool, Run::Pattern(matches))
+            .costing(Estimate::Formula(formula::matches), Actual::Formula(pattern_cost)),
         Overload::member("matches_string", "matches", TWO, Ty::Bool, Run::Pattern(matches))
             .costing(Estimate::Formula(formula::matches), Actual::Formula(pattern_cost)),
     ],

@@ -1,0 +1,112 @@
+//! The environments of Kubernetes versions.
+
+use crate::env::{Aggregates, Options, ReservedFields, Scope, Validation};
+use crate::library::standard;
+use crate::overload::{Library, Ty};
+use crate::syntax::{Macros, ParseOptions};
+
+/// A version of Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// `1`
+    pub major: u32,
+    /// The number behind the dot.
+    pub minor: u32,
+}
+
+impl Version {
+    /// The newest version that is known in full.
+    pub const LATEST: Version = Version::new(1, 37);
+
+    /// A version.
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Version { major, minor }
+    }
+
+    /// The version before: what it understands is safe to write, because one may go back to it.
+    const fn before(self) -> Self {
+        Version::new(self.major, self.minor.saturating_sub(1))
+    }
+}
+
+/// What a server of that version lets new expressions use.
+pub fn for_new_expressions(version: Version) -> Scope {
+    scope(version.before())
+}
+
+/// What a server of that version lets expressions use that were accepted before.
+pub fn for_stored_expressions(version: Version) -> Scope {
+    scope(version)
+}
+
+/// Libraries, and from which version up to which they are there. A function's overloads are tried in this order.
+struct Era {
+    since: Version,
+    until: Option<Version>,
+    libraries: &'static [&'static Library],
+}
+
+const fn since(minor: u32, libraries: &'static [&'static Library]) -> Era {
+    Era {
+        since: Version::new(1, minor),
+        until: None,
+        libraries,
+    }
+}
+
+const fn until(minor: u32, libraries: &'static [&'static Library]) -> Era {
+    Era {
+        since: Version::new(1, 0),
+        until: Some(Version::new(1, minor)),
+        libraries,
+    }
+}
+
+/// Names that the checker takes for types, but that mean nothing when an expression runs.
+static SCHEMA_TYPES: Library = Library {
+    name: "schema types",
+    overloads: &[],
+    types: &[("duration", Ty::Duration), ("timestamp", Ty::Timestamp)],
+};
+
+static ERAS: &[Era] = &[
+    since(0, &standard::STANDARD),
+    since(0, &[&SCHEMA_TYPES]),
+    since(28, &[&standard::CROSS_TYPE_ORDER]),
+];
+
+fn scope(version: Version) -> Scope {
+    let has = |minor| version >= Version::new(1, minor);
+    let mut macros = Macros::STANDARD;
+    for (minor, more) in [
+        (28, Macros::OPT_MAP | Macros::OPT_FLAT_MAP),
+        (32, Macros::TWO_VARIABLES),
+        (34, Macros::SORT_BY),
+    ] {
+        if has(minor) {
+            macros = macros | more;
+        }
+    }
+    let options = Options {
+        parse: ParseOptions {
+            macros,
+            optional_syntax: has(28),
+            ..ParseOptions::default()
+        },
+        aggregates: Aggregates::Homogeneous,
+        reserved_fields: if has(31) {
+            ReservedFields::Raw
+        } else {
+            ReservedFields::Escaped
+        },
+        validation: if has(29) {
+            Validation::Literals
+        } else {
+            Validation::None
+        },
+    };
+    ERAS.iter()
+        .filter(|era| version >= era.since && era.until.is_none_or(|until| version < until))
+        .flat_map(|era| era.libraries)
+        .fold(Scope::new(options), |scope, library| scope.with(library))
+}

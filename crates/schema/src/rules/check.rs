@@ -1,0 +1,256 @@
+//! What is wrong with the rules of a definition.
+
+use super::compile::{Accepted, CompiledRule, Environments, compile};
+use super::cost::{EXPRESSION_LIMIT, Total, exceeds};
+use super::escape::escape;
+use super::shape::Shapes;
+use crate::definition::print_rule;
+use crate::structural::{ListType, Structural, Type, ValidationRule};
+use scantling_cel::shape::{Kind, Shape};
+use scantling_value::{BadValue, FieldError, Path};
+use std::sync::Arc;
+
+/// How the rules of a definition are checked.
+#[derive(Debug)]
+pub struct Check<'a> {
+    /// The environments of the server's version.
+    pub environments: &'a Environments,
+    /// Which expressions have been accepted before.
+    pub accepted: Accepted<'a>,
+    /// Whether the limit on the cost of a single expression holds.
+    pub expression_limit: ExpressionLimit,
+}
+
+/// Whether the limit on the cost of a single expression holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpressionLimit {
+    /// It does.
+    Enforced,
+    /// It does not: the schema is the one that was accepted before.
+    Lifted,
+}
+
+impl Check<'_> {
+    /// Compiles all rules of a schema and adds up their cost. `at` is the path of the schema; `is_flawed` tells of
+    /// the path of a node whether there are other errors at it or below it: its rules are then left alone.
+    pub fn schema(
+        &self,
+        schema: &Arc<Structural>,
+        at: &Path<'_>,
+        shapes: &mut Shapes,
+        is_flawed: &dyn Fn(&Path<'_>) -> bool,
+    ) -> Vec<FieldError> {
+        let mut walk = Walk {
+            check: self,
+            shapes,
+            is_flawed,
+            total: Total::default(),
+            errors: Vec::new(),
+        };
+        let shape = (!schema.rules.is_empty()).then(|| walk.shapes.of_resource(schema));
+        walk.node(
+            schema,
+            at,
+            &Place {
+                shape,
+                cardinality: Some(1),
+                uncorrelatable: None,
+            },
+        );
+        let Walk {
+            total, mut errors, ..
+        } = walk;
+        errors.extend(total.errors(at));
+        errors
+    }
+}
+
+struct Walk<'a> {
+    check: &'a Check<'a>,
+    shapes: &'a mut Shapes,
+    is_flawed: &'a dyn Fn(&Path<'_>) -> bool,
+    total: Total,
+    errors: Vec<FieldError>,
+}
+
+/// What is known of a node from the way to it.
+struct Place<'a> {
+    /// The shape, where there are rules here or above; inside, `None` where expressions cannot see such values.
+    shape: Option<Option<Arc<Shape>>>,
+    /// How often there may be such a value; `None` where a list or map above is not limited.
+    cardinality: Option<u64>,
+    /// The topmost list whose elements cannot be told to be the same before and after an update.
+    uncorrelatable: Option<&'a str>,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, schema: &Arc<Structural>, at: &Path<'_>, place: &Place<'_>) {
+        let times = match (place.cardinality, max_children(schema)) {
+            (Some(here), Some(children)) => Some(here.saturating_mul(children)),
+            _ => None,
+        };
+        let properties = at.field("properties");
+        for (name, property) in &schema.properties {
+            let known =
+                escape(name).and_then(|name| self.known(place, |shape| Some(&shape.field(&name)?.shape)));
+            let shape = self.child(place, property, known);
+            let place = Place {
+                shape,
+                cardinality: times,
+                uncorrelatable: place.uncorrelatable,
+            };
+            self.node(property, &properties.key(name), &place);
+        }
+        if let Some(items) = &schema.items {
+            let known = self.known(place, |shape| match &shape.kind {
+                Kind::List { element, .. } => Some(element),
+                _ => None,
+            });
+            let shape = self.child(place, items, known);
+            let list;
+            let uncorrelatable = match place.uncorrelatable {
+                None if schema.list_type() != Some(ListType::Map) => {
+                    list = at.to_string();
+                    Some(list.as_str())
+                }
+                above => above,
+            };
+            self.node(
+                items,
+                &at.field("items"),
+                &Place {
+                    shape,
+                    cardinality: times,
+                    uncorrelatable,
+                },
+            );
+        }
+        if let Some(values) = schema.additional_schema() {
+            let known = self.known(place, |shape| match &shape.kind {
+                Kind::Map { value } => Some(value),
+                _ => None,
+            });
+            let shape = self.child(place, values, known);
+            let place = Place {
+                shape,
+                cardinality: times,
+                uncorrelatable: place.uncorrelatable,
+            };
+            self.node(values, &at.field("additionalProperties"), &place);
+        }
+        if !schema.rules.is_empty() && !(self.is_flawed)(at) {
+            self.rules(schema, &at.field("x-kubernetes-validations"), place);
+        }
+    }
+
+    /// The shape of a child as its parent's shape has it.
+    fn known(
+        &self,
+        parent: &Place<'_>,
+        step: impl FnOnce(&Shape) -> Option<&Arc<Shape>>,
+    ) -> Option<Arc<Shape>> {
+        let shape = parent.shape.as_ref()?.as_ref()?;
+        step(shape).map(Arc::clone)
+    }
+
+    /// The shape of a child, where there are rules at it or above it.
+    fn child(
+        &mut self,
+        parent: &Place<'_>,
+        schema: &Arc<Structural>,
+        known: Option<Arc<Shape>>,
+    ) -> Option<Option<Arc<Shape>>> {
+        if let Some(shape) = known {
+            return Some(Some(shape));
+        }
+        match &parent.shape {
+            // Where expressions cannot see the parent, they cannot see the child.
+            Some(None) => Some(None),
+            None if schema.rules.is_empty() => None,
+            _ => Some(self.shapes.of(schema)),
+        }
+    }
+
+    fn rules(&mut self, schema: &Structural, at: &Path<'_>, place: &Place<'_>) {
+        let Some(Some(shape)) = &place.shape else {
+            let problem = "internal error: failed to construct type information for x-kubernetes-validations rules: \
+                           unable to convert structural schema to CEL declarations";
+            self.errors.push(FieldError::internal(at, problem));
+            return;
+        };
+        let compiled = compile(&schema.rules, shape, self.check.environments, self.check.accepted);
+        for (n, (rule, compiled)) in schema.rules.iter().zip(&compiled).enumerate() {
+            self.rule(rule, compiled, &at.index(n), place);
+        }
+    }
+
+    fn rule(&mut self, rule: &ValidationRule, compiled: &CompiledRule, at: &Path<'_>, place: &Place<'_>) {
+        let rule_at = at.field("rule");
+        let max_cost = match &compiled.rule {
+            Some(Ok(expression)) => expression.max_cost,
+            _ => 0,
+        };
+        let times = place.cardinality.unwrap_or(compiled.max_cardinality);
+        self.cost(&rule_at, "estimated rule cost", max_cost.saturating_mul(times));
+        if let Some(Err(problem)) = &compiled.rule {
+            self.errors.push(FieldError::invalid(
+                &rule_at,
+                BadValue::Raw(print_rule(rule)),
+                problem.as_str(),
+            ));
+        }
+        let message_at = at.field("messageExpression");
+        match &compiled.message {
+            Some(Ok(expression)) => {
+                self.cost(
+                    &message_at,
+                    "estimated messageExpression cost",
+                    expression.max_cost,
+                );
+            }
+            Some(Err(problem)) => {
+                self.errors.push(FieldError::invalid(
+                    &message_at,
+                    BadValue::Raw(print_rule(rule)),
+                    problem.as_str(),
+                ));
+            }
+            None => {}
+        }
+        if compiled.uses_old_self {
+            if let Some(list) = place.uncorrelatable {
+                let problem = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
+                );
+                self.errors
+                    .push(FieldError::invalid(&rule_at, rule.rule.as_str(), problem));
+            }
+        } else if let Some(optional) = rule.optional_old_self {
+            let problem = "may not be set if oldSelf is not used in rule";
+            self.errors.push(FieldError::invalid(
+                &at.field("optionalOldSelf"),
+                optional,
+                problem,
+            ));
+        }
+    }
+
+    fn cost(&mut self, at: &Path<'_>, name: &str, cost: u64) {
+        if self.check.expression_limit == ExpressionLimit::Enforced && cost > EXPRESSION_LIMIT {
+            self.errors
+                .push(FieldError::forbidden(at, exceeds(name, cost, EXPRESSION_LIMIT)));
+        }
+        self.total.add(at, cost);
+    }
+}
+
+/// How many values of a child there may be for one of this schema; `None` where nothing limits that.
+fn max_children(schema: &Structural) -> Option<u64> {
+    let limits = schema.validation.as_deref();
+    let max = match schema.ty {
+        Some(Type::Object) if schema.additional.is_some() => limits?.max_properties?,
+        Some(Type::Array) => limits?.max_items?,
+        _ => 1,
+    };
+    Some(u64::try_from(max).unwrap_or(0))
+}

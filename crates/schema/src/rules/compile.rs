@@ -1,0 +1,191 @@
+//! From a rule's text to programs and their cost.
+
+use super::shape::MAX_REQUEST_BYTES;
+use crate::structural::ValidationRule;
+use scantling_cel::check::Checked;
+use scantling_cel::env::{Env, Scope};
+use scantling_cel::estimate::estimate;
+use scantling_cel::kubernetes::{self, Version};
+use scantling_cel::shape::Shape;
+use scantling_cel::types::Type;
+use scantling_value::Str;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The environments of a Kubernetes version.
+#[derive(Clone, Debug)]
+pub struct Environments {
+    /// For expressions that are new: what the version before also understands, so that one can go back to it.
+    new: Arc<Scope>,
+    /// For expressions that were accepted before.
+    stored: Arc<Scope>,
+}
+
+impl Environments {
+    /// The environments of a server of that version.
+    pub fn of(version: Version) -> Self {
+        Environments {
+            new: Arc::new(kubernetes::for_new_expressions(version)),
+            stored: Arc::new(kubernetes::for_stored_expressions(version)),
+        }
+    }
+}
+
+/// Which expressions have been accepted before.
+#[derive(Clone, Copy, Debug)]
+pub enum Accepted<'a> {
+    /// None: a definition is created.
+    None,
+    /// All: a stored definition is compiled.
+    All,
+    /// Those of the definition that is being replaced.
+    These(&'a Expressions),
+}
+
+/// The expressions of a definition.
+#[derive(Debug, Default)]
+pub struct Expressions {
+    /// The rules.
+    pub rules: BTreeSet<Str>,
+    /// The message expressions.
+    pub messages: BTreeSet<Str>,
+}
+
+/// A compiled rule.
+#[derive(Debug)]
+pub struct CompiledRule {
+    /// The rule; `None` where it is blank.
+    pub rule: Option<Result<Expression, String>>,
+    /// The expression of its message; `None` where there is none, or where the rule has failed to compile.
+    pub message: Option<Result<Expression, String>>,
+    /// Whether the rule uses the old value.
+    pub uses_old_self: bool,
+    /// How often the rule may be evaluated at most, as far as the size of requests limits that.
+    pub max_cardinality: u64,
+}
+
+/// A compiled expression.
+#[derive(Debug)]
+pub struct Expression {
+    /// The expression.
+    pub checked: Checked,
+    /// The most that one evaluation is estimated to cost.
+    pub max_cost: u64,
+}
+
+/// The name of the type of `self`. Servers add a number that changes with every compilation.
+const SELF_TYPE: &str = "selfType1";
+
+/// Compiles the rules of a place of a schema; `shape` is what `self` is there.
+pub fn compile(
+    rules: &[ValidationRule],
+    shape: &Arc<Shape>,
+    environments: &Environments,
+    accepted: Accepted<'_>,
+) -> Vec<CompiledRule> {
+    let self_type = shape.ty(SELF_TYPE);
+    let compiler = Compiler {
+        shape,
+        self_type,
+        environments,
+        accepted,
+    };
+    rules.iter().map(|rule| compiler.rule(rule)).collect()
+}
+
+struct Compiler<'a> {
+    shape: &'a Arc<Shape>,
+    self_type: Type,
+    environments: &'a Environments,
+    accepted: Accepted<'a>,
+}
+
+impl Compiler<'_> {
+    fn rule(&self, rule: &ValidationRule) -> CompiledRule {
+        let mut compiled = CompiledRule {
+            rule: None,
+            message: None,
+            uses_old_self: false,
+            max_cardinality: 0,
+        };
+        if rule.rule.trim().is_empty() {
+            return compiled;
+        }
+        let is_stored = |select: fn(&Expressions) -> &BTreeSet<Str>, text: &Str| match self.accepted {
+            Accepted::None => false,
+            Accepted::All => true,
+            Accepted::These(expressions) => select(expressions).contains(text),
+        };
+        let env = self.env(rule, is_stored(|e| &e.rules, &rule.rule));
+        let expression = self.expression(&env, &rule.rule, &RULE);
+        if let Ok(expression) = &expression {
+            compiled.uses_old_self = expression.checked.mentions("oldSelf");
+            compiled.max_cardinality = max_cardinality(self.shape);
+            if !rule.message_expression.is_empty() {
+                let env = self.env(rule, is_stored(|e| &e.messages, &rule.message_expression));
+                compiled.message = Some(self.expression(&env, &rule.message_expression, &MESSAGE));
+            }
+        }
+        compiled.rule = Some(expression);
+        compiled
+    }
+
+    fn env(&self, rule: &ValidationRule, stored: bool) -> Env {
+        let scope = if stored {
+            &self.environments.stored
+        } else {
+            &self.environments.new
+        };
+        let old_self = if rule.optional_old_self == Some(true) {
+            Type::optional(self.self_type.clone())
+        } else if rule.applies_on_create {
+            Type::Wrapper(Arc::new(self.self_type.clone()))
+        } else {
+            self.self_type.clone()
+        };
+        Env::new(Arc::clone(scope))
+            .with_variable("self", self.self_type.clone())
+            .with_variable("oldSelf", old_self)
+    }
+
+    fn expression(&self, env: &Env, text: &str, role: &Role) -> Result<Expression, String> {
+        let checked = env
+            .compile(text)
+            .map_err(|issues| format!("{}: {issues}", role.not_compiled))?;
+        if *checked.result_type() != role.ty {
+            return Err(role.wrong_type.to_owned());
+        }
+        if let Some(name) = checked.undefined_type() {
+            return Err(format!("{}: reference to undefined type: {name}", role.not_made));
+        }
+        let max_cost = estimate(&checked, Some(self.shape)).max;
+        Ok(Expression { checked, max_cost })
+    }
+}
+
+/// What an expression is there for: the type it must have, and the texts of errors.
+struct Role {
+    ty: Type,
+    wrong_type: &'static str,
+    not_compiled: &'static str,
+    not_made: &'static str,
+}
+
+const RULE: Role = Role {
+    ty: Type::Bool,
+    wrong_type: "cel expression must evaluate to a bool",
+    not_compiled: "compilation failed",
+    not_made: "program instantiation failed",
+};
+
+const MESSAGE: Role = Role {
+    ty: Type::String,
+    wrong_type: "messageExpression must evaluate to a string",
+    not_compiled: "messageExpression compilation failed",
+    not_made: "messageExpression instantiation failed",
+};
+
+/// How often values of a shape fit into a request, each followed by a comma.
+fn max_cardinality(shape: &Shape) -> u64 {
+    MAX_REQUEST_BYTES.unsigned_abs() / (shape.min_serialized_size + 1)
+}

@@ -2,6 +2,7 @@
 
 use crate::check::{Check, Checked};
 use crate::{FieldValidation, Gates, Identity, Outcome, Refusal, Resource, Stats, prepare, shape};
+use scantling_schema::immutable;
 use scantling_schema::meta::{self, NameRule};
 use scantling_schema::prune::Unknown;
 use scantling_value::{FieldError, Map, Path, Value};
@@ -138,6 +139,14 @@ fn pipeline(
         Operation::Update(old) => prepare::update(resource, object, old.as_object().unwrap_or(&empty)),
         Operation::UpdateStatus(old) => {
             prepare::update_status(object, old.as_object().unwrap_or(&empty));
+        }
+    }
+    if let Operation::Update(old) | Operation::UpdateStatus(old) = operation
+        && options.gates.immutability
+    {
+        let errors = immutable::changes(resource.plan.root(), old, &outcome.object);
+        if !errors.is_empty() {
+            return Err(Refusal::Immutable(errors));
         }
     }
     let checked = judge(resource, operation, &outcome.object, options);

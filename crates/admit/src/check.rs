@@ -2,7 +2,7 @@
 
 use crate::{Options, Resource, Stats, scale};
 use scantling_schema::validate::{self, Ratchet};
-use scantling_schema::{listtype, meta};
+use scantling_schema::{listtype, meta, union};
 use scantling_value::{ErrorKind, FieldError, Path, Value};
 
 /// What was found.
@@ -104,8 +104,14 @@ impl<'a> Check<'a> {
         self.checked.errors.extend(errors);
     }
 
-    /// Unique elements, then rules.
+    /// Unions, unique elements, then rules.
     pub(crate) fn finish(mut self) -> Checked {
+        if self.options.gates.unions {
+            let old = self.old.filter(|_| self.options.gates.ratcheting);
+            let root = self.resource.plan.root();
+            let errors = union::violations(root, self.new, old.map(|old| (&self.ratchet, old)));
+            self.checked.errors.extend(errors);
+        }
         self.duplicates();
         self.rules();
         self.checked.stats.ratcheting = self.ratchet.spent();

@@ -69,7 +69,7 @@ impl<'o> OldList<'o> {
         Self::new(node, old.as_array()?)
     }
 
-    fn new(node: &'o Node, items: &'o [Value]) -> Option<Self> {
+    pub(crate) fn new(node: &'o Node, items: &'o [Value]) -> Option<Self> {
         Some(OldList {
             keys: node.list_keys()?,
             items,

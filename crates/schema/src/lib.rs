@@ -9,6 +9,7 @@ pub mod default;
 pub mod definition;
 pub mod document;
 pub mod field_path;
+pub mod immutable;
 pub mod listtype;
 pub mod meta;
 pub mod names;
@@ -16,6 +17,7 @@ pub mod plan;
 pub mod prune;
 pub mod rules;
 pub mod structural;
+pub mod union;
 pub mod validate;
 
 mod correlate;

@@ -1,0 +1,249 @@
+//! Fields that updates may not change (`x-kubernetes-immutable`), and collections whose keys they may not change
+//! (`x-kubernetes-immutable-keys`, `x-kubernetes-addition-only`, `x-kubernetes-deletion-only`).
+//!
+//! Old and new values correlate before they are compared: fields and entries of maps by name, elements of keyed lists
+//! by their keys, elements of other lists by their index. What does not correlate did not change: it came or went
+//! with its surroundings. Elements of sets are their own keys, so that they only come and go.
+
+use crate::correlate::OldList;
+use crate::plan::{Features, Members, Node};
+use crate::structural::{ListType, Mutability};
+use scantling_value::{FieldError, Map, Path, Str, Value};
+
+/// The changes that an update must not make.
+pub fn changes(node: &Node, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    walk(node, Some(old), Some(new), &Path::ROOT, &mut errors);
+    errors
+}
+
+fn walk(node: &Node, old: Option<&Value>, new: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !node.has(Features::MUTABILITY) {
+        return;
+    }
+    match node.schema().mutability() {
+        Some(Mutability::Immutable) => {
+            let unchanged = match (old, new) {
+                (Some(old), Some(new)) => same(Some(node), old, new),
+                (None, None) => true,
+                _ => false,
+            };
+            if !unchanged {
+                errors.push(changed(at, old, new, "field is immutable"));
+            }
+            // All below is a part of it.
+            return;
+        }
+        Some(keys) => check_keys(node, keys, old, new, at, errors),
+        None => {}
+    }
+    match (old, new) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => walk_object(node, old, new, at, errors),
+        (Some(Value::Array(old)), Some(Value::Array(new))) => walk_list(node, old, new, at, errors),
+        _ => {}
+    }
+}
+
+fn walk_object(node: &Node, old: &Map, new: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for (name, field) in node.fields() {
+        if field.has(Features::MUTABILITY) {
+            walk(field, old.get(name), new.get(name), &at.field(name), errors);
+        }
+    }
+    if let Some(additional) = node.additional().filter(|n| n.has(Features::MUTABILITY)) {
+        for (name, new) in new.iter() {
+            if let Some(old) = old.get(name) {
+                walk(additional, Some(old), Some(new), &at.key(name), errors);
+            }
+        }
+    }
+}
+
+fn walk_list(node: &Node, old: &[Value], new: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let Some(items) = node.items().filter(|n| n.has(Features::MUTABILITY)) else {
+        return;
+    };
+    if let Some(old) = OldList::new(node, old) {
+        for (i, new) in new.iter().enumerate() {
+            if let Some(old) = old.get(new) {
+                walk(items, Some(old), Some(new), &at.index(i), errors);
+            }
+        }
+    } else if node.schema().list_type() != Some(ListType::Set) {
+        for (i, (old, new)) in old.iter().zip(new).enumerate() {
+            walk(items, Some(old), Some(new), &at.index(i), errors);
+        }
+    }
+}
+
+/// Compares the keys of a map or keyed list, or the elements of a set. A collection that is not there has none.
+fn check_keys(
+    node: &Node,
+    rule: Mutability,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    at: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let why = match rule {
+        Mutability::AdditionOnly => "only additions are allowed",
+        Mutability::DeletionOnly => "only deletions are allowed",
+        Mutability::Immutable | Mutability::ImmutableKeys => "keys are immutable",
+    };
+    let (may_add, may_remove) = (rule == Mutability::AdditionOnly, rule == Mutability::DeletionOnly);
+    let missing = |entry: &Entry<'_>, from: Option<&Value>| !entry.is_in(node, from);
+    if !may_add {
+        for entry in entries(node, new).filter(|entry| missing(entry, old)) {
+            entry.with_path(node, at, Side::New, &mut |at| {
+                errors.push(changed(at, None, Some(entry.value), why));
+            });
+        }
+    }
+    if !may_remove {
+        for entry in entries(node, old).filter(|entry| missing(entry, new)) {
+            entry.with_path(node, at, Side::Old, &mut |at| {
+                errors.push(changed(at, Some(entry.value), None, why));
+            });
+        }
+    }
+}
+
+/// An entry of a map or an element of a list.
+struct Entry<'v> {
+    name: Option<&'v Str>,
+    index: usize,
+    value: &'v Value,
+}
+
+/// Which of the two objects an entry stands in.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Old,
+    New,
+}
+
+fn entries<'v>(node: &'v Node, collection: Option<&'v Value>) -> impl Iterator<Item = Entry<'v>> {
+    let (map, list) = match collection {
+        Some(Value::Object(map)) => (Some(map), &[][..]),
+        Some(Value::Array(list)) => (None, list.as_slice()),
+        _ => (None, &[][..]),
+    };
+    // Declared fields are no keys.
+    let undeclared = |name: &Str| node.property(name).is_none();
+    let map = map
+        .into_iter()
+        .flat_map(Map::iter)
+        .filter(move |(name, _)| undeclared(name));
+    let entry = |(index, value)| Entry {
+        name: None,
+        index,
+        value,
+    };
+    map.map(|(name, value)| Entry {
+        name: Some(name),
+        index: 0,
+        value,
+    })
+    .chain(list.iter().enumerate().map(entry))
+}
+
+impl Entry<'_> {
+    /// Whether a collection has an entry of the same key.
+    fn is_in(&self, node: &Node, collection: Option<&Value>) -> bool {
+        match (self.name, collection) {
+            (Some(name), Some(Value::Object(map))) => map.contains_key(name),
+            (None, Some(Value::Array(list))) => match OldList::new(node, list) {
+                Some(keyed) => keyed.get(self.value).is_some(),
+                None => list
+                    .iter()
+                    .any(|other| same(node.items().map(|n| &**n), other, self.value)),
+            },
+            _ => false,
+        }
+    }
+
+    /// Hands out the entry's path. An element that is gone has no index in the new object: it is named by its keys.
+    fn with_path(&self, node: &Node, at: &Path<'_>, side: Side, then: &mut dyn FnMut(&Path<'_>)) {
+        match (self.name, side) {
+            (Some(name), _) => then(&at.key(name)),
+            (None, Side::New) => then(&at.index(self.index)),
+            (None, Side::Old) => {
+                let keys = node.list_keys().unwrap_or_default();
+                let key = |name: &Str| Some((name.clone(), self.value.get(name)?.clone()));
+                let keys: Map = keys.iter().filter_map(key).collect();
+                let shown = if keys.is_empty() {
+                    self.value.to_json()
+                } else {
+                    Value::Object(keys).to_json()
+                };
+                then(&at.key(&shown));
+            }
+        }
+    }
+}
+
+fn changed(at: &Path<'_>, old: Option<&Value>, new: Option<&Value>, why: &str) -> FieldError {
+    let was = match old {
+        Some(old) => format!("was {}", old.to_json()),
+        None => "was not set".into(),
+    };
+    FieldError::invalid(at, new.cloned().unwrap_or_default(), format!("{why}, {was}"))
+}
+
+/// Whether two values are stored alike, save for the order of sets. Numbers are stored as they are written, so that
+/// `1.0` is `1`.
+fn same(node: Option<&Node>, a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Int(i), Value::Float(f)) | (Value::Float(f), Value::Int(i)) => is_written_as(*f, *i),
+        (Value::Object(a), Value::Object(b)) => {
+            let members = node.map(Members::of);
+            same_objects(node, members, a, b)
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            let items = node.and_then(|n| n.items()).map(|n| &**n);
+            let set = node.is_some_and(|n| n.schema().list_type() == Some(ListType::Set));
+            a.len() == b.len()
+                && if set {
+                    same_sets(items, a, b)
+                } else {
+                    same_lists(items, a, b)
+                }
+        }
+        _ => a == b,
+    }
+}
+
+fn same_objects(node: Option<&Node>, mut members: Option<Members<'_>>, a: &Map, b: &Map) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b.iter()).all(|((name, a), (other, b))| {
+            let child = members
+                .as_mut()
+                .and_then(|m| m.declared(name))
+                .or(node.and_then(|n| n.additional()));
+            name == other && same(child.map(|n| &**n), a, b)
+        })
+}
+
+fn same_lists(items: Option<&Node>, a: &[Value], b: &[Value]) -> bool {
+    a.iter().zip(b).all(|(a, b)| same(items, a, b))
+}
+
+/// Sets hold every element once, but objects that were stored before a list became a set may not: each element must
+/// find a partner of its own.
+fn same_sets(items: Option<&Node>, a: &[Value], b: &[Value]) -> bool {
+    if same_lists(items, a, b) {
+        return true;
+    }
+    let mut free: Vec<&Value> = b.iter().collect();
+    a.iter().all(|a| {
+        let partner = free.iter().position(|b| same(items, a, b));
+        partner.map(|i| free.swap_remove(i)).is_some()
+    })
+}
+
+fn is_written_as(f: f64, i: i64) -> bool {
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
+    let same = f.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&f) && f as i64 == i;
+    same
+}

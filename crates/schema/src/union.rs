@@ -1,0 +1,104 @@
+//! Sets of fields of which exactly one is set (`x-kubernetes-unions`).
+
+use crate::correlate::OldList;
+use crate::plan::{Features, Members, Node};
+use crate::structural::Union;
+use crate::validate::Ratchet;
+use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value};
+
+/// What is wrong with the unions of a value. With `ratchet`, an object that is what it was before is forgiven.
+pub fn violations(node: &Node, value: &Value, ratchet: Option<(&Ratchet<'_>, &Value)>) -> Vec<FieldError> {
+    let mut walk = Walk {
+        ratchet: ratchet.map(|(r, _)| r),
+        errors: Vec::new(),
+    };
+    walk.value(node, value, ratchet.map(|(_, old)| old), &Path::ROOT);
+    walk.errors
+}
+
+struct Walk<'r> {
+    ratchet: Option<&'r Ratchet<'r>>,
+    errors: Vec<FieldError>,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, node: &Node, value: &Value, old: Option<&Value>, at: &Path<'_>) {
+        if !node.has(Features::UNIONS) {
+            return;
+        }
+        match value {
+            Value::Object(map) => {
+                self.object(node, value, map, old, at);
+                let old = old.and_then(Value::as_object);
+                let mut members = Members::of(node);
+                for (name, value) in map.iter() {
+                    let before = old.and_then(|old| old.get(name));
+                    if let Some(field) = members.declared(name) {
+                        self.value(field, value, before, &at.field(name));
+                    } else if let Some(additional) = node.additional() {
+                        self.value(additional, value, before, &at.key(name));
+                    }
+                }
+            }
+            Value::Array(list) => {
+                let Some(items) = node.items() else { return };
+                let old = old.and_then(|old| OldList::of(node, old));
+                for (i, item) in list.iter().enumerate() {
+                    let before = old.as_ref().and_then(|old| old.get(item));
+                    self.value(items, item, before, &at.index(i));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, node: &Node, value: &Value, map: &Map, old: Option<&Value>, at: &Path<'_>) {
+        let before = self.errors.len();
+        for union in node.schema().unions() {
+            check(union, map, at, &mut self.errors);
+        }
+        if self.errors.len() > before
+            && let (Some(ratchet), Some(old)) = (self.ratchet, old)
+            && ratchet.unchanged(node, old, value)
+        {
+            self.errors.truncate(before);
+        }
+    }
+}
+
+fn check(union: &Union, map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let list = |names: &[&str]| names.join(", ");
+    let all: Vec<&str> = union.fields.iter().map(|(name, _)| name.as_str()).collect();
+    let set: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|name| map.contains_key(name))
+        .collect();
+    match set.as_slice() {
+        [_] => {}
+        [] => errors.push(FieldError::required(
+            at,
+            format!("one of {} must be set", list(&all)),
+        )),
+        several => {
+            let detail = format!("only one of {} may be set, but {} are", list(&all), list(several));
+            errors.push(FieldError::new(ErrorKind::Invalid, at, BadValue::Omitted, detail));
+        }
+    }
+    let Some((name, value)) = union.discriminator.as_ref().and_then(|d| Some((d, map.get(d)?))) else {
+        return;
+    };
+    let at = at.field(name);
+    let known = union.fields.iter().find(|(_, tag)| value.as_str() == Some(tag));
+    let Some((named, _)) = known else {
+        let tags = union.fields.iter().map(|(_, tag)| tag.as_str());
+        errors.push(FieldError::not_supported(&at, value.clone(), tags));
+        return;
+    };
+    if let [only] = set.as_slice()
+        && *only != named.as_str()
+    {
+        let detail = format!("names the field {named}, but {only} is set");
+        errors.push(FieldError::invalid(&at, value.clone(), detail));
+    }
+}

@@ -1,7 +1,7 @@
 //! The environments of Kubernetes versions.
 
 use crate::env::{Aggregates, Options, ReservedFields, Scope, Validation};
-use crate::library::standard;
+use crate::library::{authz, standard};
 use crate::overload::{Library, Ty};
 use crate::syntax::{Macros, ParseOptions};
 
@@ -72,7 +72,9 @@ static SCHEMA_TYPES: Library = Library {
 static ERAS: &[Era] = &[
     since(0, &standard::STANDARD),
     since(0, &[&SCHEMA_TYPES]),
+    since(27, &[&authz::AUTHZ]),
     since(28, &[&standard::CROSS_TYPE_ORDER]),
+    since(31, &[&authz::AUTHZ_SELECTORS]),
 ];
 
 fn scope(version: Version) -> Scope {

@@ -1,3 +1,4 @@
 //! Function libraries: tables of overloads.
 
+pub mod authz;
 pub mod standard;

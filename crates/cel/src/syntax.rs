@@ -5,6 +5,7 @@
 //! of them, and says what they are in the words of the reference implementation.
 
 mod builder;
+mod diagnose;
 mod lexer;
 mod literal;
 mod macros;
@@ -54,5 +55,5 @@ pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
             return Err(Issues::of_whole(source.into(), message));
         }
     }
-    parser::parse(source, options).map_err(|_| Issues::of_whole(source.into(), "Syntax error"))
+    parser::parse(source, options).or_else(|_| diagnose::diagnose(source, options))
 }

@@ -47,6 +47,92 @@ pub(crate) enum TokenKind {
 }
 
 impl TokenKind {
+    /// All of them, in order.
+    pub(crate) const ALL: [TokenKind; 38] = [
+        TokenKind::End,
+        TokenKind::Equals,
+        TokenKind::NotEquals,
+        TokenKind::In,
+        TokenKind::Less,
+        TokenKind::LessEquals,
+        TokenKind::GreaterEquals,
+        TokenKind::Greater,
+        TokenKind::And,
+        TokenKind::Or,
+        TokenKind::LeftBracket,
+        TokenKind::RightBracket,
+        TokenKind::LeftBrace,
+        TokenKind::RightBrace,
+        TokenKind::LeftParen,
+        TokenKind::RightParen,
+        TokenKind::Dot,
+        TokenKind::Comma,
+        TokenKind::Minus,
+        TokenKind::Not,
+        TokenKind::Question,
+        TokenKind::Colon,
+        TokenKind::Plus,
+        TokenKind::Star,
+        TokenKind::Slash,
+        TokenKind::Percent,
+        TokenKind::True,
+        TokenKind::False,
+        TokenKind::Null,
+        TokenKind::Whitespace,
+        TokenKind::Comment,
+        TokenKind::Float,
+        TokenKind::Int,
+        TokenKind::Uint,
+        TokenKind::String,
+        TokenKind::Bytes,
+        TokenKind::Identifier,
+        TokenKind::EscapedIdentifier,
+    ];
+
+    /// How messages show it among the expected tokens.
+    pub(crate) fn shown(self) -> &'static str {
+        match self {
+            TokenKind::End => "<EOF>",
+            TokenKind::Equals => "'=='",
+            TokenKind::NotEquals => "'!='",
+            TokenKind::In => "'in'",
+            TokenKind::Less => "'<'",
+            TokenKind::LessEquals => "'<='",
+            TokenKind::GreaterEquals => "'>='",
+            TokenKind::Greater => "'>'",
+            TokenKind::And => "'&&'",
+            TokenKind::Or => "'||'",
+            TokenKind::LeftBracket => "'['",
+            TokenKind::RightBracket => "']'",
+            TokenKind::LeftBrace => "'{'",
+            TokenKind::RightBrace => "'}'",
+            TokenKind::LeftParen => "'('",
+            TokenKind::RightParen => "')'",
+            TokenKind::Dot => "'.'",
+            TokenKind::Comma => "','",
+            TokenKind::Minus => "'-'",
+            TokenKind::Not => "'!'",
+            TokenKind::Question => "'?'",
+            TokenKind::Colon => "':'",
+            TokenKind::Plus => "'+'",
+            TokenKind::Star => "'*'",
+            TokenKind::Slash => "'/'",
+            TokenKind::Percent => "'%'",
+            TokenKind::True => "'true'",
+            TokenKind::False => "'false'",
+            TokenKind::Null => "'null'",
+            TokenKind::Whitespace => "WHITESPACE",
+            TokenKind::Comment => "COMMENT",
+            TokenKind::Float => "NUM_FLOAT",
+            TokenKind::Int => "NUM_INT",
+            TokenKind::Uint => "NUM_UINT",
+            TokenKind::String => "STRING",
+            TokenKind::Bytes => "BYTES",
+            TokenKind::Identifier => "IDENTIFIER",
+            TokenKind::EscapedIdentifier => "ESC_IDENTIFIER",
+        }
+    }
+
     /// Whether the parser never sees it.
     pub(crate) fn is_hidden(self) -> bool {
         matches!(self, TokenKind::Whitespace | TokenKind::Comment)
@@ -71,5 +157,56 @@ impl Token {
         source
             .get(self.start as usize..self.end as usize)
             .unwrap_or_default()
+    }
+}
+
+/// A set of kinds of token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct TokenSet(u64);
+
+impl TokenSet {
+    pub(crate) const EMPTY: TokenSet = TokenSet(0);
+
+    pub(crate) const fn of(kinds: &[TokenKind]) -> TokenSet {
+        let mut bits = 0;
+        let mut rest = kinds;
+        while let [kind, others @ ..] = rest {
+            bits |= 1 << *kind as u8;
+            rest = others;
+        }
+        TokenSet(bits)
+    }
+
+    pub(crate) const fn contains(self, kind: TokenKind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+
+    pub(crate) const fn union(self, other: TokenSet) -> TokenSet {
+        TokenSet(self.0 | other.0)
+    }
+
+    pub(crate) const fn is_disjoint(self, other: TokenSet) -> bool {
+        self.0 & other.0 == 0
+    }
+
+    /// The kinds in the set, in the order of the grammar.
+    pub(crate) fn iter(self) -> impl Iterator<Item = TokenKind> {
+        TokenKind::ALL
+            .iter()
+            .copied()
+            .filter(move |kind| self.contains(*kind))
+    }
+}
+
+/// `'('`, or `{'(', '['}` where there are several.
+impl std::fmt::Display for TokenSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let several = self.0.count_ones() > 1;
+        f.write_str(if several { "{" } else { "" })?;
+        for (n, kind) in self.iter().enumerate() {
+            f.write_str(if n > 0 { ", " } else { "" })?;
+            f.write_str(kind.shown())?;
+        }
+        f.write_str(if several { "}" } else { "" })
     }
 }

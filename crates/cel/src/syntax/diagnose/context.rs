@@ -1,0 +1,111 @@
+//! Who called whom, for all the ways that a prediction pursues at once.
+//!
+//! A context stands for a set of call stacks as a graph: each of its entries is a place to return to and the context
+//! behind it. Equal contexts are one, so that comparing them is comparing their numbers.
+
+use super::atn::StateId;
+use std::collections::HashMap;
+
+/// Identifies a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ContextId(u32);
+
+/// Where an entry returns to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Return {
+    To(StateId),
+    /// Nowhere: the stack ends. Without knowledge of the caller, this stands for any caller.
+    Nowhere,
+}
+
+/// An entry of a context.
+pub(super) type Entry = (Return, ContextId);
+
+/// What the end of a stack means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Bottom {
+    /// Any caller: it swallows every other stack.
+    AnyCaller,
+    /// No caller.
+    NoCaller,
+}
+
+/// The contexts made so far.
+#[derive(Debug)]
+pub(super) struct Contexts {
+    entries: Vec<Box<[Entry]>>,
+    known: HashMap<Box<[Entry]>, ContextId>,
+    merged: HashMap<(ContextId, ContextId, Bottom), ContextId>,
+}
+
+impl Contexts {
+    /// The stack that is empty.
+    pub(super) const EMPTY: ContextId = ContextId(0);
+
+    pub(super) fn new() -> Self {
+        let mut contexts = Contexts {
+            entries: Vec::new(),
+            known: HashMap::new(),
+            merged: HashMap::new(),
+        };
+        contexts.intern(vec![(Return::Nowhere, Self::EMPTY)]);
+        contexts
+    }
+
+    fn intern(&mut self, entries: Vec<Entry>) -> ContextId {
+        let entries = entries.into_boxed_slice();
+        if let Some(known) = self.known.get(&entries) {
+            return *known;
+        }
+        let id = ContextId(self.entries.len() as u32);
+        self.entries.push(entries.clone());
+        self.known.insert(entries, id);
+        id
+    }
+
+    pub(super) fn entries(&self, id: ContextId) -> &[Entry] {
+        self.entries.get(id.0 as usize).map_or(&[], |entries| entries)
+    }
+
+    /// Whether one of the stacks ends here.
+    pub(super) fn may_be_empty(&self, id: ContextId) -> bool {
+        self.entries(id).iter().any(|(to, _)| *to == Return::Nowhere)
+    }
+
+    /// The stacks with a call on top.
+    pub(super) fn push(&mut self, id: ContextId, to: StateId) -> ContextId {
+        self.intern(vec![(Return::To(to), id)])
+    }
+
+    /// The stacks of both.
+    pub(super) fn merge(&mut self, a: ContextId, b: ContextId, bottom: Bottom) -> ContextId {
+        if a == b {
+            return a;
+        }
+        if bottom == Bottom::AnyCaller && (a == Self::EMPTY || b == Self::EMPTY) {
+            return Self::EMPTY;
+        }
+        let key = (a.min(b), a.max(b), bottom);
+        if let Some(known) = self.merged.get(&key) {
+            return *known;
+        }
+        let mut entries = self.entries(a).to_vec();
+        for (to, parent) in self.entries(b).to_vec() {
+            match entries.binary_search_by_key(&to, |(to, _)| *to) {
+                Ok(at) => {
+                    let Some(entry) = entries.get(at).copied() else {
+                        continue;
+                    };
+                    let both = self.merge(entry.1, parent, bottom);
+                    if let Some(entry) = entries.get_mut(at) {
+                        entry.1 = both;
+                    }
+                }
+                Err(at) => entries.insert(at, (to, parent)),
+            }
+        }
+        let id = self.intern(entries);
+        self.merged.insert(key, id);
+        id
+    }
+}

@@ -1,0 +1,282 @@
+//! Reports what does not fit and finds a place to go on from.
+//!
+//! One token too many is dropped where the next one fits; one too few is made up where the current one fits behind
+//! it; otherwise the rule is given up, and tokens are skipped until one comes that may follow it or a rule that
+//! called it. Until a token matches again, further mistakes are not reported.
+
+use super::atn::{StateId, StateKind};
+use super::recognize::{Fault, Recognizer};
+use super::tree::Leaf;
+use crate::syntax::token::{Token, TokenKind, TokenSet};
+
+/// Recovery is tried so many times.
+const MAX_ATTEMPTS: usize = 30;
+
+/// One recovery skips so many tokens.
+const MAX_SKIPPED: usize = 256;
+
+/// What a skipped token counts towards.
+enum Skips {
+    /// Nothing: tokens are skipped in passing.
+    Free,
+    /// A recovery, which has skipped so many.
+    Counted(usize),
+}
+
+impl Recognizer<'_, '_> {
+    /// A token has matched: the last mistake is over.
+    pub(super) fn recovered(&mut self) {
+        self.recovery.active = false;
+        self.recovery.last_token = None;
+        self.recovery.last_states.clear();
+    }
+
+    /// Makes sure that the current token fits where ways part, or drops it.
+    pub(super) fn sync(&mut self) -> Result<(), Fault> {
+        if self.recovery.active {
+            return Ok(());
+        }
+        let state = self.atn.state(self.state);
+        if state.may_end || state.next.contains(self.kind_ahead(0)) {
+            return Ok(());
+        }
+        match state.kind {
+            StateKind::BlockStart
+            | StateKind::LoopBlockStart
+            | StateKind::PlusBlockStart
+            | StateKind::LoopEntry { .. } => match self.drop_one(&mut Skips::Free) {
+                Some(_) => Ok(()),
+                None => Err(Fault::Mismatch),
+            },
+            StateKind::PlusLoopBack | StateKind::LoopBack => {
+                self.report_unwanted();
+                let stop = self.expected().union(self.recovery_set());
+                self.skip_until(stop, &mut Skips::Free);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports why a rule cannot go on.
+    pub(super) fn report(&mut self, fault: &Fault) {
+        if self.recovery.active {
+            return;
+        }
+        self.recovery.active = true;
+        match fault {
+            Fault::Mismatch => {
+                let token = self.current();
+                let message = format!(
+                    "mismatched input {} expecting {}",
+                    self.shown(token),
+                    self.expected()
+                );
+                self.reporter.syntax_error(token.offset, &message);
+            }
+            Fault::NoWay(no_way) => {
+                let start = self.stream.get(no_way.start);
+                let input = match start.kind {
+                    TokenKind::End => "<EOF>".to_owned(),
+                    _ => self.stream.text(no_way.start, no_way.offending),
+                };
+                let offending = self.stream.get(no_way.offending);
+                self.reporter
+                    .syntax_error(offending.offset, &no_viable_alternative(&input));
+            }
+        }
+    }
+
+    /// Skips tokens until one comes that may follow the rule or one that called it.
+    pub(super) fn recover(&mut self) {
+        if !self.attempt() {
+            return;
+        }
+        let mut skips = Skips::Counted(0);
+        let current = Some(self.stream.index(0, self.reporter));
+        if self.recovery.last_token == current && self.recovery.last_states.contains(&self.state) {
+            // The same mistake at the same token: it must go, lest this goes on for ever.
+            self.skip(&mut skips);
+        }
+        self.recovery.last_token = Some(self.stream.index(0, self.reporter));
+        if !self.recovery.last_states.contains(&self.state) {
+            self.recovery.last_states.push(self.state);
+        }
+        let stop = self.recovery_set();
+        self.skip_until(stop, &mut skips);
+    }
+
+    /// Finds a token for one that is expected: the one behind a token too many, or one made up.
+    pub(super) fn recover_inline(&mut self) -> Result<Leaf, Fault> {
+        if !self.attempt() {
+            return Err(Fault::Mismatch);
+        }
+        let mut skips = Skips::Counted(0);
+        if let Some(token) = self.drop_one(&mut skips) {
+            self.skip(&mut skips);
+            return Ok(Leaf {
+                token,
+                missing: false,
+            });
+        }
+        let behind = self.atn.state(self.state).target();
+        let kind = self.kind_ahead(0);
+        if behind.is_some_and(|behind| self.expected_at(behind).contains(kind)) {
+            self.report_missing();
+            return Ok(self.made_up());
+        }
+        Err(Fault::Mismatch)
+    }
+
+    /// Counts an attempt to recover; `false` where there have been too many.
+    fn attempt(&mut self) -> bool {
+        if self.recovery.attempts == MAX_ATTEMPTS {
+            let offset = self.current().offset;
+            let message = format!("error recovery attempt limit exceeded: {MAX_ATTEMPTS}");
+            self.reporter.syntax_error(offset, &message);
+            self.reporter.stopped = true;
+            return false;
+        }
+        self.recovery.attempts += 1;
+        true
+    }
+
+    /// Drops the current token if the next one is expected, which is returned.
+    fn drop_one(&mut self, skips: &mut Skips) -> Option<Token> {
+        let next = self.kind_ahead(1);
+        if !self.expected().contains(next) {
+            return None;
+        }
+        self.report_unwanted();
+        self.skip(skips);
+        let token = self.current();
+        self.recovered();
+        Some(token)
+    }
+
+    fn skip(&mut self, skips: &mut Skips) {
+        if let Skips::Counted(count) = skips {
+            if *count >= MAX_SKIPPED {
+                let message = format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}");
+                self.reporter.fatal(&message);
+            }
+            *count += 1;
+        }
+        self.stream.consume(self.reporter);
+    }
+
+    fn skip_until(&mut self, stop: TokenSet, skips: &mut Skips) {
+        while !self.reporter.stopped {
+            let kind = self.kind_ahead(0);
+            if kind == TokenKind::End || stop.contains(kind) {
+                return;
+            }
+            self.skip(skips);
+        }
+    }
+
+    fn report_unwanted(&mut self) {
+        if !self.recovery.active {
+            self.recovery.active = true;
+            let token = self.current();
+            let message = format!(
+                "extraneous input {} expecting {}",
+                self.shown(token),
+                self.expected()
+            );
+            self.reporter.syntax_error(token.offset, &message);
+        }
+    }
+
+    fn report_missing(&mut self) {
+        if !self.recovery.active {
+            self.recovery.active = true;
+            let token = self.current();
+            let message = format!("missing {} at {}", self.expected(), self.shown(token));
+            self.reporter.syntax_error(token.offset, &message);
+        }
+    }
+
+    /// A token of the first expected kind. It stands at the current token, at the end at the one before.
+    fn made_up(&mut self) -> Leaf {
+        let current = self.current();
+        let at = match self.stream.previous() {
+            Some(previous) if current.kind == TokenKind::End => previous,
+            _ => current,
+        };
+        let kind = self.expected().iter().next().unwrap_or(TokenKind::End);
+        let token = Token { kind, ..at };
+        Leaf { token, missing: true }
+    }
+
+    /// The tokens that may be next.
+    fn expected(&self) -> TokenSet {
+        self.expected_at(self.state)
+    }
+
+    /// The tokens that may be next at a state of the current rule.
+    fn expected_at(&self, id: StateId) -> TokenSet {
+        let mut state = self.atn.state(id);
+        let mut expected = state.next;
+        let mut callers = self
+            .frames
+            .iter()
+            .rev()
+            .map_while(|frame| self.atn.follow(frame.caller?));
+        while state.may_end {
+            let Some(follow) = callers.next() else {
+                return expected.union(TokenSet::of(&[TokenKind::End]));
+            };
+            state = self.atn.state(follow);
+            expected = expected.union(state.next);
+        }
+        expected
+    }
+
+    /// The tokens that may follow the current rule or one that called it.
+    fn recovery_set(&self) -> TokenSet {
+        let follows = self
+            .frames
+            .iter()
+            .filter_map(|frame| self.atn.follow(frame.caller?));
+        follows.fold(TokenSet::EMPTY, |set, follow| {
+            set.union(self.atn.state(follow).next)
+        })
+    }
+
+    fn shown(&self, token: Token) -> String {
+        match token.kind {
+            TokenKind::End => quoted("<EOF>"),
+            _ => quoted(self.stream.text_of(token)),
+        }
+    }
+}
+
+/// Between quotes, with ends of lines and tabs spelled out.
+fn quoted(text: &str) -> String {
+    format!(
+        "'{}'",
+        text.replace('\t', "\\t")
+            .replace('\n', "\\n")
+            .replace('\r', "\\r")
+    )
+}
+
+/// Says that nothing begins like the input. One character and a literal's keyword, such as `.true`, read as a keyword
+/// in place of a name.
+fn no_viable_alternative(input: &str) -> String {
+    let input = quoted(input);
+    let mut rest = input.chars();
+    if rest.next() == Some('\'') && rest.next().is_some_and(|c| c != '\n') {
+        for keyword in ["true", "false", "null"] {
+            if let Some(behind) = rest
+                .as_str()
+                .strip_prefix(keyword)
+                .and_then(|r| r.strip_prefix('\''))
+            {
+                return format!("mismatched input '{keyword}' expecting IDENTIFIER{behind}");
+            }
+        }
+    }
+    format!("no viable alternative at input {input}")
+}

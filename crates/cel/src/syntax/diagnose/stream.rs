@@ -1,0 +1,116 @@
+//! Tokens as they are asked for.
+//!
+//! Reading ahead no further than asked matters: where reading ends early, mistakes behind that place are not found.
+
+use super::Reporter;
+use crate::syntax::lexer::{Lexeme, Lexer};
+use crate::syntax::token::{Token, TokenKind};
+
+/// A token's place among the visible ones.
+pub(super) type Index = usize;
+
+pub(super) struct Stream<'s> {
+    source: &'s str,
+    lexer: Lexer<'s>,
+    /// All tokens read so far, whitespace and comments too.
+    tokens: Vec<Token>,
+    /// Which of them are visible. The last is the end, once it has been reached.
+    visible: Vec<usize>,
+    /// The current token.
+    pub(super) position: Index,
+}
+
+impl<'s> Stream<'s> {
+    pub(super) fn new(source: &'s str) -> Self {
+        Stream {
+            source,
+            lexer: Lexer::new(source),
+            tokens: Vec::new(),
+            visible: Vec::new(),
+            position: 0,
+        }
+    }
+
+    /// Reads until the visible token of this index, or the end, is there.
+    fn fill(&mut self, index: Index, reporter: &mut Reporter) {
+        while self.visible.len() <= index {
+            let last = self.tokens.last().map(|t| t.kind);
+            if last == Some(TokenKind::End) {
+                return;
+            }
+            match self.lexer.next() {
+                Lexeme::Token(token) => {
+                    if !token.kind.is_hidden() {
+                        self.visible.push(self.tokens.len());
+                    }
+                    self.tokens.push(token);
+                }
+                Lexeme::Unrecognized(error) => {
+                    let text = self
+                        .source
+                        .get(error.start as usize..error.end as usize)
+                        .unwrap_or_default();
+                    reporter.syntax_error(error.offset, &format!("token recognition error at: '{text}'"));
+                }
+            }
+        }
+    }
+
+    /// The index of the token so many places ahead; the end for all places behind it.
+    pub(super) fn index(&mut self, ahead: usize, reporter: &mut Reporter) -> Index {
+        let index = self.position + ahead;
+        self.fill(index, reporter);
+        index.min(self.visible.len().saturating_sub(1))
+    }
+
+    /// The token so many places ahead.
+    pub(super) fn ahead(&mut self, ahead: usize, reporter: &mut Reporter) -> Token {
+        let index = self.index(ahead, reporter);
+        self.get(index)
+    }
+
+    /// A token that has been read.
+    pub(super) fn get(&self, index: Index) -> Token {
+        let end = Token {
+            kind: TokenKind::End,
+            offset: 0,
+            start: 0,
+            end: 0,
+        };
+        self.visible
+            .get(index)
+            .and_then(|i| self.tokens.get(*i))
+            .copied()
+            .unwrap_or(end)
+    }
+
+    /// The token before the current one.
+    pub(super) fn previous(&self) -> Option<Token> {
+        self.position.checked_sub(1).map(|index| self.get(index))
+    }
+
+    /// Goes on to the next token, unless this is the end.
+    pub(super) fn consume(&mut self, reporter: &mut Reporter) {
+        if self.ahead(0, reporter).kind != TokenKind::End {
+            self.position = self.index(1, reporter);
+        }
+    }
+
+    /// The text of a token.
+    pub(super) fn text_of(&self, token: Token) -> &'s str {
+        token.text(self.source)
+    }
+
+    /// The text from one token to another, without stretches that are no tokens.
+    pub(super) fn text(&self, from: Index, to: Index) -> String {
+        let range = match (self.visible.get(from), self.visible.get(to)) {
+            (Some(from), Some(to)) => self.tokens.get(*from..=*to),
+            _ => None,
+        };
+        range
+            .unwrap_or_default()
+            .iter()
+            .map(|token| token.text(self.source))
+            .collect()
+    }
+}

@@ -9,6 +9,9 @@ const MAX_ISSUES: usize = 100;
 /// A line longer than this many bytes is not shown.
 const MAX_SNIPPET_BYTES: usize = 16_384;
 
+/// The offset of a place before the first character, where what a mistake has left out is taken to stand.
+pub(crate) const BEFORE_START: u32 = u32::MAX - 1;
+
 /// A mistake in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
@@ -152,7 +155,7 @@ impl<'s> Lines<'s> {
         let Some(offset) = offset else {
             return Location { line: -1, column: -1 };
         };
-        if self.source.is_empty() {
+        if self.source.is_empty() || offset == BEFORE_START {
             // An empty source has no first line to stand in.
             return Location { line: 1, column: -1 };
         }

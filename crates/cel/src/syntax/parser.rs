@@ -395,6 +395,9 @@ impl<'s> Parser<'s> {
     /// A variable, a call of a global function or a struct, whose name begins so many tokens ahead.
     fn name(&mut self, leading_dots: usize) -> Parsed {
         self.next += leading_dots;
+        if self.kind() != TokenKind::Identifier {
+            return Err(Rejected);
+        }
         let mut last = 0;
         while self.kind_at(last + 1) == TokenKind::Dot && self.kind_at(last + 2) == TokenKind::Identifier {
             last += 2;

@@ -4,6 +4,7 @@ use super::Reporter;
 use super::grammar::{Form, Part, Rule};
 use super::tree::{Leaf, Node, NodeId, Tree};
 use crate::ast::{Ast, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
+use crate::issue::BEFORE_START;
 use crate::syntax::ParseOptions;
 use crate::syntax::builder::{Builder, NOWHERE};
 use crate::syntax::literal::{self, Invalid, Sign};
@@ -122,7 +123,7 @@ impl<'t> Visitor<'t, '_> {
             self.reporter
                 .error(None, "unknown parse element encountered: <<nil>>");
         }
-        self.broken(NOWHERE)
+        self.broken(BEFORE_START)
     }
 
     fn mistake(&mut self, offset: u32, message: &str) -> Expr {
@@ -240,7 +241,7 @@ impl<'t> Visitor<'t, '_> {
         let macros = self.options.macros;
         macros::call_or_macro(&mut self.builder, macros, id, name, target, args).unwrap_or_else(|error| {
             self.reporter.error(error.offset, &error.message);
-            self.broken(error.offset.unwrap_or(NOWHERE))
+            self.broken(error.offset.unwrap_or(BEFORE_START))
         })
     }
 

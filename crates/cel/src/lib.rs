@@ -18,6 +18,7 @@ pub mod issue;
 pub mod kubernetes;
 pub mod library;
 pub mod overload;
+pub mod program;
 pub mod run;
 pub mod shape;
 pub mod syntax;

@@ -123,7 +123,11 @@ pub(super) fn sort_entries<E>(entries: &mut Vec<E>, order: impl Fn(&E, &E) -> Or
 }
 
 /// The entry whose key equals the given one; where numbers of several types do, the one of the same type.
-fn find<'a, E>(entries: &'a [E], key: Val<'a>, key_of: impl Fn(&'a E) -> Val<'a>) -> Option<&'a E> {
+pub(super) fn find<'a, E>(
+    entries: &'a [E],
+    key: Val<'a>,
+    key_of: impl Fn(&'a E) -> Val<'a>,
+) -> Option<&'a E> {
     let loose = |e: &'a E| {
         let k = key_of(e);
         number_order(k, key).unwrap_or_else(|| exact_order(k, key))

@@ -67,7 +67,7 @@ impl Owned {
     }
 
     /// The value to compute with; the empty optional for any optional, which no arena is at hand to hold.
-    pub(super) fn key(&self) -> Val<'_> {
+    pub(crate) fn key(&self) -> Val<'_> {
         match self {
             Owned::Null => Val::Null,
             Owned::Bool(b) => Val::Bool(*b),
@@ -85,6 +85,11 @@ impl Owned {
             Owned::Opaque(o) => Val::Opaque(o.as_ref()),
         }
     }
+}
+
+/// Whether a value equals one of some values that are sorted by [`super::key_order`].
+pub(crate) fn find_key<'a>(sorted: &'a [Owned], value: Val<'a>) -> bool {
+    super::map::find(sorted, value, Owned::key).is_some()
 }
 
 impl<'a> Val<'a> {

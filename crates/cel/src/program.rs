@@ -1,0 +1,107 @@
+//! Programs: checked expressions, ready to run.
+//!
+//! Compiling resolves all that can be resolved before there is a value: variables become slots, fields become JSON
+//! names, calls become function pointers, constants are folded. Running walks the resulting tree over borrowed
+//! values and counts what a Kubernetes API server would count.
+//!
+//! Constants are folded exactly where a server folds them, since what is folded costs nothing.
+
+mod access;
+mod call;
+mod eval;
+mod fold;
+mod node;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use crate::check::Checked;
+use crate::env::Env;
+use crate::shape::Shape;
+use crate::val::{Arena, EvalError, Res, Val};
+use eval::Machine;
+use node::Node;
+use scantling_value::Value;
+use std::sync::Arc;
+
+/// A checked expression, ready to run any number of times, on any thread.
+#[derive(Debug)]
+pub struct Program {
+    root: Node,
+    /// The names of the inputs, for messages.
+    inputs: Box<[Arc<str>]>,
+    /// How many slots the variables of folds take beyond the inputs.
+    locals: usize,
+}
+
+/// What an input is.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// Not given: whoever reads it gets an error.
+    Absent,
+    /// JSON, read as its shape says when it is used.
+    Json(&'a Value, &'a Shape),
+    /// Any other value.
+    Val(Val<'a>),
+}
+
+/// What an evaluation may take.
+#[derive(Clone, Copy)]
+pub struct Limits<'c> {
+    /// The most that it may cost.
+    pub cost: u64,
+    /// Asked after every hundredth step of a fold whether to stop.
+    pub interrupt: Option<&'c dyn Fn() -> bool>,
+}
+
+impl Limits<'_> {
+    /// None.
+    pub const NONE: Limits<'static> = Limits {
+        cost: u64::MAX,
+        interrupt: None,
+    };
+}
+
+impl std::fmt::Debug for Limits<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Limits")
+            .field("cost", &self.cost)
+            .field("interrupt", &self.interrupt.is_some())
+            .finish()
+    }
+}
+
+/// What an evaluation gave and took.
+#[derive(Clone, Debug)]
+pub struct Outcome<'a> {
+    /// The value, or why there is none.
+    pub result: Res<'a>,
+    /// The cost.
+    pub cost: u64,
+}
+
+impl Program {
+    /// Compiles a checked expression. Its inputs are the variables of the environment, in their order.
+    ///
+    /// # Errors
+    /// A constant that cannot be converted, or a regular expression that cannot be compiled: the text is what a
+    /// server says when a program cannot be made.
+    pub fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError> {
+        plan::compile(env, checked)
+    }
+
+    /// Runs the program. Inputs beyond those given are absent.
+    pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Outcome<'a> {
+        let mut machine = Machine::new(self, arena, inputs, limits);
+        let result = machine.eval(&self.root);
+        Outcome {
+            result,
+            cost: machine.cost(),
+        }
+    }
+}
+
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<Program>();
+};

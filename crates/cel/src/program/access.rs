@@ -1,0 +1,247 @@
+//! Selecting from values.
+
+use super::eval::{Machine, Slot};
+use super::node::{Access, Choice, Key, KnownField, Mode, Name, Qualifier, Root};
+use crate::shape::{Field, Kind, Shape};
+use crate::val::{DYN, EvalError, List, Map, Res, Val, read};
+use scantling_value::{Map as JsonObject, Value};
+use std::sync::atomic::Ordering;
+
+/// Where a selection has arrived. JSON is read no sooner than it must be.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Json(&'a Value, &'a Shape),
+    Val(Val<'a>),
+}
+
+impl<'a> Machine<'a, '_> {
+    /// The value of an access: it costs 1, and 1 for every selection made.
+    pub(super) fn access(&mut self, access: &'a Access) -> Res<'a> {
+        let value = self.resolve_access(access);
+        // Asking for presence costs what is selected on the way, including the last step, but no more.
+        if access.mode == Mode::Value {
+            self.charge(1)?;
+        }
+        value
+    }
+
+    /// The value of an access, which costs 1 for every selection made.
+    pub(super) fn resolve_access(&mut self, access: &'a Access) -> Res<'a> {
+        let start = match &access.root {
+            Root::Slot(slot) => match self.slot(*slot) {
+                Slot::Json(value, shape) => Place::Json(value, shape),
+                Slot::Val(v) => Place::Val(*v),
+                Slot::Error(e) => return Err(e.clone()),
+                Slot::Absent | Slot::Lazy(_) => return Err(self.absent(*slot)),
+            },
+            Root::Value(node) => Place::Val(self.eval(node)?),
+        };
+        self.walk(start, &access.path, access.mode)
+    }
+
+    /// What is selected from the chosen branch.
+    pub(super) fn walk_choice(&mut self, choice: &'a Choice, value: Val<'a>) -> Res<'a> {
+        let selected = self.walk(Place::Val(value), &choice.path, choice.mode);
+        if choice.mode == Mode::Presence {
+            self.refund(1);
+        }
+        selected
+    }
+
+    fn walk(&mut self, start: Place<'a>, path: &'a [Qualifier], mode: Mode) -> Res<'a> {
+        let mut place = start;
+        let mut optional = false;
+        if let Place::Val(Val::Optional(value)) = start
+            && !path.is_empty()
+        {
+            let Some(value) = value else {
+                return Ok(absent(mode));
+            };
+            optional = true;
+            place = Place::Val(*value);
+        }
+        for (i, qualifier) in path.iter().enumerate() {
+            optional |= qualifier.optional;
+            let asks = mode == Mode::Presence && i + 1 == path.len();
+            // What cannot be read is not selected from, and that selection costs nothing.
+            let place_read = match place {
+                Place::Json(
+                    Value::Object(_),
+                    Shape {
+                        kind: Kind::Object { .. } | Kind::Map { .. } | Kind::Dyn,
+                        ..
+                    },
+                ) => place,
+                Place::Json(value, shape) => Place::Val(read(self.arena, value, shape)?),
+                Place::Val(_) => place,
+            };
+            let found = self.select(place_read, &qualifier.key, optional || asks);
+            // A selection that finds nothing is free where it may find nothing.
+            if !(optional && matches!(found, Ok(None))) {
+                self.charge(1)?;
+            }
+            match found? {
+                Some(next) => place = next,
+                None => return Ok(absent(mode)),
+            }
+        }
+        let value = self.read(place)?;
+        match mode {
+            Mode::Presence => Ok(Val::TRUE),
+            Mode::Value if optional => self.arena.some(value),
+            Mode::Value => Ok(value),
+        }
+    }
+
+    fn read(&self, place: Place<'a>) -> Res<'a> {
+        match place {
+            Place::Json(value, shape) => read(self.arena, value, shape),
+            Place::Val(v) => Ok(v),
+        }
+    }
+
+    /// One selection; `None` where there is nothing and `lenient` allows it.
+    fn select(
+        &mut self,
+        place: Place<'a>,
+        key: &'a Key,
+        lenient: bool,
+    ) -> Result<Option<Place<'a>>, EvalError> {
+        let key = match key {
+            Key::Name(name) => {
+                if let Place::Json(Value::Object(object), shape) = place
+                    && let Some(found) = name.member(object, shape)
+                {
+                    return match found {
+                        None if !lenient => Err(EvalError::no_such_key(&name.name)),
+                        found => Ok(found.map(|(value, shape)| Place::Json(value, shape))),
+                    };
+                }
+                Val::Str(&name.name)
+            }
+            Key::Const(key) => key.val(self.arena)?,
+            Key::Node(node) => self.resolve(node)?,
+        };
+        self.select_value(place, key, lenient)
+    }
+
+    fn select_value(
+        &mut self,
+        place: Place<'a>,
+        key: Val<'a>,
+        lenient: bool,
+    ) -> Result<Option<Place<'a>>, EvalError> {
+        let container = self.read(place)?;
+        if let Some(map) = container.as_map() {
+            return match self.map_entry(map, key)? {
+                None if !lenient => Err(EvalError::no_such_key(key)),
+                found => Ok(found),
+            };
+        }
+        if let Some(list) = container.as_list() {
+            let index = list_index(key)?;
+            return match usize::try_from(index).ok().and_then(|i| self.list_item(list, i)) {
+                Some(_) if matches!(list, List::Json(..)) && !matches!(key, Val::Int(_)) => {
+                    Err(EvalError::text(format!("unsupported index: {key}")))
+                }
+                None if !lenient => Err(EvalError::index_out_of_bounds(key)),
+                found => found.transpose(),
+            };
+        }
+        if lenient {
+            Ok(None)
+        } else {
+            Err(EvalError::no_such_key(key))
+        }
+    }
+
+    fn map_entry(&self, map: Map<'a>, key: Val<'a>) -> Result<Option<Place<'a>>, EvalError> {
+        map.get(self.arena, key).transpose().map(|v| v.map(Place::Val))
+    }
+
+    fn list_item(&self, list: List<'a>, index: usize) -> Option<Result<Place<'a>, EvalError>> {
+        list.get(self.arena, index).map(|v| v.map(Place::Val))
+    }
+}
+
+/// What an access gives that found nothing where it may.
+fn absent(mode: Mode) -> Val<'static> {
+    match mode {
+        Mode::Presence => Val::FALSE,
+        Mode::Value => Val::NONE,
+    }
+}
+
+/// The index that a value means.
+fn list_index(key: Val<'_>) -> Result<i64, EvalError> {
+    let index = match key {
+        Val::Int(i) => Some(i),
+        Val::Uint(u) => i64::try_from(u).ok(),
+        Val::Double(d) => lossless(d),
+        other => {
+            return Err(EvalError::text(format!(
+                "unsupported index type '{}' in list",
+                other.type_name()
+            )));
+        }
+    };
+    index.ok_or_else(|| EvalError::text(format!("unsupported index value {key} in list")))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "the result is compared with what it was made from"
+)]
+fn lossless(d: f64) -> Option<i64> {
+    let i = d as i64;
+    (i as f64 == d && i != i64::MAX).then_some(i)
+}
+
+impl Name {
+    /// The member of a JSON object, with its shape. The outer `None` means that the object is not to be read so.
+    #[inline]
+    fn member<'a>(&self, object: &'a JsonObject, shape: &'a Shape) -> Option<Option<(&'a Value, &'a Shape)>> {
+        match &shape.kind {
+            Kind::Object { .. } => {
+                let Some(field) = self.field_of(shape) else {
+                    return Some(None);
+                };
+                // A null member of an object is an absent one.
+                let value = self.find(object, &field.json).filter(|v| !v.is_null());
+                Some(value.map(|v| (v, field.shape.as_ref())))
+            }
+            Kind::Map { value: shape } => Some(self.find(object, &self.name).map(|v| (v, shape.as_ref()))),
+            Kind::Dyn => Some(self.find(object, &self.name).map(|v| (v, &DYN))),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn field_of<'a>(&self, shape: &'a Shape) -> Option<&'a Field> {
+        match (&self.field, &shape.kind) {
+            (
+                Some(KnownField {
+                    shape: known,
+                    position,
+                }),
+                Kind::Object { fields, .. },
+            ) if std::ptr::eq(known.as_ref(), shape) => fields.get(*position),
+            _ => shape.select(&self.name),
+        }
+    }
+
+    #[inline]
+    fn find<'a>(&self, object: &'a JsonObject, key: &str) -> Option<&'a Value> {
+        let entries = object.entries();
+        if let Some((k, value)) = entries.get(self.hint.load(Ordering::Relaxed))
+            && k.as_str() == key
+        {
+            return Some(value);
+        }
+        let position = object.find(key).ok()?;
+        self.hint.store(position, Ordering::Relaxed);
+        entries.get(position).map(|(_, v)| v)
+    }
+}

@@ -1,0 +1,244 @@
+//! Calling functions.
+
+use super::eval::Machine;
+use super::node::{Binary, Call, Order, Unary};
+use crate::data::regex::Pattern;
+use crate::overload::{Overload, Ty};
+use crate::run::{Actual, Run};
+use crate::val::{Arena, EvalError, Res, Val};
+use smallvec::SmallVec;
+
+type Args<'a> = SmallVec<[Val<'a>; 4]>;
+
+impl<'a> Machine<'a, '_> {
+    /// A call on one argument. It costs even if the argument is an error.
+    pub(super) fn unary(&mut self, call: &'a Unary) -> Res<'a> {
+        let arg = self.eval(&call.arg);
+        if let Err(e) = &arg
+            && e.is_final()
+        {
+            return arg;
+        }
+        let result = match arg {
+            Ok(arg) => (call.run)(self.arena, arg),
+            Err(ref e) => Err(e.clone()),
+        };
+        self.settle(call.actual, &[ok(&arg)], &result)?;
+        match result {
+            Err(EvalError::NoSuchOverload) => Err(no_such_overload(self.arena, call.overload, &[arg?])),
+            result => result,
+        }
+    }
+
+    /// A call on two arguments. Both are evaluated, and it costs even if one of them is an error.
+    pub(super) fn binary(&mut self, call: &'a Binary) -> Res<'a> {
+        let left = self.eval(&call.left);
+        if let Err(e) = &left
+            && e.is_final()
+        {
+            return left;
+        }
+        let right = self.eval(&call.right);
+        let result = match (&left, &right) {
+            (Ok(left), Ok(right)) => (call.run)(self.arena, *left, *right),
+            (Err(e), Ok(_)) => Err(e.clone()),
+            (left, Err(e)) if e.is_final() || left.is_ok() => Err(e.clone()),
+            (left, _) => left.clone(),
+        };
+        self.settle(call.actual, &[ok(&left), ok(&right)], &result)?;
+        match result {
+            Err(EvalError::NoSuchOverload) => {
+                Err(no_such_overload(self.arena, call.overload, &[left?, right?]))
+            }
+            result => result,
+        }
+    }
+
+    /// Any other call.
+    pub(super) fn call(&mut self, call: &'a Call) -> Res<'a> {
+        let mut args = Args::new();
+        let mut known: SmallVec<[Option<Val<'a>>; 4]> = SmallVec::new();
+        let mut error = None;
+        for arg in &call.args {
+            match self.eval(arg) {
+                Ok(arg) => {
+                    args.push(arg);
+                    known.push(Some(arg));
+                }
+                Err(e) if e.is_final() => return Err(e),
+                Err(e) => {
+                    known.push(None);
+                    error = error.or(Some(e));
+                    if call.order == Order::Stop {
+                        break;
+                    }
+                }
+            }
+        }
+        let result = match error {
+            Some(e) if known.len() < call.args.len() => return Err(e),
+            Some(e) => Err(e),
+            None => self.dispatch(call, &args),
+        };
+        self.settle(call.actual, &known, &result)?;
+        result
+    }
+
+    /// Charges for a call that has run.
+    #[inline]
+    fn settle(
+        &mut self,
+        actual: Actual,
+        args: &[Option<Val<'a>>],
+        result: &Res<'a>,
+    ) -> Result<(), EvalError> {
+        if let Err(e) = result
+            && e.is_final()
+        {
+            return Err(e.clone());
+        }
+        match actual {
+            Actual::Fixed(cost) => self.charge(cost),
+            actual => self.charge(actual.cost(args, ok(result))),
+        }
+    }
+
+    fn dispatch(&self, call: &'a Call, args: &[Val<'a>]) -> Res<'a> {
+        dispatch(self.arena, &call.candidates, call.pattern.as_ref(), args)
+    }
+}
+
+/// Calls the first of the overloads that fits the arguments.
+pub(super) fn dispatch<'a>(
+    arena: &'a Arena,
+    candidates: &[&'static Overload],
+    pattern: Option<&Pattern>,
+    args: &[Val<'a>],
+) -> Res<'a> {
+    let fitting = match candidates {
+        [only] => Some(only),
+        several => several.iter().find(|o| fits(arena, o, args)),
+    };
+    let Some(overload) = fitting else {
+        return Err(match candidates {
+            [first, ..] => no_such_overload(arena, first, args),
+            [] => EvalError::NoSuchOverload,
+        });
+    };
+    match run(arena, overload, pattern, args) {
+        Err(EvalError::NoSuchOverload) => Err(no_such_overload(arena, overload, args)),
+        result => result,
+    }
+}
+
+fn run<'a>(
+    arena: &'a Arena,
+    overload: &'static Overload,
+    pattern: Option<&Pattern>,
+    args: &[Val<'a>],
+) -> Res<'a> {
+    match (overload.run, args) {
+        (Run::Nullary(run), []) => run(arena),
+        (Run::Unary(run), [a]) => run(arena, *a),
+        (Run::Binary(run), [a, b]) => run(arena, *a, *b),
+        (Run::Ternary(run), [a, b, c]) => run(arena, *a, *b, *c),
+        (Run::Variadic(run), args) => run(arena, args),
+        (Run::Pattern(run), args) => match (pattern, args.get(1)) {
+            (Some(pattern), _) => run(arena, pattern, args),
+            (None, Some(Val::Str(text))) => {
+                let pattern = Pattern::new(text).map_err(|e| EvalError::text(e.to_string()))?;
+                run(arena, &pattern, args)
+            }
+            _ => Err(EvalError::NoSuchOverload),
+        },
+        _ => Err(EvalError::NoSuchOverload),
+    }
+}
+
+#[inline]
+fn ok<'a>(value: &Res<'a>) -> Option<Val<'a>> {
+    value.as_ref().ok().copied()
+}
+
+/// Whether the arguments are of the types that an overload takes.
+fn fits<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>]) -> bool {
+    overload.params.len() == args.len()
+        && overload
+            .params
+            .iter()
+            .zip(args)
+            .all(|(ty, v)| is_a(arena, *v, *ty))
+}
+
+/// Whether a value is of a type. Of a list or map, the first element speaks for all.
+fn is_a<'a>(arena: &'a Arena, v: Val<'a>, ty: Ty) -> bool {
+    match ty {
+        Ty::Dyn | Ty::Param(_) => true,
+        Ty::Null => matches!(v, Val::Null),
+        Ty::Bool => matches!(v, Val::Bool(_)),
+        Ty::Int => matches!(v, Val::Int(_)),
+        Ty::Uint => matches!(v, Val::Uint(_)),
+        Ty::Double => matches!(v, Val::Double(_)),
+        Ty::String => matches!(v, Val::Str(_)),
+        Ty::Bytes => matches!(v, Val::Bytes(_)),
+        Ty::Duration => matches!(v, Val::Duration(_)),
+        Ty::Timestamp => matches!(v, Val::Timestamp(_)),
+        Ty::Type(_) | Ty::AnyType => matches!(v, Val::Type(_)),
+        Ty::Optional(_) => matches!(v, Val::Optional(_)),
+        Ty::Opaque(name) | Ty::Message(name) => matches!(v, Val::Opaque(o) if o.type_name() == name),
+        Ty::List(element) => {
+            let first = v.as_list().map(|list| list.get(arena, 0));
+            first.is_some_and(|first| first.is_none_or(|v| v.is_ok_and(|v| is_a(arena, v, *element))))
+        }
+        Ty::Map(..) => v.as_map().is_some(),
+    }
+}
+
+/// What a server says to arguments of the wrong types: it names them where it looks at the signature before it
+/// calls, the function where the operand has no such operation at all, and nothing where the operation refuses.
+#[cold]
+fn no_such_overload<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>]) -> EvalError {
+    let function = overload.function;
+    let Some(first) = args.first().copied() else {
+        return EvalError::NoSuchOverload;
+    };
+    // Operands that answer calls by name say only that they do not know this one.
+    let answers = matches!(first, Val::Str(_) | Val::Timestamp(_) | Val::Duration(_));
+    let has_operation = match function {
+        "contains" | "startsWith" | "endsWith" | "@in" | "!_" | "_&&_" | "_||_" => true,
+        "_+_" => {
+            first.as_list().is_some()
+                || matches!(
+                    first,
+                    Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Str(_) | Val::Bytes(_)
+                )
+                || answers
+        }
+        "_-_" => matches!(first, Val::Int(_) | Val::Uint(_) | Val::Double(_)) || answers,
+        "_*_" | "_/_" => matches!(first, Val::Int(_) | Val::Uint(_) | Val::Double(_)) || answers,
+        "_%_" => matches!(first, Val::Int(_) | Val::Uint(_)) || answers,
+        "-_" => matches!(first, Val::Int(_) | Val::Double(_) | Val::Bool(_)) || answers,
+        "_<_" | "_<=_" | "_>_" | "_>=_" => {
+            matches!(
+                first,
+                Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Str(_) | Val::Bytes(_)
+            ) || answers
+        }
+        "size" => {
+            first.as_list().is_some() || first.as_map().is_some() || matches!(first, Val::Bytes(_)) || answers
+        }
+        "matches" => answers,
+        _ => {
+            if fits(arena, overload, args) {
+                return EvalError::NoSuchOverload;
+            }
+            let types: Vec<_> = args.iter().map(|v| v.type_name()).collect();
+            return EvalError::text(format!("no such overload: {function}({})", types.join(", ")));
+        }
+    };
+    if has_operation {
+        EvalError::NoSuchOverload
+    } else {
+        EvalError::text(format!("no such overload: {function}"))
+    }
+}

@@ -59,13 +59,22 @@ fn self_shape() -> Arc<Shape> {
                 ListType::Map(Box::new(["k".into()])),
             ),
         ),
-        ("map", shape(Kind::Map { value: shape(Kind::Int) })),
-        ("o", object(vec![("x", shape(Kind::Int)), ("y", shape(Kind::String))])),
+        (
+            "map",
+            shape(Kind::Map {
+                value: shape(Kind::Int),
+            }),
+        ),
+        (
+            "o",
+            object(vec![("x", shape(Kind::Int)), ("y", shape(Kind::String))]),
+        ),
     ])
 }
 
 fn self_value() -> Value {
-    let entry = |k: &str, v: i64| Value::Object(Map::from_iter([("k", Value::from(k)), ("v", Value::from(v))]));
+    let entry =
+        |k: &str, v: i64| Value::Object(Map::from_iter([("k", Value::from(k)), ("v", Value::from(v))]));
     Value::Object(Map::from_iter([
         ("i", Value::from(1)),
         ("j", Value::from(2)),
@@ -182,6 +191,26 @@ fn access() {
         (self.b ? self.o : self.o).x
         self.b ? self.i : self.j
         ",
-        expect![""],
+        expect![[r#"
+            self.i <= self.j -> true [5]
+            self.d -> 1.5 [2]
+            self.s.startsWith('hello') -> true [3]
+            has(self.s) && self.s.startsWith('a') -> false [4]
+            has(self.absent) -> false [1]
+            has(self.null) -> ERROR: <input>:-1:0: Syntax error
+            self.absent == 'x' -> error: no such key: absent [3]
+            self.o.x -> 7 [3]
+            self.map.a -> 1 [3]
+            self.map['c'] -> error: no such key: c [3]
+            self.list[0] -> 1 [3]
+            self.list[5] -> error: index out of bounds: 5 [3]
+            self.list[self.i] -> 2 [4]
+            self.bad -> error: invalid data, expected int, got string [2]
+            self.bad == 1 || true -> true [3]
+            [1, 2][0] -> 1 [2]
+            {'a': 1}.a -> 1 [2]
+            (self.b ? self.o : self.o).x -> 7 [4]
+            self.b ? self.i : self.j -> 1 [3]
+        "#]],
     );
 }

@@ -5,7 +5,7 @@ mod unify;
 pub(crate) use unify::same;
 
 use crate::ast::{Ast, Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
-use crate::env::{Aggregates, Env, Meaning, ReservedFields, Scope};
+use crate::env::{Env, Meaning, ReservedFields, Scope};
 use crate::issue::Issues;
 use crate::overload::{Overload, Style, Ty};
 use crate::types::Type;
@@ -427,7 +427,7 @@ impl<'e> Checker<'e> {
             if optional.iter().any(|o| *o as usize == n) {
                 ty = self.optional_entry(element.id, ty);
             }
-            all = Some(self.join(element.id, all, ty));
+            all = Some(self.join(all, ty));
         }
         Type::list(all.unwrap_or_else(|| self.unifier.fresh()))
     }
@@ -436,12 +436,12 @@ impl<'e> Checker<'e> {
         let mut all: (Option<Type>, Option<Type>) = (None, None);
         for entry in entries {
             let key = self.expr(&mut entry.key);
-            all.0 = Some(self.join(entry.key.id, all.0.take(), key));
+            all.0 = Some(self.join(all.0.take(), key));
             let mut value = self.expr(&mut entry.value);
             if entry.optional {
                 value = self.optional_entry(entry.value.id, value);
             }
-            all.1 = Some(self.join(entry.value.id, all.1.take(), value));
+            all.1 = Some(self.join(all.1.take(), value));
         }
         let key = all.0.unwrap_or_else(|| self.unifier.fresh());
         let value = all.1.unwrap_or_else(|| self.unifier.fresh());
@@ -460,18 +460,14 @@ impl<'e> Checker<'e> {
     }
 
     /// The type of a literal's elements, of which one more has turned up.
-    fn join(&mut self, id: ExprId, before: Option<Type>, ty: Type) -> Type {
+    fn join(&mut self, before: Option<Type>, ty: Type) -> Type {
         let Some(before) = before else {
             return ty;
         };
         if self.unifier.assignable(&before, &ty) {
             return more_general(&before, &ty).clone();
         }
-        if self.env.scope().options().aggregates == Aggregates::Mixed {
-            return Type::Dyn;
-        }
-        self.mismatch(id, &before, &ty);
-        Type::Error
+        Type::Dyn
     }
 
     /// `Type{field: value}`. No environment has message types with fields, so all of them are mistakes; the values

@@ -26,22 +26,10 @@ pub struct Scope {
 pub struct Options {
     /// What the parser understands.
     pub parse: ParseOptions,
-    /// What list and map literals may hold.
-    pub aggregates: Aggregates,
     /// Whether a reserved word after a dot selects the field of its escaped name.
     pub reserved_fields: ReservedFields,
-    /// Whether constants are looked into after checking.
+    /// What is looked into after checking.
     pub validation: Validation,
-}
-
-/// What list and map literals may hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Aggregates {
-    /// Values of different types; the literal is then of `dyn`.
-    #[default]
-    Mixed,
-    /// Values of one type.
-    Homogeneous,
 }
 
 /// Whether a reserved word after a dot selects the field of its escaped name.
@@ -54,15 +42,17 @@ pub enum ReservedFields {
     Raw,
 }
 
-/// Whether constants are looked into after checking.
+/// What is looked into after checking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Validation {
-    /// They are not.
+    /// Nothing.
     #[default]
     None,
-    /// Durations, timestamps and regular expressions are parsed, literals are of one type, and format strings match
-    /// their arguments.
-    Literals,
+    /// The elements of list and map literals are of one type.
+    Aggregates,
+    /// That, and constants: durations, timestamps and regular expressions are parsed, format strings match their
+    /// arguments.
+    Constants,
 }
 
 impl Scope {
@@ -175,10 +165,7 @@ impl Env {
     pub fn compile(&self, source: &str) -> Result<Checked, Issues> {
         let options = self.scope.options;
         let checked = check(self, parse(source, &options.parse)?)?;
-        match options.validation {
-            Validation::None => {}
-            Validation::Literals => validate(&checked)?,
-        }
+        validate(&checked, options.validation)?;
         Ok(checked)
     }
 

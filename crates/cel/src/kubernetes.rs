@@ -1,6 +1,6 @@
 //! The environments of Kubernetes versions.
 
-use crate::env::{Aggregates, Options, ReservedFields, Scope, Validation};
+use crate::env::{Options, ReservedFields, Scope, Validation};
 use crate::library::{authz, standard};
 use crate::overload::{Library, Ty};
 use crate::syntax::{Macros, ParseOptions};
@@ -72,9 +72,9 @@ static SCHEMA_TYPES: Library = Library {
 static ERAS: &[Era] = &[
     since(0, &standard::STANDARD),
     since(0, &[&SCHEMA_TYPES]),
-    since(27, &[&authz::AUTHZ]),
+    since(27, &[&authz::AUTHORIZATION]),
     since(28, &[&standard::CROSS_TYPE_ORDER]),
-    since(31, &[&authz::AUTHZ_SELECTORS]),
+    since(31, &[&authz::AUTHORIZATION_SELECTORS]),
 ];
 
 fn scope(version: Version) -> Scope {
@@ -95,16 +95,15 @@ fn scope(version: Version) -> Scope {
             optional_syntax: has(28),
             ..ParseOptions::default()
         },
-        aggregates: Aggregates::Homogeneous,
         reserved_fields: if has(31) {
             ReservedFields::Raw
         } else {
             ReservedFields::Escaped
         },
         validation: if has(29) {
-            Validation::Literals
+            Validation::Constants
         } else {
-            Validation::None
+            Validation::Aggregates
         },
     };
     ERAS.iter()

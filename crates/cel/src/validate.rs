@@ -5,19 +5,23 @@ mod format;
 use crate::ast::{Expr, ExprId, ExprKind, Literal};
 use crate::check::{Checked, same};
 use crate::data::{duration, regex, timestamp};
+use crate::env::Validation;
 use crate::issue::Issues;
 use crate::types::Type;
 use crate::val::Timestamp;
 use std::sync::Arc;
 
-/// Looks into the constants of a checked expression: durations, timestamps and regular expressions are parsed,
-/// literals are of one type, and format strings match their arguments.
+/// Looks into a checked expression for what would fail as soon as it ran, and for literals of mixed types.
 ///
 /// # Errors
 /// All mistakes found.
-pub fn validate(checked: &Checked) -> Result<(), Issues> {
+pub fn validate(checked: &Checked, validation: Validation) -> Result<(), Issues> {
+    if validation == Validation::None {
+        return Ok(());
+    }
     let mut validator = Validator {
         checked,
+        constants: validation == Validation::Constants,
         issues: Issues::new(Arc::clone(&checked.ast.source)),
     };
     validator.visit(&checked.ast.root, Within::Expression);
@@ -30,6 +34,8 @@ pub fn validate(checked: &Checked) -> Result<(), Issues> {
 
 struct Validator<'c> {
     checked: &'c Checked,
+    /// Whether constants are looked into.
+    constants: bool,
     issues: Issues,
 }
 
@@ -50,7 +56,7 @@ impl Validator<'_> {
                 function,
                 target,
                 args,
-            } => {
+            } if self.constants => {
                 self.constant_argument(function, args);
                 if function.as_ref() == "format" {
                     inside = Within::Format;

@@ -1,118 +1,110 @@
-//! Authorization checks. Expressions in definitions know the functions, but have no authorizer to call them on: that
-//! only shows in what the checker says of a mistaken call.
+//! Authorization checks.
+//!
+//! Rules on objects see these functions, so that messages about overloads name them, but nothing gives them an
+//! authorizer: they never run.
 
+use crate::estimate::{Bounds, CallEstimate, LIST_COST, Operand, STRUCT_COST, TEXT_FACTOR};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run};
-use crate::val::{Arena, EvalError, Res, Val};
+use crate::val::EvalError;
 
 const AUTHORIZER: Ty = Ty::Message("kubernetes.authorization.Authorizer");
 const PATH_CHECK: Ty = Ty::Message("kubernetes.authorization.PathCheck");
 const GROUP_CHECK: Ty = Ty::Message("kubernetes.authorization.GroupCheck");
 const RESOURCE_CHECK: Ty = Ty::Message("kubernetes.authorization.ResourceCheck");
 const DECISION: Ty = Ty::Message("kubernetes.authorization.Decision");
+const S: Ty = Ty::String;
 
-/// An authorization check costs so much that an expression can afford two of them.
-const CHECK_COST: u64 = 350_000;
+const fn row(id: &'static str, function: &'static str, params: &'static [Ty], result: Ty) -> Overload {
+    Overload::member(
+        id,
+        function,
+        params,
+        result,
+        Run::Variadic(|_, _| Err(EvalError::NoSuchOverload)),
+    )
+}
 
-const NONE: Run = Run::Variadic(without_authorizer);
+/// A check is made dear, so that an expression has room for two.
+const fn check(row: Overload) -> Overload {
+    row.costing(Estimate::Fixed(350_000), Actual::Fixed(350_000))
+}
 
 /// Checks of paths and resources.
-pub static AUTHZ: Library = Library {
-    name: "authz",
+pub static AUTHORIZATION: Library = Library {
+    name: "kubernetes.authz",
     overloads: &[
-        Overload::member(
-            "authorizer_path",
-            "path",
-            &[AUTHORIZER, Ty::String],
-            PATH_CHECK,
-            NONE,
-        ),
-        Overload::member(
-            "authorizer_group",
-            "group",
-            &[AUTHORIZER, Ty::String],
-            GROUP_CHECK,
-            NONE,
-        ),
-        Overload::member(
+        row("authorizer_path", "path", &[AUTHORIZER, S], PATH_CHECK),
+        row("authorizer_group", "group", &[AUTHORIZER, S], GROUP_CHECK),
+        row(
             "authorizer_serviceaccount",
             "serviceAccount",
-            &[AUTHORIZER, Ty::String, Ty::String],
+            &[AUTHORIZER, S, S],
             AUTHORIZER,
-            NONE,
         ),
-        Overload::member(
+        row(
             "groupcheck_resource",
             "resource",
-            &[GROUP_CHECK, Ty::String],
+            &[GROUP_CHECK, S],
             RESOURCE_CHECK,
-            NONE,
         ),
-        Overload::member(
+        row(
             "resourcecheck_subresource",
             "subresource",
-            RESOURCE_AND_TEXT,
+            &[RESOURCE_CHECK, S],
             RESOURCE_CHECK,
-            NONE,
         ),
-        Overload::member(
+        row(
             "resourcecheck_namespace",
             "namespace",
-            RESOURCE_AND_TEXT,
+            &[RESOURCE_CHECK, S],
             RESOURCE_CHECK,
-            NONE,
         ),
-        Overload::member(
-            "resourcecheck_name",
-            "name",
-            RESOURCE_AND_TEXT,
-            RESOURCE_CHECK,
-            NONE,
-        ),
-        Overload::member(
-            "pathcheck_check",
+        row("resourcecheck_name", "name", &[RESOURCE_CHECK, S], RESOURCE_CHECK),
+        check(row("pathcheck_check", "check", &[PATH_CHECK, S], DECISION)),
+        check(row(
+            "resourcecheck_check",
             "check",
-            &[PATH_CHECK, Ty::String],
+            &[RESOURCE_CHECK, S],
             DECISION,
-            NONE,
-        )
-        .costing(Estimate::Fixed(CHECK_COST), Actual::Fixed(CHECK_COST)),
-        Overload::member("resourcecheck_check", "check", RESOURCE_AND_TEXT, DECISION, NONE)
-            .costing(Estimate::Fixed(CHECK_COST), Actual::Fixed(CHECK_COST)),
-        Overload::member("decision_errored", "errored", &[DECISION], Ty::Bool, NONE),
-        Overload::member("decision_error", "error", &[DECISION], Ty::String, NONE),
-        Overload::member("decision_allowed", "allowed", &[DECISION], Ty::Bool, NONE),
-        Overload::member("decision_reason", "reason", &[DECISION], Ty::String, NONE),
+        )),
+        row("decision_errored", "errored", &[DECISION], Ty::Bool),
+        row("decision_error", "error", &[DECISION], S),
+        row("decision_allowed", "allowed", &[DECISION], Ty::Bool),
+        row("decision_reason", "reason", &[DECISION], S),
     ],
     types: &[],
 };
 
-/// Checks of resources by selectors.
-pub static AUTHZ_SELECTORS: Library = Library {
-    name: "authz selectors",
+/// Selectors in checks of resources.
+pub static AUTHORIZATION_SELECTORS: Library = Library {
+    name: "kubernetes.authzSelectors",
     overloads: &[
-        Overload::member(
+        row(
             "authorizer_fieldselector",
             "fieldSelector",
-            RESOURCE_AND_TEXT,
+            &[RESOURCE_CHECK, S],
             RESOURCE_CHECK,
-            NONE,
         )
-        .costing(Estimate::text_pass(1), Actual::text_pass(1)),
-        Overload::member(
+        .costing(Estimate::Formula(selector), Actual::NOMINAL),
+        row(
             "authorizer_labelselector",
             "labelSelector",
-            RESOURCE_AND_TEXT,
+            &[RESOURCE_CHECK, S],
             RESOURCE_CHECK,
-            NONE,
         )
-        .costing(Estimate::text_pass(1), Actual::text_pass(1)),
+        .costing(Estimate::Formula(selector), Actual::NOMINAL),
     ],
     types: &[],
 };
 
-const RESOURCE_AND_TEXT: &[Ty] = &[RESOURCE_CHECK, Ty::String];
-
-fn without_authorizer<'a>(_: &'a Arena, _: &[Val<'a>]) -> Res<'a> {
-    Err(EvalError::NoSuchOverload)
+/// A selector is read into a list of requirements, of which the shortest takes two characters.
+fn selector(operands: &[Operand<'_>]) -> CallEstimate {
+    let text = operands.get(1).map_or(Bounds::UNKNOWN, Operand::size);
+    let requirements = text.scaled(0.5).scaled((LIST_COST + STRUCT_COST) as f64);
+    CallEstimate::cost(
+        Bounds::exactly(LIST_COST)
+            .plus(text.scaled(TEXT_FACTOR))
+            .plus(requirements),
+    )
 }

@@ -28,8 +28,9 @@ use self::journal::Journal;
 use self::lock::Lock;
 use self::table::{Meta, Table};
 use self::writer::{Request, Writer};
+use crate::backup::{BackupError, BackupSummary};
 use crate::cache::Cache;
-use crate::state::{FIRST_REVISION, Snapshot, check_write};
+use crate::state::{Snapshot, check_write};
 use crate::{
     Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
 };
@@ -44,6 +45,10 @@ pub struct EmbeddedConfig {
     pub directory: PathBuf,
     /// How much history is kept for watches and for reads of the past.
     pub history: HistoryLimits,
+    /// The size of the files that the journal consists of.
+    pub segment_bytes: u64,
+    /// How much is written to the journal before it is carried over to the state at rest.
+    pub checkpoint_bytes: usize,
     /// Failures to inject, for tests.
     pub faults: Option<Arc<Faults>>,
 }
@@ -55,9 +60,24 @@ impl EmbeddedConfig {
         Self {
             directory: directory.into(),
             history: HistoryLimits::default(),
+            segment_bytes: 16 << 20,
+            checkpoint_bytes: 16 << 20,
             faults: None,
         }
     }
+}
+
+/// What a sound store holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckReport {
+    /// The revision of the newest write.
+    pub revision: Revision,
+    /// How many entries there are.
+    pub entries: u64,
+    /// The bytes of all values.
+    pub value_bytes: u64,
+    /// The history that is kept begins after this revision.
+    pub history_after: Revision,
 }
 
 /// A durable [`Store`] in a directory.
@@ -96,12 +116,14 @@ impl EmbeddedStore {
         let EmbeddedConfig {
             directory,
             history,
+            segment_bytes,
+            checkpoint_bytes,
             faults,
         } = config;
         std::fs::create_dir_all(&directory).map_err(|source| failed("create", &directory, source))?;
         let lock = Lock::take(&directory)?;
         if !table::exists(&directory) {
-            create(&directory, faults.clone())?;
+            create(&directory, segment_bytes, faults.clone())?;
         }
         let Loaded {
             state,
@@ -117,11 +139,20 @@ impl EmbeddedStore {
             tail,
         } = journal;
         let pending = events.iter().skip(events.len() - behind).cloned().collect();
-        let writer_journal = match tail {
-            Some(tail) => Journal::resume(&directory, tail, faults.clone())?,
-            None => Journal::begin(&directory, state.revision + 1, faults.clone())?,
+        let Some(tail) = tail else {
+            let detail = "there is a state, but no journal beside it".to_owned();
+            return Err(StoreError::Damaged {
+                path: directory,
+                detail,
+            });
         };
-        let backlog = Arc::new(Backlog::new(pending, sealed, writer_journal.number()));
+        let writer_journal = Journal::resume(&directory, tail, segment_bytes, faults.clone())?;
+        let backlog = Arc::new(Backlog::new(
+            pending,
+            sealed,
+            writer_journal.number(),
+            checkpoint_bytes,
+        ));
         let cache = Arc::new(Cache::new(state, events, before, history));
         let writer = Writer {
             cache: Arc::clone(&cache),
@@ -131,6 +162,7 @@ impl EmbeddedStore {
         };
         let checkpointer = Checkpointer {
             directory: directory.clone(),
+            segment_bytes,
             faults,
             cache: Arc::clone(&cache),
             backlog: Arc::clone(&backlog),
@@ -156,6 +188,52 @@ impl EmbeddedStore {
             requests: Some(requests),
             backlog,
             threads,
+        })
+    }
+
+    /// Makes a store out of a backup, with every revision as it was. The directory must not hold a store.
+    pub fn restore(
+        directory: impl AsRef<Path>,
+        backup: impl std::io::BufRead,
+    ) -> Result<BackupSummary, BackupError> {
+        let directory = directory.as_ref();
+        let (snapshot, summary) = crate::backup::read(backup)?;
+        std::fs::create_dir_all(directory).map_err(|source| failed("create", directory, source))?;
+        let _lock = Lock::take(directory)?;
+        if table::exists(directory) || journal::exists(directory)? {
+            let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it holds a store already");
+            return Err(failed("restore into", directory, source).into());
+        }
+        Journal::begin(
+            directory,
+            snapshot.revision + 1,
+            EmbeddedConfig::new(directory).segment_bytes,
+            None,
+        )?;
+        Table::create(directory, &snapshot, None)?;
+        Ok(summary)
+    }
+
+    /// Reads all files of a store that no process has open, and compares every checksum in them.
+    pub fn check(directory: impl AsRef<Path>) -> Result<CheckReport, StoreError> {
+        let directory = directory.as_ref();
+        if !table::exists(directory) && !journal::exists(directory)? {
+            let source = std::io::Error::new(std::io::ErrorKind::NotFound, "it holds no store");
+            return Err(failed("check", directory, source));
+        }
+        let _lock = Lock::take(directory)?;
+        let mut loaded = load(directory, None)?;
+        loaded.table.verify()?;
+        Ok(CheckReport {
+            revision: loaded.state.revision,
+            entries: loaded.state.entries.len() as u64,
+            value_bytes: loaded
+                .state
+                .entries
+                .values()
+                .map(|entry| entry.value.len() as u64)
+                .sum(),
+            history_after: loaded.journal.before,
         })
     }
 
@@ -208,7 +286,7 @@ impl Drop for EmbeddedStore {
 
 /// Makes an empty store. A journal that an interrupted attempt left behind is in nobody's way; one that holds
 /// events is all that is left of a store, and not to be passed over.
-fn create(directory: &Path, faults: Option<Arc<Faults>>) -> Result<(), StoreError> {
+fn create(directory: &Path, segment_bytes: u64, faults: Option<Arc<Faults>>) -> Result<(), StoreError> {
     let contents = journal::read(directory, faults.as_ref())?;
     if !contents.events.is_empty() || !contents.sealed.is_empty() {
         let detail = "there is a journal, but no state beside it".to_owned();
@@ -217,10 +295,9 @@ fn create(directory: &Path, faults: Option<Arc<Faults>>) -> Result<(), StoreErro
             detail,
         });
     }
-    if contents.tail.is_none() {
-        Journal::begin(directory, FIRST_REVISION + 1, faults.clone())?;
-    }
-    Table::create(directory, faults).map(drop)
+    let empty = Snapshot::empty();
+    Journal::begin(directory, empty.revision + 1, segment_bytes, faults.clone())?;
+    Table::create(directory, &empty, faults).map(drop)
 }
 
 /// Reads and checks everything that a directory holds.

@@ -4,6 +4,7 @@
 //! as of one revision, and streams what changes. What the bytes mean is the caller's business; how keys are
 //! laid out is that of [`KeySpace`].
 
+mod backup;
 mod cache;
 mod embedded;
 mod error;
@@ -16,7 +17,8 @@ mod store;
 mod types;
 mod watch;
 
-pub use embedded::{EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation};
+pub use backup::{BackupError, BackupSummary, export, import};
+pub use embedded::{CheckReport, EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation};
 pub use error::StoreError;
 pub use etcd::{EtcdConfig, EtcdStore};
 pub use history::HistoryLimits;

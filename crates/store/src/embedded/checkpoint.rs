@@ -14,16 +14,16 @@ use super::table::{Meta, Table};
 use crate::cache::Cache;
 use crate::{Entry, Event, StoreError};
 
-/// A checkpoint begins when this much has been written since the last one.
-const BEGIN_BYTES: usize = 16 << 20;
-/// Writers wait for the checkpoint when this much has been written since the last one.
-const STOP_BYTES: usize = 192 << 20;
+/// Writers wait for the checkpoint when this many times as much has been written as calls for one.
+const STOP: usize = 12;
 /// How often history is looked at for what is too old.
 const TICK: Duration = Duration::from_secs(2);
 
 /// What has been written since the last checkpoint, shared between the writer and the checkpointer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Backlog {
+    /// A checkpoint begins when this much has been written since the last one.
+    begin_bytes: usize,
     pending: Mutex<Pending>,
     /// Tells the checkpointer that there is enough to do.
     work: Condvar,
@@ -45,7 +45,12 @@ struct Pending {
 }
 
 impl Backlog {
-    pub(crate) fn new(events: Vec<Arc<Event>>, sealed: Vec<Sealed>, segment: u64) -> Self {
+    pub(crate) fn new(
+        events: Vec<Arc<Event>>,
+        sealed: Vec<Sealed>,
+        segment: u64,
+        begin_bytes: usize,
+    ) -> Self {
         let bytes = events.iter().map(|event| record::size(event)).sum();
         let pending = Pending {
             events,
@@ -55,8 +60,10 @@ impl Backlog {
             ..Pending::default()
         };
         Self {
+            begin_bytes,
             pending: Mutex::new(pending),
-            ..Self::default()
+            work: Condvar::new(),
+            done: Condvar::new(),
         }
     }
 
@@ -67,19 +74,20 @@ impl Backlog {
         pending.events.extend_from_slice(events);
         pending.sealed.extend(sealed);
         pending.segment = segment;
-        if pending.bytes >= BEGIN_BYTES {
+        if pending.bytes >= self.begin_bytes {
             self.work.notify_one();
         }
     }
 
     /// Waits until there is room for more. If checkpoints fail and there is none, says why.
     pub(crate) fn wait_for_room(&self) -> Result<(), StoreError> {
+        let stop_bytes = self.begin_bytes.saturating_mul(STOP);
         let mut pending = self.pending.lock();
-        if pending.bytes >= STOP_BYTES {
+        if pending.bytes >= stop_bytes {
             // The last failure may be over: this asks for another try before it gives up.
             pending.failure = None;
         }
-        while pending.bytes >= STOP_BYTES {
+        while pending.bytes >= stop_bytes {
             if let Some(failure) = &pending.failure {
                 return Err(failure.clone());
             }
@@ -100,6 +108,7 @@ impl Backlog {
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     pub(crate) directory: PathBuf,
+    pub(crate) segment_bytes: u64,
     pub(crate) faults: Option<Arc<Faults>>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) backlog: Arc<Backlog>,
@@ -114,13 +123,13 @@ impl Checkpointer {
         loop {
             let closing = {
                 let mut pending = self.backlog.pending.lock();
-                if pending.bytes < BEGIN_BYTES && !pending.closing {
+                if pending.bytes < self.backlog.begin_bytes && !pending.closing {
                     self.backlog.work.wait_for(&mut pending, TICK);
                 }
                 pending.closing
             };
             self.cache.trim();
-            let due = closing || self.backlog.pending.lock().bytes >= BEGIN_BYTES;
+            let due = closing || self.backlog.pending.lock().bytes >= self.backlog.begin_bytes;
             let outcome = if due { self.checkpoint() } else { Ok(()) };
             if closing {
                 return outcome.and_then(|()| self.retire());
@@ -176,7 +185,7 @@ impl Checkpointer {
             if segment.last > needed_after || segment.number >= self.meta.segment {
                 return Ok(());
             }
-            journal::retire(&self.directory, &segment)?;
+            journal::retire(&self.directory, &segment, self.segment_bytes)?;
             self.backlog.pending.lock().sealed.remove(0);
         }
     }

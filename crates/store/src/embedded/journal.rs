@@ -18,9 +18,6 @@ use super::file::{DataFile, Faults, failed, flush_directory};
 use super::record::{self, Record};
 use crate::{Event, Revision, StoreError};
 
-/// The size of a segment, unless one record needs more.
-pub(crate) const SEGMENT_BYTES: u64 = 16 << 20;
-
 const PREFIX: &str = "journal-";
 const SPARE: &str = "journal.spare";
 const MAGIC: &[u8; 8] = b"SCNTJRN1";
@@ -68,8 +65,11 @@ pub(crate) struct Tail {
 #[derive(Debug)]
 pub(crate) struct Journal {
     directory: PathBuf,
+    /// The size of a segment, unless one record needs more.
+    segment_bytes: u64,
     faults: Option<Arc<Faults>>,
     file: DataFile,
+    /// The size of this segment.
     size: u64,
     tail: Tail,
     sealed: Option<Sealed>,
@@ -135,6 +135,11 @@ fn segment_paths(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     }
     paths.sort_unstable();
     Ok(paths)
+}
+
+/// Whether a directory holds any segment.
+pub(crate) fn exists(directory: &Path) -> Result<bool, StoreError> {
+    Ok(directory.exists() && !segment_paths(directory)?.is_empty())
 }
 
 /// Reads all segments, without changing any.
@@ -206,42 +211,31 @@ fn read_file(path: &Path, faults: Option<&Arc<Faults>>) -> Result<Vec<u8>, Store
 }
 
 impl Journal {
-    /// Begins the first segment; `next` is the first revision that will be in it.
+    /// Makes the first segment; `next` is the first revision that will be in it.
     pub(crate) fn begin(
         directory: &Path,
         next: Revision,
+        segment_bytes: u64,
         faults: Option<Arc<Faults>>,
-    ) -> Result<Self, StoreError> {
-        let (file, salt, size) = new_segment(directory, 1, next, SEGMENT_BYTES, faults.clone())?;
-        let tail = Tail {
-            path: segment_path(directory, 1),
-            number: 1,
-            salt,
-            offset: HEADER as u64,
-        };
-        Ok(Self {
-            directory: directory.to_owned(),
-            faults,
-            file,
-            size,
-            tail,
-            sealed: None,
-            buffer: Vec::new(),
-        })
+    ) -> Result<(), StoreError> {
+        new_segment(directory, 1, next, segment_bytes, faults).map(drop)
     }
 
     /// Goes on where an earlier process has ended.
     pub(crate) fn resume(
         directory: &Path,
         tail: Tail,
+        segment_bytes: u64,
         faults: Option<Arc<Faults>>,
     ) -> Result<Self, StoreError> {
         let file = DataFile::open(&tail.path, faults.clone())?;
         let size = file
             .len()
             .map_err(|source| failed("measure", &tail.path, source))?;
+        let directory = directory.to_owned();
         Ok(Self {
-            directory: directory.to_owned(),
+            directory,
+            segment_bytes,
             faults,
             file,
             size,
@@ -293,7 +287,7 @@ impl Journal {
 
     fn rotate(&mut self, next: Revision) -> Result<(), StoreError> {
         let number = self.tail.number + 1;
-        let size = SEGMENT_BYTES.max((HEADER + self.buffer.len()) as u64);
+        let size = self.segment_bytes.max((HEADER + self.buffer.len()) as u64);
         let (file, salt, size) = new_segment(&self.directory, number, next, size, self.faults.clone())?;
         let tail = Tail {
             path: segment_path(&self.directory, number),
@@ -348,9 +342,9 @@ fn new_segment(
 }
 
 /// Gives a segment up: it becomes the spare, or goes.
-pub(crate) fn retire(directory: &Path, segment: &Sealed) -> Result<(), StoreError> {
+pub(crate) fn retire(directory: &Path, segment: &Sealed, segment_bytes: u64) -> Result<(), StoreError> {
     let spare = directory.join(SPARE);
-    let reusable = fs::metadata(&segment.path).is_ok_and(|data| data.len() == SEGMENT_BYTES);
+    let reusable = fs::metadata(&segment.path).is_ok_and(|data| data.len() == segment_bytes);
     let done = if reusable && !spare.exists() {
         fs::rename(&segment.path, &spare)
     } else {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use super::file::{DataFile, Faults, failed, flush_directory};
-use crate::state::{FIRST_REVISION, Snapshot};
+use crate::state::Snapshot;
 use crate::{Entry, Revision, StoreError};
 
 /// The format of the files. It grows when a program that knows the old one cannot read the new one.
@@ -79,8 +79,12 @@ fn guarded<T>(
 }
 
 impl Table {
-    /// Makes an empty state. It appears under its name only when it is whole.
-    pub(crate) fn create(directory: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+    /// Makes a state at rest out of one in memory. It appears under its name only when it is whole.
+    pub(crate) fn create(
+        directory: &Path,
+        state: &Snapshot,
+        faults: Option<Arc<Faults>>,
+    ) -> Result<Self, StoreError> {
         let path = directory.join(FILE);
         let new = directory.join("state.redb.new");
         match std::fs::remove_file(&new) {
@@ -90,13 +94,14 @@ impl Table {
             _ => {}
         }
         let table = Self::open_file(&new, faults)?;
+        let meta = Meta {
+            revision: state.revision,
+            count: state.entries.len() as u64,
+            segment: 1,
+        };
         table.store(
-            std::iter::empty(),
-            Meta {
-                revision: FIRST_REVISION,
-                count: 0,
-                segment: 1,
-            },
+            state.entries.iter().map(|(key, entry)| (&**key, Some(&**entry))),
+            meta,
         )?;
         std::fs::rename(&new, &path).map_err(|source| failed("rename", &new, source))?;
         flush_directory(directory)?;

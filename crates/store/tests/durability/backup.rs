@@ -1,0 +1,135 @@
+//! Check, export, import: backups and moves.
+
+use bytes::Bytes;
+use scantling_store::{
+    BackupError, EmbeddedStore, ListRequest, MemStore, ReadAt, Store, StoreError, Write, export, import,
+};
+
+use crate::{contents, small};
+
+async fn fill(store: &dyn Store) {
+    for n in 0..50_u8 {
+        let value = if n % 10 == 0 {
+            Bytes::from(vec![0xff, n])
+        } else {
+            Bytes::from(format!("{{\"n\":{n}}}"))
+        };
+        let event = store
+            .write(&format!("/registry/g/things/ns/{n}"), Write::Create { value })
+            .await
+            .unwrap();
+        if n % 3 == 0 {
+            let expected = event.revision;
+            let key = event.key().to_string();
+            store
+                .write(
+                    &key,
+                    Write::Update {
+                        value: "ü\n\"".into(),
+                        expected,
+                    },
+                )
+                .await
+                .unwrap();
+        }
+        if n % 5 == 0 && n % 3 != 0 {
+            store
+                .write(
+                    event.key(),
+                    Write::Delete {
+                        expected: event.revision,
+                    },
+                )
+                .await
+                .unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_restored_store_is_the_same_store() {
+    let [old, new] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let store = EmbeddedStore::open(small(old.path())).unwrap();
+    fill(&store).await;
+    let mut backup = Vec::new();
+    let summary = export(&store, "/", &mut backup).await.unwrap();
+    assert_eq!(summary.revision, store.revision().await.unwrap());
+    let want = contents(&store).await;
+    store.close().unwrap();
+    let report = EmbeddedStore::check(old.path()).unwrap();
+    assert_eq!(
+        (report.revision, report.entries),
+        (summary.revision, summary.entries)
+    );
+
+    assert_eq!(
+        EmbeddedStore::restore(new.path(), backup.as_slice()).unwrap(),
+        summary
+    );
+    assert_eq!(EmbeddedStore::check(new.path()).unwrap().entries, summary.entries);
+    let store = EmbeddedStore::open(small(new.path())).unwrap();
+    assert_eq!(contents(&store).await, want);
+    assert_eq!(store.revision().await.unwrap(), summary.revision);
+    let next = store
+        .write("/registry/g/things/ns/new", Write::Create { value: "x".into() })
+        .await
+        .unwrap();
+    assert_eq!(next.revision, summary.revision + 1);
+    drop(store);
+    assert!(
+        EmbeddedStore::restore(new.path(), backup.as_slice()).is_err(),
+        "nothing is overwritten"
+    );
+}
+
+#[tokio::test]
+async fn a_backup_moves_between_engines() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mem, embedded) = (
+        MemStore::default(),
+        EmbeddedStore::open(small(directory.path())).unwrap(),
+    );
+    fill(&mem).await;
+    let mut backup = Vec::new();
+    export(&mem, "/", &mut backup).await.unwrap();
+    import(&embedded, backup.as_slice()).await.unwrap();
+    let all = ListRequest {
+        prefix: "/".to_owned(),
+        at: ReadAt::Latest,
+        ..ListRequest::default()
+    };
+    let [old, new] = [
+        mem.list(all.clone()).await.unwrap(),
+        embedded.list(all).await.unwrap(),
+    ];
+    assert_eq!(old.entries.len(), new.entries.len());
+    for (old, new) in old.entries.iter().zip(&new.entries) {
+        assert_eq!((&old.key, &old.value), (&new.key, &new.value));
+    }
+    let again = import(&embedded, backup.as_slice()).await;
+    assert!(
+        matches!(again, Err(BackupError::Store(StoreError::AlreadyExists { .. }))),
+        "{again:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_backup_that_was_changed_or_cut_is_refused() {
+    let store = MemStore::default();
+    fill(&store).await;
+    let mut backup = Vec::new();
+    export(&store, "/", &mut backup).await.unwrap();
+    let text = String::from_utf8(backup).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let cut = lines[..lines.len() - 1].join("\n");
+    let dropped = [&lines[..5], &lines[6..]].concat().join("\n");
+    let changed = text.replacen("{\\\"n\\\":4}", "{\\\"n\\\":5}", 1);
+    assert_ne!(changed, text);
+    for bad in ["", "{}", "hello", &cut, &dropped, &changed] {
+        let outcome = import(&MemStore::default(), bad.as_bytes()).await;
+        assert!(
+            matches!(outcome, Err(BackupError::Malformed { .. })),
+            "{outcome:?}"
+        );
+    }
+}

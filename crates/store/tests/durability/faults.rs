@@ -1,0 +1,195 @@
+//! The n-th operation on the disk fails, for every n that matters.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::process::Command;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use scantling_store::{
+    EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation, ReadAt, Revision, Store, StoreError, Write,
+};
+
+use crate::{contents, small};
+
+type Contents = BTreeMap<String, (Revision, Bytes)>;
+
+fn key(n: usize) -> String {
+    format!("/registry/faults/things/ns/{n:03}")
+}
+
+fn value(n: usize) -> Bytes {
+    Bytes::from(format!("{n} ").repeat(400))
+}
+
+/// Creates keys; answers with those that were acknowledged. Failures must be those of the disk.
+async fn create(store: &EmbeddedStore, keys: std::ops::Range<usize>) -> Contents {
+    let mut acknowledged = BTreeMap::new();
+    for n in keys {
+        match store.write(&key(n), Write::Create { value: value(n) }).await {
+            Ok(event) => {
+                acknowledged.insert(key(n), (event.revision, value(n)));
+            }
+            Err(StoreError::Io { .. }) => {
+                assert_eq!(
+                    store.get(&key(n), ReadAt::Latest).await.unwrap(),
+                    None,
+                    "not shown until durable"
+                );
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    acknowledged
+}
+
+#[tokio::test]
+async fn any_one_failure_loses_nothing() {
+    let failures = [
+        (Operation::Write, Failure::Error(ErrorKind::StorageFull)),
+        (Operation::Write, Failure::Torn),
+        (Operation::Flush, Failure::Error(ErrorKind::Other)),
+        (Operation::Read, Failure::Error(ErrorKind::Other)),
+    ];
+    for (operation, failure) in failures {
+        for nth in 1..20 {
+            let what = format!("{operation:?} {nth}, {failure:?}");
+            let directory = tempfile::tempdir().unwrap();
+            let mut config = small(directory.path());
+            (config.segment_bytes, config.checkpoint_bytes) = (4 << 10, 6 << 10);
+            let store = EmbeddedStore::open(config.clone()).unwrap();
+            let mut expected = create(&store, 0..5).await;
+            store.close().unwrap();
+
+            let faults = Arc::new(Faults::default());
+            faults.fail(operation, nth, 1, failure);
+            match EmbeddedStore::open(EmbeddedConfig {
+                faults: Some(faults),
+                ..config.clone()
+            }) {
+                Ok(store) => {
+                    expected.extend(create(&store, 5..17).await);
+                    // The last checkpoint may be what fails; then the journal has everything.
+                    let _ = store.close();
+                }
+                Err(StoreError::Io { .. }) => {}
+                Err(other) => panic!("{what}: {other}"),
+            }
+
+            let store = EmbeddedStore::open(config).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let mut found = contents(&store).await;
+            let revision = store.revision().await.unwrap();
+            for (key, entry) in &expected {
+                assert_eq!(found.remove(key).as_ref(), Some(entry), "{what}");
+            }
+            assert!(
+                found.len() <= 1,
+                "{what}: only a write whose flush failed may have happened: {found:?}"
+            );
+            let next = store
+                .write(&key(99), Write::Create { value: value(99) })
+                .await
+                .unwrap();
+            assert!(next.revision > revision, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_failed_flush_nothing_is_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = Arc::new(Faults::default());
+    let config = EmbeddedConfig {
+        faults: Some(Arc::clone(&faults)),
+        ..small(directory.path())
+    };
+    let store = EmbeddedStore::open(config).unwrap();
+    let before = create(&store, 0..3).await;
+    faults.fail(Operation::Flush, 1, 1, Failure::Error(ErrorKind::Other));
+    // The next flush would succeed, and mean nothing: the system has dropped what it could not write.
+    assert_eq!(create(&store, 3..6).await, BTreeMap::new());
+    assert_eq!(contents(&store).await, before, "reads go on");
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_for_a_while() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = Arc::new(Faults::default());
+    let config = EmbeddedConfig {
+        faults: Some(Arc::clone(&faults)),
+        ..small(directory.path())
+    };
+    let store = EmbeddedStore::open(config).unwrap();
+    let mut expected = create(&store, 0..3).await;
+    faults.fail(Operation::Write, 1, 5, Failure::Torn);
+    assert_eq!(create(&store, 3..8).await, BTreeMap::new());
+    expected.extend(create(&store, 8..300).await);
+    assert_eq!(expected.len(), 3 + 292);
+    assert_eq!(contents(&store).await, expected);
+    store.close().unwrap();
+    assert_eq!(
+        contents(&EmbeddedStore::open(small(directory.path())).unwrap()).await,
+        expected
+    );
+}
+
+/// A small file system in memory.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
+            .arg(directory.path())
+            .output();
+        if mount.is_ok_and(|output| output.status.success()) {
+            return Some(Self(directory));
+        }
+        eprintln!("SKIPPED: a small file system cannot be mounted here, so no disk gets really full");
+        None
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_is_really_full() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let directory = disk.0.path().join("data");
+    let filler = disk.0.path().join("filler");
+    std::fs::write(&filler, vec![0; 2 << 20]).unwrap();
+    let store = EmbeddedStore::open(small(&directory)).unwrap();
+    let mut expected: Contents = BTreeMap::new();
+    let large = |n: usize| Bytes::from(vec![n as u8; 10_000]);
+    let mut n = 0;
+    let error = loop {
+        match store.write(&key(n), Write::Create { value: large(n) }).await {
+            Ok(event) => expected.insert(key(n), (event.revision, large(n))),
+            Err(error) => break error,
+        };
+        n += 1;
+        assert!(n < 2000, "the disk should have been full");
+    };
+    let text = error.to_string();
+    assert!(
+        matches!(error, StoreError::Io { .. }) && text.contains("No space left"),
+        "{text}"
+    );
+    assert_eq!(contents(&store).await, expected, "reads go on");
+    std::fs::remove_file(filler).unwrap();
+    let event = store
+        .write(&key(n), Write::Create { value: large(n) })
+        .await
+        .unwrap();
+    expected.insert(key(n), (event.revision, large(n)));
+    store.close().unwrap();
+    assert_eq!(
+        contents(&EmbeddedStore::open(small(&directory)).unwrap()).await,
+        expected
+    );
+}

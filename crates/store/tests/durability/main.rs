@@ -1,0 +1,53 @@
+//! What is acknowledged stays: through crashes, failing disks, full disks and damaged files.
+
+mod backup;
+mod cluster;
+mod crash;
+mod damage;
+#[path = "../support/etcd.rs"]
+mod etcd;
+mod faults;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bytes::Bytes;
+use scantling_store::{EmbeddedConfig, EmbeddedStore, HistoryLimits, ListRequest, Revision, Store};
+
+/// A store whose segments and checkpoints are so small that a short test goes through many of them.
+fn small(directory: &Path) -> EmbeddedConfig {
+    let mut config = EmbeddedConfig::new(directory);
+    config.segment_bytes = 64 << 10;
+    config.checkpoint_bytes = 96 << 10;
+    config.history = HistoryLimits {
+        events: 20_000,
+        ..HistoryLimits::default()
+    };
+    config
+}
+
+/// All keys with their revisions and values.
+async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, Bytes)> {
+    let all = ListRequest {
+        prefix: "/".to_owned(),
+        ..ListRequest::default()
+    };
+    let page = store.list(all).await.unwrap();
+    page.entries
+        .iter()
+        .map(|entry| (entry.key.to_string(), (entry.mod_revision, entry.value.clone())))
+        .collect()
+}
+
+/// Numbers that look random and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}

@@ -10,5 +10,6 @@ pub mod number;
 pub mod quantity;
 pub mod regex;
 pub mod semver;
+pub mod template;
 pub mod timestamp;
 pub mod url;

@@ -87,8 +87,8 @@ pub trait Opaque: fmt::Debug + Send + Sync + Any {
     /// The name of its type: `kubernetes.Quantity`.
     fn type_name(&self) -> &'static str;
 
-    /// Whether it equals another value, of whatever opaque type.
-    fn equals(&self, other: &dyn Opaque) -> bool;
+    /// Whether it equals another value, of whatever type; an error where the two do not compare.
+    fn equals(&self, other: Val<'_>) -> Result<bool, EvalError>;
 
     /// Its size as cost counts it; `None` where size has no meaning.
     fn size(&self) -> Option<u64> {

@@ -281,7 +281,7 @@ pub fn is_uuid(text: &str) -> bool {
 pub fn is_base64(text: &str) -> bool {
     let data = text.trim_end_matches('=');
     !text.is_empty()
-        && text.len() % 4 == 0
+        && text.len().is_multiple_of(4)
         && text.len() - data.len() <= 2
         && data
             .bytes()

@@ -269,22 +269,22 @@ impl Quantity {
 
     /// The exact sum. A zero takes on the notation of the other.
     pub fn add(&self, other: &Self) -> Result<Self, QuantityError> {
-        self.combine(other, other.amount.clone())
+        self.combine(other, &other.amount)
     }
 
     /// The exact difference. A zero takes on the notation of the other.
     pub fn sub(&self, other: &Self) -> Result<Self, QuantityError> {
-        self.combine(other, other.amount.negated())
+        self.combine(other, &other.amount.negated())
     }
 
-    fn combine(&self, other: &Self, right: Amount) -> Result<Self, QuantityError> {
+    fn combine(&self, other: &Self, right: &Amount) -> Result<Self, QuantityError> {
         let notation = if self.sign() == Ordering::Equal {
             other.notation
         } else {
             self.notation
         };
         Ok(Self {
-            amount: self.amount.plus(&right)?,
+            amount: self.amount.plus(right)?,
             notation,
         })
     }
@@ -602,7 +602,7 @@ mod tests {
             ("1k", Some(1000), 1000.0),
             ("1.0", None, 1.0),
             ("500m", None, 0.5),
-            ("9223372036854775807", None, 9.223_372_036_854_775_807e18),
+            ("9223372036854775807", None, 9.223_372_036_854_776e18),
             ("10E", None, 1e19),
             ("1Mi", Some(1_048_576), 1_048_576.0),
             ("1e400", None, f64::INFINITY),

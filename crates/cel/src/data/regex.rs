@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn errors() {
-        let deep = format!("{}a{}", "(".repeat(1000), ")".repeat(1000));
+        let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
         let cases = [
             ("[a", "missing closing ]: `[a`"),
             ("a[", "missing closing ]: `[`"),
@@ -203,8 +203,11 @@ mod tests {
                 "{pattern}"
             );
         }
-        assert_eq!(Pattern::new(&deep).unwrap_err().code, ErrorCode::NestingDepth);
-        assert!(Pattern::new(&deep[1..deep.len() - 1]).is_ok());
+        assert_eq!(
+            Pattern::new(&nested(1000)).unwrap_err().code,
+            ErrorCode::NestingDepth
+        );
+        assert!(Pattern::new(&nested(999)).is_ok());
         let deep = format!("{}x{}", "(?:a".repeat(120), "b)*".repeat(120));
         assert!(Pattern::new(&deep).is_ok());
     }

@@ -49,6 +49,15 @@ impl Arena {
         self.opaques = FrozenVec::new();
     }
 
+    /// Refuses to go on if so many bytes would not fit. Worth asking before making what may become very large.
+    pub fn check_room(&self, bytes: usize) -> Result<(), EvalError> {
+        if bytes < LIMIT {
+            Ok(())
+        } else {
+            Err(EvalError::OutOfMemory)
+        }
+    }
+
     /// Keeps text.
     pub fn keep_str(&self, s: &str) -> Result<&str, EvalError> {
         match self.bump.try_alloc_str(s) {

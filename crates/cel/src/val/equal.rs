@@ -39,7 +39,7 @@ pub(super) fn equal_to<'a>(arena: &'a Arena, left: Val<'a>, right: &Res<'a>) -> 
         (Val::Bytes(a), Val::Bytes(b)) => a == b,
         (Val::Duration(a), Val::Duration(b)) => a == b,
         (Val::Timestamp(a), Val::Timestamp(b)) => a == b,
-        (Val::Opaque(a), Val::Opaque(b)) => a.equals(b),
+        (Val::Opaque(a), b) => return a.equals(b),
         (Val::Optional(a), Val::Optional(b)) => match (a, b) {
             (Some(a), Some(b)) => return equal_to(arena, *a, &Ok(*b)),
             (a, b) => a.is_none() && b.is_none(),

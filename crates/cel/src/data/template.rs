@@ -1,0 +1,113 @@
+//! Format strings: text with clauses (`%s`, `%.2f`) that stand for arguments.
+
+use scantling_value::go::quote;
+
+/// What a clause makes of its argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// `%s`: any value as text.
+    Text,
+    /// `%d`
+    Decimal,
+    /// `%f`, with the number of decimal places if given.
+    Fixed(Option<usize>),
+    /// `%e`, with the number of decimal places if given.
+    Scientific(Option<usize>),
+    /// `%b`
+    Binary,
+    /// `%x`
+    Hexadecimal,
+    /// `%X`
+    UpperHexadecimal,
+    /// `%o`
+    Octal,
+}
+
+/// Reads the clause behind a percent sign; gives what follows it, too. The error is the message.
+pub fn clause(text: &[u8], max_precision: Option<usize>) -> Result<(Clause, &[u8]), String> {
+    let (precision, rest) =
+        precision(text, max_precision).map_err(|e| format!("error while parsing precision: {e}"))?;
+    let Some((letter, rest)) = rest.split_first() else {
+        return Err("unexpected end of string".to_owned());
+    };
+    let clause = match letter {
+        b's' => Clause::Text,
+        b'd' => Clause::Decimal,
+        b'f' => Clause::Fixed(precision),
+        b'e' => Clause::Scientific(precision),
+        b'b' => Clause::Binary,
+        b'x' => Clause::Hexadecimal,
+        b'X' => Clause::UpperHexadecimal,
+        b'o' => Clause::Octal,
+        // Bytes, not characters, are told apart.
+        _ => {
+            return Err(format!(
+                "unrecognized formatting clause \"{}\"",
+                char::from(*letter)
+            ));
+        }
+    };
+    Ok((clause, rest))
+}
+
+fn precision(text: &[u8], max: Option<usize>) -> Result<(Option<usize>, &[u8]), String> {
+    let Some(after) = text.strip_prefix(b".") else {
+        return Ok((None, text));
+    };
+    let n = after.iter().take_while(|b| b.is_ascii_digit()).count();
+    let Some((digits, rest)) = after.split_at_checked(n).filter(|(_, rest)| !rest.is_empty()) else {
+        return Err("could not find end of precision specifier".to_owned());
+    };
+    let digits = String::from_utf8_lossy(digits);
+    let precision = digits.parse::<i64>().ok().and_then(|n| usize::try_from(n).ok());
+    let Some(precision) = precision else {
+        let why = if digits.is_empty() {
+            "invalid syntax"
+        } else {
+            "value out of range"
+        };
+        return Err(format!(
+            "error while converting precision to integer: strconv.Atoi: parsing {}: {why}",
+            quote(&digits)
+        ));
+    };
+    match max {
+        Some(max) if precision > max => Err(format!(
+            "precision {precision} exceeds maximum allowed precision {max}"
+        )),
+        _ => Ok((Some(precision), rest)),
+    }
+}
+
+/// Puts arguments in place of the clauses: `write` appends the argument of an index as a clause asks for it.
+/// The error is the message.
+pub fn interpolate(
+    template: &str,
+    n_args: usize,
+    max_precision: Option<usize>,
+    mut write: impl FnMut(&mut Vec<u8>, usize, Clause) -> Result<(), String>,
+) -> Result<Vec<u8>, String> {
+    let mut out = Vec::with_capacity(template.len());
+    let mut rest = template.as_bytes();
+    let mut index = 0;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, rest) {
+            (b'%', [b'%', after @ ..]) => {
+                out.push(b'%');
+                rest = after;
+            }
+            (b'%', _) if index >= n_args => return Err(format!("index {index} out of range")),
+            (b'%', []) => return Err("unexpected end of string".to_owned()),
+            (b'%', text) => {
+                let (clause, after) = clause(text, max_precision)
+                    .map_err(|e| format!("could not parse formatting clause: {e}"))?;
+                write(&mut out, index, clause).map_err(|e| format!("error during formatting: {e}"))?;
+                index += 1;
+                rest = after;
+            }
+            _ => out.push(byte),
+        }
+    }
+    Ok(out)
+}

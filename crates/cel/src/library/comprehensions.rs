@@ -1,0 +1,67 @@
+//! What the comprehensions over two variables need: `transformMap` and `transformMapEntry` fill a map.
+
+use crate::overload::{Library, Overload, Ty};
+use crate::run::Run;
+use crate::val::{Arena, EvalError, Map, Res, Val};
+
+const K: Ty = Ty::Param("K");
+const V: Ty = Ty::Param("V");
+const MAP: Ty = Ty::Map(&K, &V);
+
+/// `cel.@mapInsert`
+pub static COMPREHENSIONS: Library = Library {
+    name: "comprehensions",
+    overloads: &[
+        Overload::global(
+            "@mapInsert_map_map",
+            "cel.@mapInsert",
+            &[MAP, MAP],
+            MAP,
+            Run::Binary(insert_all),
+        ),
+        Overload::global(
+            "@mapInsert_map_key_value",
+            "cel.@mapInsert",
+            &[MAP, K, V],
+            MAP,
+            Run::Ternary(insert),
+        ),
+    ],
+    types: &[],
+};
+
+fn insert<'a>(arena: &'a Arena, map: Val<'a>, key: Val<'a>, value: Val<'a>) -> Res<'a> {
+    let mut entries = entries(arena, map.map()?)?;
+    add(&mut entries, arena, map.map()?, key, value)?;
+    arena.map(entries)
+}
+
+fn insert_all<'a>(arena: &'a Arena, map: Val<'a>, other: Val<'a>) -> Res<'a> {
+    let mut all = entries(arena, map.map()?)?;
+    for (key, value) in other.map()?.entries(arena) {
+        add(&mut all, arena, map.map()?, key, value?)?;
+    }
+    arena.map(all)
+}
+
+type Entries<'a> = Vec<(Val<'a>, Val<'a>)>;
+
+fn entries<'a>(arena: &'a Arena, map: Map<'a>) -> Result<Entries<'a>, EvalError> {
+    map.entries(arena).map(|(key, value)| Ok((key, value?))).collect()
+}
+
+fn add<'a>(
+    entries: &mut Entries<'a>,
+    arena: &'a Arena,
+    map: Map<'a>,
+    key: Val<'a>,
+    value: Val<'a>,
+) -> Result<(), EvalError> {
+    if map.get(arena, key).is_some() {
+        return Err(EvalError::text(format!(
+            "insert failed: key {key} already exists"
+        )));
+    }
+    entries.push((key, value));
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Matches of regular expressions.
+
+use crate::data::regex::Pattern;
+use crate::estimate::{REGEX_FACTOR, TEXT_FACTOR, formula, scaled};
+use crate::overload::{Estimate, Library, Overload, Ty};
+use crate::run::{Actual, Run, size};
+use crate::val::{Arena, EvalError, Res, Val};
+
+const S: Ty = Ty::String;
+const STRINGS: Ty = Ty::List(&Ty::String);
+
+/// `find` and `findAll`.
+pub static REGEX: Library = Library {
+    name: "kubernetes.regex",
+    overloads: &[
+        Overload::member("string_find_string", "find", &[S, S], S, Run::Pattern(find))
+            .costing(Estimate::Formula(formula::find), SEARCH),
+        Overload::member(
+            "string_find_all_string",
+            "findAll",
+            &[S, S],
+            STRINGS,
+            Run::Pattern(find_all),
+        )
+        .costing(Estimate::Formula(formula::find), SEARCH),
+        Overload::member(
+            "string_find_all_string_int",
+            "findAll",
+            &[S, S, Ty::Int],
+            STRINGS,
+            Run::Pattern(find_all),
+        )
+        .costing(Estimate::Formula(formula::find), SEARCH),
+    ],
+    types: &[],
+};
+
+const SEARCH: Actual = Actual::NamedFormula(|args, _| {
+    let n = |i: usize| size(args.get(i).copied().flatten());
+    // An empty text still costs something.
+    scaled(n(0).saturating_add(1), TEXT_FACTOR).saturating_mul(scaled(n(1), REGEX_FACTOR))
+});
+
+fn find<'a>(_: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a> {
+    let &[text, _] = args else {
+        return Err(EvalError::NoSuchOverload);
+    };
+    Ok(Val::Str(pattern.find(text.str()?).unwrap_or("")))
+}
+
+fn find_all<'a>(arena: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a> {
+    let (text, limit) = match *args {
+        [text, _] => (text.str()?, -1),
+        [text, _, limit] => (text.str()?, limit.int()?),
+        _ => return Err(EvalError::NoSuchOverload),
+    };
+    // A negative limit is none.
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    arena.list(
+        pattern
+            .matches(text)
+            .take(limit)
+            .map(Val::Str)
+            .collect::<Vec<_>>(),
+    )
+}

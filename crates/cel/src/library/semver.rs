@@ -1,0 +1,154 @@
+//! Semantic versions.
+
+use super::quantity::sign_of;
+use crate::data::semver::{Reading, Version};
+use crate::overload::{Estimate, Library, Overload, Ty};
+use crate::run::{Actual, Run};
+use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use std::sync::Arc;
+
+/// The name of the type.
+pub const TYPE: &str = "kubernetes.Semver";
+const V: Ty = Ty::Message(TYPE);
+
+/// Reading a text costs a pass over it.
+const fn reading(row: Overload) -> Overload {
+    row.costing(Estimate::text_pass(0), Actual::named_text_pass(0))
+}
+
+/// Reading and comparing versions.
+pub static VERSIONS: Library = Library {
+    name: "kubernetes.Semver",
+    overloads: &[
+        reading(Overload::global(
+            "string_to_semver",
+            "semver",
+            &[Ty::String],
+            V,
+            Run::Unary(semver),
+        )),
+        reading(Overload::global(
+            "is_semver_string",
+            "isSemver",
+            &[Ty::String],
+            Ty::Bool,
+            Run::Unary(is_semver),
+        )),
+        Overload::member(
+            "semver_is_greater_than",
+            "isGreaterThan",
+            &[V, V],
+            Ty::Bool,
+            Run::Binary(is_greater),
+        ),
+        Overload::member(
+            "semver_is_less_than",
+            "isLessThan",
+            &[V, V],
+            Ty::Bool,
+            Run::Binary(is_less),
+        ),
+        Overload::member(
+            "semver_compare_to",
+            "compareTo",
+            &[V, V],
+            Ty::Int,
+            Run::Binary(compare_to),
+        ),
+        Overload::member("semver_major", "major", &[V], Ty::Int, Run::Unary(major)),
+        Overload::member("semver_minor", "minor", &[V], Ty::Int, Run::Unary(minor)),
+        Overload::member("semver_patch", "patch", &[V], Ty::Int, Run::Unary(patch)),
+    ],
+    types: &[],
+};
+
+/// What version 1 of [`VERSIONS`] adds: reading with or without making good.
+pub static NORMALIZING: Library = Library {
+    name: "kubernetes.Semver normalizing",
+    overloads: &[
+        reading(Overload::global(
+            "string_bool_to_semver",
+            "semver",
+            &[Ty::String, Ty::Bool],
+            V,
+            Run::Binary(semver_normalizing),
+        )),
+        reading(Overload::global(
+            "is_semver_string_bool",
+            "isSemver",
+            &[Ty::String, Ty::Bool],
+            Ty::Bool,
+            Run::Binary(is_semver_normalizing),
+        )),
+    ],
+    types: &[],
+};
+
+impl Opaque for Version {
+    fn type_name(&self) -> &'static str {
+        TYPE
+    }
+
+    fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
+        other.opaque::<Version>().map(|other| self == other)
+    }
+
+    fn share(&self) -> Arc<dyn Opaque> {
+        Arc::new(self.clone())
+    }
+}
+
+fn get(value: Val<'_>) -> Result<&Version, EvalError> {
+    value.opaque::<Version>()
+}
+
+fn reading_of(normalize: Val<'_>) -> Result<Reading, EvalError> {
+    Ok(if normalize.bool()? {
+        Reading::Normalizing
+    } else {
+        Reading::Strict
+    })
+}
+
+fn semver<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
+    semver_normalizing(arena, text, Val::FALSE)
+}
+
+fn semver_normalizing<'a>(arena: &'a Arena, text: Val<'a>, normalize: Val<'a>) -> Res<'a> {
+    arena.opaque(Version::parse(text.str()?, reading_of(normalize)?).map_err(EvalError::text)?)
+}
+
+fn is_semver<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
+    is_semver_normalizing(arena, text, Val::FALSE)
+}
+
+fn is_semver_normalizing<'a>(_: &'a Arena, text: Val<'a>, normalize: Val<'a>) -> Res<'a> {
+    Ok(Val::Bool(
+        Version::parse(text.str()?, reading_of(normalize)?).is_ok(),
+    ))
+}
+
+fn is_greater<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
+    Ok(Val::Bool(get(a)? > get(b)?))
+}
+
+fn is_less<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
+    Ok(Val::Bool(get(a)? < get(b)?))
+}
+
+fn compare_to<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
+    Ok(sign_of(get(a)?.cmp(get(b)?)))
+}
+
+// UPSTREAM: numbers beyond the range of an `int` wrap around.
+fn major<'a>(_: &'a Arena, version: Val<'a>) -> Res<'a> {
+    Ok(Val::Int(get(version)?.major.cast_signed()))
+}
+
+fn minor<'a>(_: &'a Arena, version: Val<'a>) -> Res<'a> {
+    Ok(Val::Int(get(version)?.minor.cast_signed()))
+}
+
+fn patch<'a>(_: &'a Arena, version: Val<'a>) -> Res<'a> {
+    Ok(Val::Int(get(version)?.patch.cast_signed()))
+}

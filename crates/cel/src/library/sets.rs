@@ -1,0 +1,88 @@
+//! Lists as sets.
+
+use crate::estimate::formula;
+use crate::overload::{Estimate, Library, Overload, Ty};
+use crate::run::{Actual, Run, size};
+use crate::val::{self, Arena, EvalError, List, Res, Val};
+
+const LISTS: &[Ty] = &[Ty::List(&Ty::Param("T")), Ty::List(&Ty::Param("T"))];
+
+/// Subsets, intersections and equivalence.
+pub static SETS: Library = Library {
+    name: "sets",
+    overloads: &[
+        Overload::global(
+            "list_sets_contains_list",
+            "sets.contains",
+            LISTS,
+            Ty::Bool,
+            Run::Binary(contains),
+        )
+        .costing(
+            Estimate::Formula(formula::sets_one_way),
+            Actual::Formula(|args, _| pairs(args, 1.0)),
+        ),
+        Overload::global(
+            "list_sets_equivalent_list",
+            "sets.equivalent",
+            LISTS,
+            Ty::Bool,
+            Run::Binary(equivalent),
+        )
+        .costing(
+            Estimate::Formula(formula::sets_both_ways),
+            Actual::Formula(|args, _| pairs(args, 2.0)),
+        ),
+        Overload::global(
+            "list_sets_intersects_list",
+            "sets.intersects",
+            LISTS,
+            Ty::Bool,
+            Run::Binary(intersects),
+        )
+        .costing(
+            Estimate::Formula(formula::sets_one_way),
+            Actual::Formula(|args, _| pairs(args, 1.0)),
+        ),
+    ],
+    types: &[],
+};
+
+/// Every element of one meets every element of the other.
+fn pairs(args: &[Option<Val<'_>>], factor: f64) -> u64 {
+    let n = |i: usize| size(args.get(i).copied().flatten());
+    ((n(0).wrapping_mul(n(1)) as f64 * factor) as u64).saturating_add(1)
+}
+
+fn contains<'a>(arena: &'a Arena, list: Val<'a>, part: Val<'a>) -> Res<'a> {
+    contains_all(arena, list.list()?, part.list()?).map(Val::Bool)
+}
+
+fn contains_all<'a>(arena: &'a Arena, list: List<'a>, part: List<'a>) -> Result<bool, EvalError> {
+    for item in part.iter(arena) {
+        if !val::contains(arena, list, item?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn equivalent<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
+    let (a, b) = (a.list()?, b.list()?);
+    Ok(Val::Bool(
+        contains_all(arena, a, b)? && contains_all(arena, b, a)?,
+    ))
+}
+
+fn intersects<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
+    let (a, b) = (a.list()?, b.list()?);
+    for item in a.iter(arena) {
+        // What cannot be compared is not in the other list.
+        match item.and_then(|item| val::contains(arena, b, item)) {
+            Ok(true) => return Ok(Val::TRUE),
+            Err(e) if e.is_final() => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(Val::FALSE)
+}

@@ -1,0 +1,408 @@
+//! Functions over strings. All positions count characters.
+
+mod format;
+mod newest;
+
+pub use newest::NEWEST;
+
+use crate::estimate::{TEXT_FACTOR, formula, scaled};
+use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
+use crate::run::{Actual, Run, size};
+use crate::val::{Arena, EvalError, Res, Val};
+
+const S: Ty = Ty::String;
+const I: Ty = Ty::Int;
+const STRINGS: Ty = Ty::List(&Ty::String);
+
+/// A pass over the receiver that gives text of the same size at most.
+const PASS: Estimate = Estimate::Pass {
+    operand: 0,
+    factor: TEXT_FACTOR,
+    result: ResultSize::Same,
+};
+
+/// Version 0: searching, cutting, joining and replacing.
+pub static BASE: Library = Library {
+    name: "strings",
+    overloads: &[
+        Overload::member("string_char_at_int", "charAt", &[S, I], S, Run::Binary(char_at)),
+        Overload::member(
+            "string_index_of_string",
+            "indexOf",
+            &[S, S],
+            I,
+            Run::Binary(index_of),
+        )
+        .costing(Estimate::Formula(formula::search), SEARCH),
+        Overload::member(
+            "string_index_of_string_int",
+            "indexOf",
+            &[S, S, I],
+            I,
+            Run::Ternary(index_of_from),
+        )
+        .costing(Estimate::Formula(formula::search), SEARCH),
+        Overload::member(
+            "string_last_index_of_string",
+            "lastIndexOf",
+            &[S, S],
+            I,
+            Run::Binary(last_index_of),
+        )
+        .costing(Estimate::Formula(formula::search), SEARCH),
+        Overload::member(
+            "string_last_index_of_string_int",
+            "lastIndexOf",
+            &[S, S, I],
+            I,
+            Run::Ternary(last_index_of_from),
+        )
+        .costing(Estimate::Formula(formula::search), SEARCH),
+        Overload::member(
+            "string_lower_ascii",
+            "lowerAscii",
+            &[S],
+            S,
+            Run::Unary(lower_ascii),
+        )
+        .costing(PASS, Actual::named_text_pass(0)),
+        Overload::member(
+            "string_replace_string_string",
+            "replace",
+            &[S, S, S],
+            S,
+            Run::Ternary(replace),
+        )
+        .costing(Estimate::Formula(formula::replace), TWO_PASSES),
+        Overload::member(
+            "string_replace_string_string_int",
+            "replace",
+            &[S, S, S, I],
+            S,
+            Run::Variadic(replace_some),
+        )
+        .costing(Estimate::Formula(formula::replace), TWO_PASSES),
+        Overload::member(
+            "string_split_string",
+            "split",
+            &[S, S],
+            STRINGS,
+            Run::Binary(split),
+        )
+        .costing(Estimate::Formula(formula::split), TWO_PASSES),
+        Overload::member(
+            "string_split_string_int",
+            "split",
+            &[S, S, I],
+            STRINGS,
+            Run::Ternary(split_some),
+        )
+        .costing(Estimate::Formula(formula::split), TWO_PASSES),
+        Overload::member(
+            "string_substring_int",
+            "substring",
+            &[S, I],
+            S,
+            Run::Binary(substring_from),
+        )
+        .costing(PASS, Actual::named_text_pass(0)),
+        Overload::member(
+            "string_substring_int_int",
+            "substring",
+            &[S, I, I],
+            S,
+            Run::Ternary(substring),
+        )
+        .costing(PASS, Actual::named_text_pass(0)),
+        Overload::member("string_trim", "trim", &[S], S, Run::Unary(trim))
+            .costing(PASS, Actual::named_text_pass(0)),
+        Overload::member(
+            "string_upper_ascii",
+            "upperAscii",
+            &[S],
+            S,
+            Run::Unary(upper_ascii),
+        )
+        .costing(PASS, Actual::named_text_pass(0)),
+        Overload::member("list_join", "join", &[STRINGS], S, Run::Unary(join_all))
+            .costing(Estimate::Formula(formula::join), JOIN),
+        Overload::member("list_join_string", "join", &[STRINGS, S], S, Run::Binary(join))
+            .costing(Estimate::Formula(formula::join), JOIN),
+    ],
+    types: &[],
+};
+
+/// What version 1 adds: `format`, with numbers written as in American English, and `strings.quote`.
+pub static FORMAT: Library = Library {
+    name: "strings format",
+    overloads: &[
+        Overload::member(
+            "string_format",
+            "format",
+            FORMAT_PARAMS,
+            S,
+            Run::Binary(format::localized),
+        )
+        .costing(Estimate::text_pass(0), Actual::text_pass(0)),
+        QUOTE,
+    ],
+    types: &[],
+};
+
+/// What version 3 adds: `reverse`.
+pub static REVERSE: Library = Library {
+    name: "strings reverse",
+    overloads: &[Overload::member(
+        "string_reverse",
+        "reverse",
+        &[S],
+        S,
+        Run::Unary(reverse),
+    )],
+    types: &[],
+};
+
+/// What version 4 has in place of [`FORMAT`]: numbers are written plainly.
+pub static PLAIN_FORMAT: Library = Library {
+    name: "strings plain format",
+    overloads: &[
+        Overload::member(
+            "string_format",
+            "format",
+            FORMAT_PARAMS,
+            S,
+            Run::Binary(format::plain),
+        )
+        .costing(Estimate::text_pass(0), Actual::text_pass(0)),
+        QUOTE,
+    ],
+    types: &[],
+};
+
+const FORMAT_PARAMS: &[Ty] = &[S, Ty::List(&Ty::Dyn)];
+
+const QUOTE: Overload = Overload::global("strings_quote", "strings.quote", &[S], S, Run::Unary(quote))
+    .costing(Estimate::Formula(formula::quote), Actual::text_pass(0));
+
+/// Searching costs a pass over the bytes of the text, rounded down.
+const SEARCH: Actual = Actual::NamedFormula(|args, _| super::traversal_cost(args.first().copied().flatten()));
+
+/// Cutting up costs a pass over the text, and another one to make the result.
+const TWO_PASSES: Actual = Actual::NamedFormula(|args, _| two_passes(size(args.first().copied().flatten())));
+const JOIN: Actual = Actual::NamedFormula(|_, result| two_passes(size(result)));
+
+pub(super) fn two_passes(size: u64) -> u64 {
+    // The factors are applied one after the other, which rounds differently from their product.
+    scaled(size.saturating_mul(2), TEXT_FACTOR)
+}
+
+fn out_of_range(index: i64) -> EvalError {
+    EvalError::text(format!("index out of range: {index}"))
+}
+
+/// Where the character of an index starts, in bytes; the end counts as a place.
+fn byte_at(s: &str, index: i64) -> Option<usize> {
+    let index = usize::try_from(index).ok()?;
+    s.char_indices().map(|(at, _)| at).chain([s.len()]).nth(index)
+}
+
+/// The index of the character that starts at a byte.
+fn index_at(s: &str, byte: usize) -> Val<'static> {
+    let n = s.get(..byte).map_or(0, |before| before.chars().count());
+    Val::Int(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn char_at<'a>(_: &'a Arena, s: Val<'a>, index: Val<'a>) -> Res<'a> {
+    let (s, index) = (s.str()?, index.int()?);
+    let rest = byte_at(s, index)
+        .and_then(|at| s.get(at..))
+        .ok_or_else(|| out_of_range(index))?;
+    let n = rest.chars().next().map_or(0, char::len_utf8);
+    Ok(Val::Str(rest.get(..n).unwrap_or("")))
+}
+
+fn index_of<'a>(arena: &'a Arena, s: Val<'a>, part: Val<'a>) -> Res<'a> {
+    index_of_from(arena, s, part, Val::Int(0))
+}
+
+fn index_of_from<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>) -> Res<'a> {
+    let (s, part, from) = (s.str()?, part.str()?, from.int()?);
+    if from < 0 {
+        return Err(out_of_range(from));
+    }
+    let Some(start) = byte_at(s, from) else {
+        return Ok(if part.is_empty() {
+            index_at(s, s.len())
+        } else {
+            Val::Int(-1)
+        });
+    };
+    let found = s.get(start..).and_then(|rest| rest.find(part));
+    Ok(found.map_or(Val::Int(-1), |at| index_at(s, start + at)))
+}
+
+fn last_index_of<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>) -> Res<'a> {
+    let (s, part) = (s.str()?, part.str()?);
+    Ok(s.rfind(part).map_or(Val::Int(-1), |at| index_at(s, at)))
+}
+
+fn last_index_of_from<'a>(_: &'a Arena, s: Val<'a>, part: Val<'a>, from: Val<'a>) -> Res<'a> {
+    let (s, part, from) = (s.str()?, part.str()?, from.int()?);
+    if from < 0 {
+        return Err(out_of_range(from));
+    }
+    let place = byte_at(s, from);
+    if part.is_empty() {
+        return Ok(index_at(s, place.unwrap_or(s.len())));
+    }
+    // The match may begin at the place at the latest.
+    let Some(start) = place.filter(|at| *at < s.len()) else {
+        return Ok(Val::Int(-1));
+    };
+    let end = start.saturating_add(part.len()).min(s.len());
+    let found = s
+        .as_bytes()
+        .get(..end)
+        .and_then(|head| memchr::memmem::rfind(head, part.as_bytes()));
+    Ok(found.map_or(Val::Int(-1), |at| index_at(s, at)))
+}
+
+fn lower_ascii<'a>(arena: &'a Arena, s: Val<'a>) -> Res<'a> {
+    let s = s.str()?;
+    if s.bytes().any(|b| b.is_ascii_uppercase()) {
+        arena.str(s.to_ascii_lowercase())
+    } else {
+        Ok(Val::Str(s))
+    }
+}
+
+fn upper_ascii<'a>(arena: &'a Arena, s: Val<'a>) -> Res<'a> {
+    let s = s.str()?;
+    if s.bytes().any(|b| b.is_ascii_lowercase()) {
+        arena.str(s.to_ascii_uppercase())
+    } else {
+        Ok(Val::Str(s))
+    }
+}
+
+fn replace<'a>(arena: &'a Arena, s: Val<'a>, old: Val<'a>, new: Val<'a>) -> Res<'a> {
+    replace_some(arena, &[s, old, new, Val::Int(-1)])
+}
+
+fn replace_some<'a>(arena: &'a Arena, args: &[Val<'a>]) -> Res<'a> {
+    let &[s, old, new, limit] = args else {
+        return Err(EvalError::NoSuchOverload);
+    };
+    let (s, old, new, limit) = (s.str()?, old.str()?, new.str()?, limit.int()?);
+    // A negative limit is none.
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let most = if old.is_empty() {
+        s.len() + 1
+    } else {
+        s.len() / old.len()
+    }
+    .min(limit);
+    arena.check_room(s.len().saturating_add(most.saturating_mul(new.len())))?;
+    arena.str(s.replacen(old, new, limit))
+}
+
+fn split<'a>(arena: &'a Arena, s: Val<'a>, separator: Val<'a>) -> Res<'a> {
+    split_some(arena, s, separator, Val::Int(-1))
+}
+
+fn split_some<'a>(arena: &'a Arena, s: Val<'a>, separator: Val<'a>, limit: Val<'a>) -> Res<'a> {
+    let (s, separator, limit) = (s.str()?, separator.str()?, limit.int()?);
+    // A negative limit is none; the last part holds the rest.
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if !separator.is_empty() {
+        return arena.list(s.splitn(limit, separator).map(Val::Str).collect::<Vec<_>>());
+    }
+    let mut parts = Vec::new();
+    let mut rest = s;
+    while let Some(c) = rest.chars().next().filter(|_| parts.len() < limit) {
+        let n = if parts.len() + 1 == limit {
+            rest.len()
+        } else {
+            c.len_utf8()
+        };
+        let (part, after) = rest.split_at_checked(n).unwrap_or((rest, ""));
+        parts.push(Val::Str(part));
+        rest = after;
+    }
+    arena.list(parts)
+}
+
+fn substring_from<'a>(_: &'a Arena, s: Val<'a>, start: Val<'a>) -> Res<'a> {
+    let (s, start) = (s.str()?, start.int()?);
+    let rest = byte_at(s, start).and_then(|at| s.get(at..));
+    rest.map(Val::Str).ok_or_else(|| out_of_range(start))
+}
+
+fn substring<'a>(_: &'a Arena, s: Val<'a>, start: Val<'a>, end: Val<'a>) -> Res<'a> {
+    let (s, start, end) = (s.str()?, start.int()?, end.int()?);
+    if start > end {
+        return Err(EvalError::text(format!(
+            "invalid substring range. start: {start}, end: {end}"
+        )));
+    }
+    let rest = byte_at(s, start)
+        .and_then(|at| s.get(at..))
+        .ok_or_else(|| out_of_range(start))?;
+    let part = byte_at(rest, end - start).and_then(|at| rest.get(..at));
+    part.map(Val::Str).ok_or_else(|| out_of_range(end))
+}
+
+fn trim<'a>(_: &'a Arena, s: Val<'a>) -> Res<'a> {
+    Ok(Val::Str(s.str()?.trim()))
+}
+
+fn reverse<'a>(arena: &'a Arena, s: Val<'a>) -> Res<'a> {
+    arena.str(s.str()?.chars().rev().collect::<String>())
+}
+
+fn join_all<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
+    join(arena, list, Val::Str(""))
+}
+
+fn join<'a>(arena: &'a Arena, list: Val<'a>, separator: Val<'a>) -> Res<'a> {
+    let (list, separator) = (list.list()?, separator.str()?);
+    let mut out = String::new();
+    for (i, item) in list.iter(arena).enumerate() {
+        if i > 0 {
+            out.push_str(separator);
+        }
+        match item {
+            Ok(Val::Str(part)) => out.push_str(part),
+            Ok(other) => return Err(EvalError::text(format!("join: invalid input: {other}"))),
+            Err(e) if e.is_final() => return Err(e),
+            Err(e) => return Err(EvalError::text(format!("join: invalid input: {e}"))),
+        }
+        arena.check_room(out.len())?;
+    }
+    arena.str(out)
+}
+
+fn quote<'a>(arena: &'a Arena, s: Val<'a>) -> Res<'a> {
+    let s = s.str()?;
+    let mut out = String::with_capacity(s.len() + 2);
+    out.push('"');
+    for c in s.chars() {
+        let escape = match c {
+            '\x07' => 'a',
+            '\x08' => 'b',
+            '\x0c' => 'f',
+            '\n' => 'n',
+            '\r' => 'r',
+            '\t' => 't',
+            '\x0b' => 'v',
+            '\\' | '"' => c,
+            _ => {
+                out.push(c);
+                continue;
+            }
+        };
+        out.extend(['\\', escape]);
+    }
+    out.push('"');
+    arena.str(out)
+}

@@ -1,0 +1,512 @@
+//! `string.format(list)`: arguments in place of the clauses of a format string.
+//!
+//! There are two ways to write values. The older one ([`localized`]) writes numbers as in American English, with
+//! thousands and powers of ten, and shows what stands in lists and maps as it would stand in an expression. The newer
+//! one ([`plain`]) writes plain numbers, and texts in lists and maps as they are.
+
+use crate::data::template::{Clause, interpolate};
+use crate::data::{duration, timestamp};
+use crate::val::{Arena, EvalError, List, Map, Res, Val};
+use scantling_value::go::{float_v, quote};
+use std::fmt::Write;
+
+/// The number of decimal places where a clause does not say.
+const DEFAULT_PRECISION: usize = 6;
+/// Decimal places beyond this are not written: the value has long ended there.
+const MAX_PLACES: usize = 32_767;
+/// How deep lists and maps may be nested.
+const MAX_DEPTH: usize = 200;
+
+pub(super) fn localized<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) -> Res<'a> {
+    format(arena, template, args, None, localized_clause)
+}
+
+pub(super) fn plain<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) -> Res<'a> {
+    format(arena, template, args, None, plain_clause)
+}
+
+/// As [`plain`], where a clause may ask for 100 decimal places at most.
+pub(super) fn limited<'a>(arena: &'a Arena, template: Val<'a>, args: Val<'a>) -> Res<'a> {
+    format(arena, template, args, Some(100), plain_clause)
+}
+
+type WriteClause = for<'a> fn(&'a Arena, &mut Vec<u8>, Clause, Val<'a>) -> Result<(), String>;
+
+fn format<'a>(
+    arena: &'a Arena,
+    template: Val<'a>,
+    args: Val<'a>,
+    max_precision: Option<usize>,
+    write_clause: WriteClause,
+) -> Res<'a> {
+    let (template, args) = (template.str()?, args.list()?);
+    // An error that ends the evaluation must not become text.
+    let mut last = None;
+    let out = interpolate(template, args.len(), max_precision, |out, index, clause| {
+        let arg = args.get(arena, index).unwrap_or(Err(EvalError::NoSuchOverload));
+        let written = arg.and_then(|arg| {
+            let written = write_clause(arena, out, clause, arg).map_err(EvalError::text);
+            arena.check_room(out.len())?;
+            written
+        });
+        written.map_err(|e| {
+            let text = e.to_string();
+            last = Some(e).filter(EvalError::is_final);
+            text
+        })
+    });
+    match (out, last) {
+        (_, Some(e)) => Err(e),
+        (Ok(out), None) => arena.str(String::from_utf8_lossy(&out)),
+        (Err(message), None) => Err(EvalError::text(message)),
+    }
+}
+
+fn push(out: &mut Vec<u8>, text: impl AsRef<[u8]>) -> Result<(), String> {
+    out.extend_from_slice(text.as_ref());
+    Ok(())
+}
+
+fn not_text(value: Val<'_>) -> String {
+    format!(
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
+         timestamps, was given {}",
+        value.type_name()
+    )
+}
+
+fn write_timestamp(t: crate::val::Timestamp, offset: i32) -> String {
+    timestamp::format(timestamp::Moment {
+        seconds: t.seconds,
+        nanos: t.nanos,
+        offset,
+    })
+}
+
+fn localized_clause<'a>(
+    arena: &'a Arena,
+    out: &mut Vec<u8>,
+    clause: Clause,
+    value: Val<'a>,
+) -> Result<(), String> {
+    let given = value.type_name();
+    match clause {
+        Clause::Text => push(out, localized_text(arena, value, 0)?),
+        Clause::Decimal => match value {
+            Val::Int(n) => push(out, n.to_string()),
+            Val::Uint(n) => push(out, n.to_string()),
+            _ => Err(format!(
+                "decimal clause can only be used on integers, was given {given}"
+            )),
+        },
+        Clause::Fixed(precision) => match as_double(value) {
+            Some(number) => push(out, grouped(number, precision.unwrap_or(DEFAULT_PRECISION))),
+            None => Err(format!(
+                "fixed-point clause can only be used on doubles, was given {given}"
+            )),
+        },
+        Clause::Scientific(precision) => match as_double(value) {
+            // UPSTREAM: the precision is the width, and there are always six decimal places.
+            Some(number) => push(out, power_of_ten(number, precision.unwrap_or(DEFAULT_PRECISION))),
+            None => Err(format!(
+                "scientific clause can only be used on doubles, was given {given}"
+            )),
+        },
+        Clause::Binary => integer(out, value, Radix::Binary).unwrap_or_else(|| {
+            Err(format!(
+                "only integers and bools can be formatted as binary, was given {given}"
+            ))
+        }),
+        Clause::Hexadecimal => hexadecimal(out, value, Radix::Hexadecimal).unwrap_or_else(|| {
+            Err(format!(
+                "only integers, byte buffers, and strings can be formatted as hex, was given {given}"
+            ))
+        }),
+        Clause::UpperHexadecimal => hexadecimal(out, value, Radix::UpperHexadecimal).unwrap_or_else(|| {
+            Err(format!(
+                "only integers, byte buffers, and strings can be formatted as hex, was given {given}"
+            ))
+        }),
+        Clause::Octal => octal(out, value).unwrap_or_else(|| {
+            Err(format!(
+                "octal clause can only be used on integers, was given {given}"
+            ))
+        }),
+    }
+}
+
+/// A double, or one of the three texts that stand for doubles without digits.
+fn as_double(value: Val<'_>) -> Option<f64> {
+    match value {
+        Val::Double(number) => Some(number),
+        Val::Str("NaN") => Some(f64::NAN),
+        Val::Str("Infinity") => Some(f64::INFINITY),
+        Val::Str("-Infinity") => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+/// A number without digits, or none if it has them.
+fn symbol(number: f64) -> Option<&'static str> {
+    match number {
+        n if n.is_nan() => Some("NaN"),
+        f64::INFINITY => Some("\u{221e}"),
+        f64::NEG_INFINITY => Some("-\u{221e}"),
+        _ => None,
+    }
+}
+
+/// A number with fixed decimal places and commas between thousands.
+fn grouped(number: f64, precision: usize) -> String {
+    if let Some(symbol) = symbol(number) {
+        return symbol.to_owned();
+    }
+    // Zero has no sign, but what rounds to zero keeps its own.
+    let number = if number == 0.0 { 0.0 } else { number };
+    let precision = precision.min(MAX_PLACES);
+    let digits = format!("{number:.precision$}");
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
+    // UPSTREAM: the least number of decimal places is kept in eight bits.
+    let least = precision % 256;
+    let kept = fraction.trim_end_matches('0').len().max(least);
+    let fraction = fraction.get(..kept).unwrap_or(fraction);
+    let mut out = String::from(sign);
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// A number with six decimal places times a power of ten, at least `width` characters wide.
+fn power_of_ten(number: f64, width: usize) -> String {
+    let text = symbol(number).map_or_else(
+        || {
+            let number = if number == 0.0 { 0.0 } else { number };
+            let digits = format!("{number:.6e}");
+            let (mantissa, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
+            let exponent: i32 = exponent.parse().unwrap_or(0);
+            let sign = if exponent < 0 { "\u{207b}" } else { "" };
+            let raised: String = format!("{:02}", exponent.unsigned_abs())
+                .chars()
+                .map(superscript)
+                .collect();
+            format!("{mantissa}\u{d7}10{sign}{raised}")
+        },
+        str::to_owned,
+    );
+    let width = width.min(MAX_PLACES);
+    format!("{text:>width$}")
+}
+
+fn superscript(digit: char) -> char {
+    match digit {
+        '1' => '\u{b9}',
+        '2' => '\u{b2}',
+        '3' => '\u{b3}',
+        _ => digit
+            .to_digit(10)
+            .and_then(|d| char::from_u32(0x2070 + d))
+            .unwrap_or(digit),
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes).map_err(|_| {
+        let problem = "invalid UTF-8 in bytes, cannot convert to string";
+        format!("could not convert argument {} to string", quote(problem))
+    })
+}
+
+/// The text of a value by itself.
+fn localized_text<'a>(arena: &'a Arena, value: Val<'a>, depth: usize) -> Result<String, String> {
+    Ok(match value {
+        Val::Null => "null".to_owned(),
+        Val::Bool(b) => b.to_string(),
+        Val::Int(n) => n.to_string(),
+        Val::Uint(n) => n.to_string(),
+        Val::Double(n) => float_v(n),
+        Val::Str(s) | Val::Type(s) => s.to_owned(),
+        Val::Bytes(b) => utf8(b)?.to_owned(),
+        Val::Duration(d) => duration::format(d.nanos),
+        Val::Timestamp(t) => write_timestamp(t, t.offset),
+        _ => match (value.as_list(), value.as_map()) {
+            (Some(list), _) => localized_list(arena, list, depth)?,
+            (_, Some(map)) => localized_map(arena, map, depth)?,
+            (None, None) => return Err(not_text(value)),
+        },
+    })
+}
+
+/// The text of a value inside a list or map: as it would stand in an expression.
+fn localized_member<'a>(arena: &'a Arena, value: Val<'a>, depth: usize) -> Result<String, String> {
+    Ok(match value {
+        Val::Str(s) => quote(s),
+        Val::Bytes(b) => format!("b{}", quote(utf8(b)?)),
+        Val::Double(n) if !n.is_finite() => quote(&float_v(n)),
+        Val::Double(n) => format!("{n:.DEFAULT_PRECISION$}"),
+        Val::Duration(d) => format!("duration({})", quote(&duration::format(d.nanos))),
+        Val::Timestamp(t) => format!("timestamp({})", quote(&write_timestamp(t, t.offset))),
+        Val::Optional(_) | Val::Opaque(_) => {
+            return Err(format!("no formatting function for {}", value.type_name()));
+        }
+        _ => localized_text(arena, value, depth)?,
+    })
+}
+
+fn deeper(depth: usize) -> Result<usize, String> {
+    if depth < MAX_DEPTH {
+        Ok(depth + 1)
+    } else {
+        Err("lists and maps nest too deeply".to_owned())
+    }
+}
+
+fn localized_list<'a>(arena: &'a Arena, list: List<'a>, depth: usize) -> Result<String, String> {
+    let depth = deeper(depth)?;
+    let mut out = String::from("[");
+    for (i, item) in list.iter(arena).enumerate() {
+        if i > 0 {
+            out.push_str(", ");
+        }
+        let item = item.map_err(|_| "no formatting function for error".to_owned())?;
+        out.push_str(&localized_member(arena, item, depth)?);
+    }
+    out.push(']');
+    Ok(out)
+}
+
+fn localized_map<'a>(arena: &'a Arena, map: Map<'a>, depth: usize) -> Result<String, String> {
+    let depth = deeper(depth)?;
+    let mut entries = Vec::with_capacity(map.len());
+    for key in map.keys() {
+        let name = match key {
+            Val::Str(s) => quote(s),
+            Val::Bool(b) => b.to_string(),
+            Val::Int(n) => n.to_string(),
+            Val::Uint(n) => n.to_string(),
+            _ => {
+                return Err(format!(
+                    "no formatting function for map key of type {}",
+                    key.type_name()
+                ));
+            }
+        };
+        let value = map
+            .get(arena, key)
+            .ok_or_else(|| format!("could not find key: {}", quote(&key.to_string())))?;
+        let value = value.map_err(|_| "no formatting function for error".to_owned())?;
+        entries.push((name, localized_member(arena, value, depth)?));
+    }
+    // UPSTREAM: members that no field shows leave empty entries.
+    entries.resize(entries.len().max(map.len()), (String::new(), String::new()));
+    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(braced(&entries, ":"))
+}
+
+fn braced(entries: &[(String, String)], colon: &str) -> String {
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|(name, value)| format!("{name}{colon}{value}"))
+        .collect();
+    format!("{{{}}}", entries.join(", "))
+}
+
+#[derive(Clone, Copy)]
+enum Radix {
+    Binary,
+    Octal,
+    Hexadecimal,
+    UpperHexadecimal,
+}
+
+/// An integer or a boolean in a radix; negative numbers have a sign.
+fn integer(out: &mut Vec<u8>, value: Val<'_>, radix: Radix) -> Option<Result<(), String>> {
+    let (negative, magnitude) = match value {
+        Val::Int(n) => (n < 0, n.unsigned_abs()),
+        Val::Uint(n) => (false, n),
+        Val::Bool(b) if matches!(radix, Radix::Binary) => (false, u64::from(b)),
+        _ => return None,
+    };
+    if negative {
+        out.push(b'-');
+    }
+    Some(push(
+        out,
+        match radix {
+            Radix::Binary => format!("{magnitude:b}"),
+            Radix::Octal => format!("{magnitude:o}"),
+            Radix::Hexadecimal => format!("{magnitude:x}"),
+            Radix::UpperHexadecimal => format!("{magnitude:X}"),
+        },
+    ))
+}
+
+fn octal(out: &mut Vec<u8>, value: Val<'_>) -> Option<Result<(), String>> {
+    integer(out, value, Radix::Octal)
+}
+
+fn hexadecimal(out: &mut Vec<u8>, value: Val<'_>, radix: Radix) -> Option<Result<(), String>> {
+    let bytes = match value {
+        Val::Str(s) => s.as_bytes(),
+        Val::Bytes(b) => b,
+        _ => return integer(out, value, radix),
+    };
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for b in bytes {
+        // Writing to a string cannot fail.
+        let _ = match radix {
+            Radix::UpperHexadecimal => write!(text, "{b:02X}"),
+            Radix::Binary | Radix::Octal | Radix::Hexadecimal => write!(text, "{b:02x}"),
+        };
+    }
+    Some(push(out, text))
+}
+
+fn plain_clause<'a>(
+    arena: &'a Arena,
+    out: &mut Vec<u8>,
+    clause: Clause,
+    value: Val<'a>,
+) -> Result<(), String> {
+    let given = value.type_name();
+    match clause {
+        Clause::Text => plain_text(arena, out, value, 0),
+        Clause::Decimal => match value {
+            Val::Int(_) | Val::Uint(_) | Val::Double(_) => plain_text(arena, out, value, 0),
+            _ => Err(format!(
+                "decimal clause can only be used on ints, uints, and doubles, was given {given}"
+            )),
+        },
+        Clause::Fixed(precision) => match plain_number(value) {
+            Some(number) => push(out, fixed(number, precision.unwrap_or(DEFAULT_PRECISION))),
+            None => Err(format!(
+                "fixed-point clause can only be used on ints, uints, and doubles, was given {given}"
+            )),
+        },
+        Clause::Scientific(precision) => match plain_number(value) {
+            Some(number) => push(out, scientific(number, precision.unwrap_or(DEFAULT_PRECISION))),
+            None => Err(format!(
+                "scientific clause can only be used on ints, uints, and doubles, was given {given}"
+            )),
+        },
+        Clause::Binary => integer(out, value, Radix::Binary).unwrap_or_else(|| {
+            Err(format!(
+                "only ints, uints, and bools can be formatted as binary, was given {given}"
+            ))
+        }),
+        Clause::Hexadecimal => hexadecimal(out, value, Radix::Hexadecimal).unwrap_or_else(|| {
+            Err(format!(
+                "only ints, uints, bytes, and strings can be formatted as hex, was given {given}"
+            ))
+        }),
+        Clause::UpperHexadecimal => hexadecimal(out, value, Radix::UpperHexadecimal).unwrap_or_else(|| {
+            Err(format!(
+                "only ints, uints, bytes, and strings can be formatted as hex, was given {given}"
+            ))
+        }),
+        Clause::Octal => octal(out, value).unwrap_or_else(|| {
+            Err(format!(
+                "octal clause can only be used on ints and uints, was given {given}"
+            ))
+        }),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the clause asks for a floating-point number"
+)]
+fn plain_number(value: Val<'_>) -> Option<f64> {
+    match value {
+        Val::Int(n) => Some(n as f64),
+        Val::Uint(n) => Some(n as f64),
+        Val::Double(n) => Some(n),
+        _ => None,
+    }
+}
+
+fn plain_symbol(number: f64) -> Option<&'static str> {
+    match number {
+        n if n.is_nan() => Some("NaN"),
+        f64::INFINITY => Some("Infinity"),
+        f64::NEG_INFINITY => Some("-Infinity"),
+        _ => None,
+    }
+}
+
+fn fixed(number: f64, precision: usize) -> String {
+    let precision = precision.min(MAX_PLACES);
+    plain_symbol(number).map_or_else(|| format!("{number:.precision$}"), str::to_owned)
+}
+
+fn scientific(number: f64, precision: usize) -> String {
+    if let Some(symbol) = plain_symbol(number) {
+        return symbol.to_owned();
+    }
+    let precision = precision.min(MAX_PLACES);
+    let digits = format!("{number:.precision$e}");
+    let (mantissa, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+fn plain_text<'a>(arena: &'a Arena, out: &mut Vec<u8>, value: Val<'a>, depth: usize) -> Result<(), String> {
+    match value {
+        Val::Null => push(out, "null"),
+        Val::Bool(b) => push(out, b.to_string()),
+        Val::Int(n) => push(out, n.to_string()),
+        Val::Uint(n) => push(out, n.to_string()),
+        Val::Double(n) => push(out, plain_symbol(n).map_or_else(|| n.to_string(), str::to_owned)),
+        Val::Str(s) | Val::Type(s) => push(out, s),
+        Val::Bytes(b) => push(out, b),
+        Val::Duration(d) => push(out, duration::format(d.nanos)),
+        Val::Timestamp(t) => push(out, write_timestamp(t, 0)),
+        _ => match (value.as_list(), value.as_map()) {
+            (Some(list), _) => plain_list(arena, out, list, depth),
+            (_, Some(map)) => plain_map(arena, out, map, depth),
+            (None, None) => Err(not_text(value)),
+        },
+    }
+}
+
+fn plain_list<'a>(arena: &'a Arena, out: &mut Vec<u8>, list: List<'a>, depth: usize) -> Result<(), String> {
+    let depth = deeper(depth)?;
+    out.push(b'[');
+    for (i, item) in list.iter(arena).enumerate() {
+        if i > 0 {
+            out.extend_from_slice(b", ");
+        }
+        let item = item.map_err(|_| "no formatting function for error".to_owned())?;
+        plain_text(arena, out, item, depth)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+fn plain_map<'a>(arena: &'a Arena, out: &mut Vec<u8>, map: Map<'a>, depth: usize) -> Result<(), String> {
+    let depth = deeper(depth)?;
+    let text = |value| {
+        let mut out = Vec::new();
+        plain_text(arena, &mut out, value, depth)?;
+        Ok::<_, String>(String::from_utf8_lossy(&out).into_owned())
+    };
+    let mut entries = Vec::with_capacity(map.len());
+    for key in map.keys() {
+        let value = map
+            .get(arena, key)
+            .ok_or_else(|| format!("key missing from map: '{key}'"))?;
+        let value = value.map_err(|_| "no formatting function for error".to_owned())?;
+        entries.push((text(key)?, text(value)?));
+    }
+    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    push(out, braced(&entries, ": "))
+}

@@ -5,12 +5,11 @@
 //! the server's decoder. [`Struct::canonical`] is the way back: it leaves out what the server leaves out.
 
 pub(crate) mod tables;
-mod time;
 
 use base64::Engine as _;
+use scantling_cel::data::timestamp;
 use scantling_value::{Map, Path, PathBuf, Str, Value, go};
 use std::fmt;
-pub(crate) use time::check_time;
 
 /// The deepest nesting of a typed document: far beyond any real definition, and safe for every later walk over it.
 const MAX_DEPTH: usize = 400;
@@ -293,8 +292,8 @@ impl Walk {
                     }
                 }
             }
-            (Type::Time, Value::String(s)) => match check_time(&s) {
-                Ok(()) => Some(Value::String(s)),
+            (Type::Time, Value::String(s)) => match timestamp::parse_rfc3339(&s) {
+                Ok(_) => Some(Value::String(s)),
                 Err(e) => self.end(e),
             },
             (Type::Time, v) => self.end(format!(

@@ -68,7 +68,7 @@ fn definitions_of_the_corpus_get_the_same_errors() {
     for d in &differences {
         println!("{d}");
     }
-    assert!(same >= 904);
+    assert!(same >= 939, "the two others differ in the costs of rules");
     assert_eq!(round_trips, total);
 }
 

@@ -13,6 +13,8 @@ pub use warnings::warnings;
 
 use super::convert::same_list;
 use super::{ApiVersion, Definition, Spec, Validation};
+use crate::default::Pruned;
+use crate::meta;
 use crate::structural::ValidationRule;
 use scantling_value::{FieldError, Path, Str, Value};
 use std::collections::BTreeSet;
@@ -33,7 +35,7 @@ struct Strictness<'a> {
     /// Schemas are structural.
     structural: bool,
     /// Defaults hold no unknown fields.
-    pruned_defaults: bool,
+    pruned_defaults: Pruned,
     /// What single schemas are held to.
     schema: schema::Strictness,
     /// Bundles of certificates are not looked into.
@@ -52,7 +54,7 @@ impl Definition {
             fixed_names: false,
             schemas: true,
             structural: true,
-            pruned_defaults: true,
+            pruned_defaults: Pruned::Required,
             schema: schema::Strictness {
                 types: true,
                 atomic_sets: true,
@@ -62,7 +64,7 @@ impl Definition {
             api,
             stored: None,
         };
-        let mut errors = names::check_object_name(self);
+        let mut errors = names::check_metadata(self);
         spec::check(&self.spec, &strictness, &mut errors);
         self.check_status(&mut errors);
         errors.extend(names::check_approval(self, None));
@@ -88,7 +90,11 @@ impl Definition {
             fixed_names: established,
             schemas: stored.has_all_schemas(),
             structural: !stored.has_non_structural_schema(),
-            pruned_defaults: true,
+            pruned_defaults: if any(spec::has_unpruned_default) {
+                Pruned::Optional
+            } else {
+                Pruned::Required
+            },
             schema: schema::Strictness {
                 types: !any(schema::has_unknown_type),
                 atomic_sets: !any(schema::has_granular_set),
@@ -98,7 +104,9 @@ impl Definition {
             api,
             stored: Some(stored),
         };
-        let mut errors = Vec::new();
+        let metadata = |d: &Definition| Value::from(d.metadata.clone());
+        let at = Path::ROOT.field("metadata");
+        let mut errors = meta::check_update(Some(&metadata(self)), Some(&metadata(old)), &at);
         spec::check(&self.spec, &strictness, &mut errors);
         spec::check_fixed(&self.spec, stored, &strictness, &mut errors);
         self.check_status(&mut errors);
@@ -108,8 +116,10 @@ impl Definition {
     }
 
     /// What is wrong with an update of the status.
-    pub fn validate_status_update(&self) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+    pub fn validate_status_update(&self, old: &Definition) -> Vec<FieldError> {
+        let metadata = |d: &Definition| Value::from(d.metadata.clone());
+        let at = Path::ROOT.field("metadata");
+        let mut errors = meta::check_update(Some(&metadata(self)), Some(&metadata(old)), &at);
         names::check(
             &self.status.accepted_names,
             &Path::ROOT.field("status").field("acceptedNames"),

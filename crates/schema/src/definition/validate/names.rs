@@ -1,58 +1,25 @@
 //! The names of a definition, and its licence to use a protected group.
 
 use crate::definition::{Definition, Names};
-use crate::names::{dns1035_label, dns1123_subdomain};
-use scantling_value::{FieldError, Path, Str};
+use crate::meta::{self, NameRule, Scope};
+use crate::names::dns1035_label;
+use scantling_value::{FieldError, Path, Str, Value};
 
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// The definition's own name.
-pub(super) fn check_object_name(definition: &Definition) -> Vec<FieldError> {
+/// The metadata of a new definition, whose name follows from its specification.
+pub(super) fn check_metadata(definition: &Definition) -> Vec<FieldError> {
     let at = Path::ROOT.field("metadata");
+    let metadata = Value::from(definition.metadata.clone());
+    let mut errors = meta::check_new(Some(&metadata), Scope::Cluster, NameRule::Subdomain, &at);
     let spec = &definition.spec;
     let wanted = format!("{}.{}", spec.names.plural, spec.group);
-    let faults = |name: &str| {
-        let mut faults = dns1123_subdomain(name);
-        if name != wanted {
-            faults.push("must be spec.names.plural+\".\"+spec.group".into());
+    for key in ["generateName", "name"] {
+        let name = meta::text(Some(&metadata), key);
+        if !name.is_empty() && name != wanted {
+            let detail = "must be spec.names.plural+\".\"+spec.group";
+            errors.push(FieldError::invalid(&at.field(key), name, detail));
         }
-        faults
-    };
-    let mut errors = Vec::new();
-    let text = |key| {
-        definition
-            .metadata
-            .get(key)
-            .and_then(scantling_value::Value::as_str)
-            .unwrap_or("")
-    };
-    let generate = text("generateName");
-    if !generate.is_empty() {
-        // A prefix may end in a dash: the rest is to follow.
-        let masked = generate
-            .strip_suffix('-')
-            .map_or(generate.to_owned(), |g| format!("{g}a"));
-        let faults = faults(&masked).into_iter();
-        errors.extend(faults.map(|f| FieldError::invalid(&at.field("generateName"), generate, f)));
-    }
-    let name = text("name");
-    if name.is_empty() {
-        errors.push(FieldError::required(
-            &at.field("name"),
-            "name or generateName is required",
-        ));
-    } else {
-        errors.extend(
-            faults(name)
-                .into_iter()
-                .map(|f| FieldError::invalid(&at.field("name"), name, f)),
-        );
-    }
-    if !text("namespace").is_empty() {
-        errors.push(FieldError::forbidden(
-            &at.field("namespace"),
-            "not allowed on this type",
-        ));
     }
     errors
 }

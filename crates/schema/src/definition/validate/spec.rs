@@ -1,12 +1,14 @@
 //! The specification of a definition, from top to bottom.
 
 use super::{MAX_SELECTABLE_FIELDS, Strictness, conversion, extensions, names, schema, structural};
+use crate::default::{Pruned, check_defaults};
 use crate::definition::convert::{same_list, same_validation};
 use crate::definition::print::{self, Holds};
 use crate::definition::{ApiVersion, Column, Scale, Spec, Subresources, Validation, Version};
 use crate::document::Schema;
 use crate::field_path::{self, Brackets, Step};
 use crate::names::{dns1035_label, dns1123_subdomain};
+use crate::plan::Compiler;
 use crate::structural::{Interner, Structural, Type};
 use scantling_value::{BadValue, FieldError, Path, Str, Value};
 use std::collections::BTreeSet;
@@ -17,7 +19,7 @@ pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut Vec<F
     let at = Path::ROOT.field("spec");
     group_and_scope(spec, &at, errors);
     schemas_present(spec, strictness, &at, errors);
-    let has_defaults = spec.schemas().any(|s| s.any(&mut |s| s.get("default").is_some()));
+    let has_defaults = spec.schemas().any(has_default);
     if has_defaults && spec.preserve_unknown_fields != Some(false) {
         let detail = "must be false in order to use defaults in the schema";
         errors.push(FieldError::invalid(
@@ -77,6 +79,31 @@ pub(super) fn check_fixed(
         &at_names.field("plural"),
         quoted(&spec.names.plural),
     );
+}
+
+/// Whether a schema, or any below it, has a default.
+fn has_default(s: Schema<'_>) -> bool {
+    s.any(&mut |s| s.get("default").is_some())
+}
+
+/// The schema with its root marked as the resource that it is: a default there has metadata.
+fn as_resource(root: &Arc<Structural>) -> Arc<Structural> {
+    let mut root = Structural::clone(root);
+    root.extensions.get_or_insert_default().embedded_resource = true;
+    Arc::new(root)
+}
+
+/// Whether any default holds fields that its schema does not describe.
+pub(super) fn has_unpruned_default(root: Schema<'_>) -> bool {
+    if !has_default(root) || !structural::check(root, &Path::ROOT).is_empty() {
+        return false;
+    }
+    let Ok(schema) = root.structural(&mut Interner::new()) else {
+        return false;
+    };
+    let plan = Compiler::new().compile(&as_resource(&schema));
+    let count = |pruned| check_defaults(&plan, &Path::ROOT, pruned).len();
+    count(Pruned::Required) > count(Pruned::Optional)
 }
 
 /// Whether a schema uses an extension that only structural schemas may use.
@@ -360,8 +387,11 @@ impl Check<'_> {
                 let detail = "may only be set when validations.schema is included";
                 errors.push(FieldError::invalid(&at.field("selectableFields"), "", detail));
             }
-            Some(None) => {}
-            Some(Some(schema)) => self.selectable_fields(fields, schema, None, at, errors),
+            Some(schema) => {
+                // A place without a schema describes no fields.
+                let schema = schema.unwrap_or(Schema::new(&Value::Null));
+                self.selectable_fields(fields, schema, None, at, errors);
+            }
         }
     }
 
@@ -373,17 +403,11 @@ impl Check<'_> {
         at: &Path<'_>,
         errors: &mut Vec<FieldError>,
     ) {
-        let schema = match schema.structural(&mut Interner::new()) {
-            Ok(schema) => schema,
-            Err(e) => {
-                errors.push(FieldError::invalid(
-                    &at.field("schema.openAPIV3Schema"),
-                    "",
-                    e.to_string(),
-                ));
-                return;
-            }
-        };
+        let schema = schema.structural(&mut Interner::new()).unwrap_or_else(|e| {
+            let at = at.field("schema.openAPIV3Schema");
+            errors.push(FieldError::invalid(&at, "", e.to_string()));
+            Arc::default()
+        });
         let at = at.field("selectableFields");
         let mut seen: Vec<Vec<Step>> = Vec::new();
         for (i, path) in fields.iter().enumerate() {
@@ -428,7 +452,11 @@ impl Check<'_> {
             match root.structural(&mut Interner::new()) {
                 Err(e) => fault = Some(FieldError::invalid(&at, "", e.to_string())),
                 Ok(schema) => {
-                    let faults = structural::check(root, &at);
+                    let mut faults = structural::check(root, &at);
+                    if faults.is_empty() && has_default(root) {
+                        let plan = Compiler::new().compile(&as_resource(&schema));
+                        faults = check_defaults(&plan, &at, self.strictness.pruned_defaults);
+                    }
                     if faults.is_empty() {
                         compiled = Some(schema);
                     }

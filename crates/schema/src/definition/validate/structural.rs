@@ -323,7 +323,14 @@ fn is_unset(key: &str, v: &Value, place: Place) -> bool {
         Value::String(s) => s.is_empty() && !key.starts_with("x-kubernetes-"),
         Value::Bool(b) => !b && (key != "additionalProperties" || place == Place::Junctor),
         Value::Array(a) => a.is_empty() && matches!(key, "enum" | "allOf" | "anyOf" | "oneOf" | "items"),
-        Value::Object(m) => m.is_empty() && key == "properties" && place == Place::Tree,
+        Value::Object(m) => {
+            m.is_empty()
+                && match key {
+                    "patternProperties" | "definitions" | "dependencies" => true,
+                    "properties" => place == Place::Tree,
+                    _ => false,
+                }
+        }
         Value::Int(_) | Value::Float(_) => false,
     }
 }

@@ -102,6 +102,11 @@ impl Scope {
         self.functions.get(function).map(Vec::as_slice)
     }
 
+    /// All overloads, by function, in the order in which they are tried.
+    pub fn rows(&self) -> impl Iterator<Item = &'static Overload> {
+        self.functions.values().flatten().copied()
+    }
+
     /// The names that a name may stand for, the first found is meant. A leading dot makes a name absolute.
     pub(crate) fn candidates(&self, name: &str) -> Vec<String> {
         if let Some(absolute) = name.strip_prefix('.') {

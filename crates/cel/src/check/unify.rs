@@ -235,3 +235,57 @@ fn is_as_general(a: &Type, b: &Type) -> bool {
         (a, b) => same(a, b),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_take_the_more_general_type() {
+        let mut u = Unifier::default();
+        let var = u.fresh();
+        assert!(u.assignable(&Type::Int, &var));
+        assert_eq!(u.resolve(&var, Unbound::Keep), Type::Int);
+        assert!(u.assignable(&Type::Dyn, &var));
+        assert_eq!(u.resolve(&var, Unbound::Keep), Type::Dyn);
+    }
+
+    #[test]
+    fn a_failed_attempt_leaves_no_trace() {
+        let mut u = Unifier::default();
+        let var = u.fresh();
+        let wanted = [var.clone(), Type::String];
+        assert!(!u.all_assignable(&[Type::Int, Type::Bool], &wanted));
+        assert_eq!(u.resolve(&var, Unbound::Keep), var);
+        assert_eq!(u.resolve(&var, Unbound::ToDyn), Type::Dyn);
+        assert!(u.all_assignable(&[Type::Bool, Type::String], &wanted));
+        assert_eq!(u.resolve(&Type::list(var), Unbound::Keep), Type::list(Type::Bool));
+    }
+
+    #[test]
+    fn no_type_contains_itself() {
+        let mut u = Unifier::default();
+        let var = u.fresh();
+        assert!(!u.assignable(&var, &Type::list(var.clone())));
+        let other = u.fresh();
+        assert!(u.assignable(&var, &Type::list(other.clone())));
+        assert!(!u.assignable(&other, &Type::list(var)));
+    }
+
+    #[test]
+    fn null_fits_what_allows_it() {
+        let mut u = Unifier::default();
+        for (ty, fits) in [
+            (Type::Int, false),
+            (Type::Wrapper(Arc::new(Type::Int)), true),
+            (Type::Timestamp, true),
+            (Type::list(Type::Int), false),
+            (Type::optional(Type::Int), true),
+            (Type::Message("kubernetes.Quantity".into()), true),
+            (Type::Dyn, true),
+        ] {
+            assert_eq!(u.assignable(&Type::Null, &ty), fits, "{ty}");
+            assert_eq!(u.assignable(&ty, &Type::Null), fits, "{ty}");
+        }
+    }
+}

@@ -112,3 +112,33 @@ impl<'s> Place<'s> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(path: &Path) -> String {
+        path.segments().join(".")
+    }
+
+    #[test]
+    fn extensions_of_one_path_share_their_end() {
+        let element = Path::variable("self").join("l").join("@items");
+        let a = element.join("a");
+        assert_eq!(shown(&a), "self.l.@items.a");
+        let inner = a.join("@items");
+        let b = element.join("b");
+        assert_eq!(shown(&b), "self.l.@items.b");
+        // There was room for a fourth segment, which `b` has taken over; `inner` had moved to storage of its own.
+        assert_eq!(shown(&a), "self.l.@items.b");
+        assert_eq!(shown(&inner), "self.l.@items.a.@items");
+        assert_eq!(shown(&element), "self.l.@items");
+    }
+
+    #[test]
+    fn without_room_nothing_is_shared() {
+        let list = Path::variable("self").join("l");
+        let (a, b) = (list.join("a"), list.join("b"));
+        assert_eq!((shown(&a), shown(&b)), ("self.l.a".into(), "self.l.b".into()));
+    }
+}

@@ -1,6 +1,6 @@
 //! The limits on what rules may cost, and the texts of their errors.
 
-use scantling_value::{FieldError, Path, PathBuf};
+use scantling_value::{FieldError, Path};
 
 /// The most that an expression may be estimated to cost, over all the values it may be evaluated for.
 pub(super) const EXPRESSION_LIMIT: u64 = 10_000_000;
@@ -15,7 +15,8 @@ const MAX_OFFENDERS: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Total {
     cost: u64,
-    offenders: Vec<(u64, PathBuf)>,
+    /// The dearest expressions, and what to say of them should the schema cost too much.
+    offenders: Vec<(u64, FieldError)>,
 }
 
 impl Total {
@@ -24,8 +25,11 @@ impl Total {
         if cost < OFFENCE {
             return;
         }
-        let worse = self.offenders.partition_point(|(other, _)| *other >= cost);
-        self.offenders.insert(worse, (cost, PathBuf::from(at)));
+        let detail =
+            "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        let place = self.offenders.partition_point(|(other, _)| *other >= cost);
+        self.offenders
+            .insert(place, (cost, FieldError::forbidden(at, detail)));
         self.offenders.truncate(MAX_OFFENDERS);
     }
 
@@ -34,32 +38,11 @@ impl Total {
         if self.cost <= SCHEMA_LIMIT {
             return Vec::new();
         }
-        let detail =
-            "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        let mut errors: Vec<FieldError> = self
-            .offenders
-            .into_iter()
-            .map(|(_, offender)| with_path(&offender, &Path::ROOT, |at| FieldError::forbidden(at, detail)))
-            .collect();
         let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let mut errors: Vec<FieldError> = self.offenders.into_iter().map(|(_, error)| error).collect();
         errors.push(FieldError::forbidden(at, exceeds(name, self.cost, SCHEMA_LIMIT)));
         errors
     }
-}
-
-/// Rebuilds a borrowed path from an owned one.
-fn with_path<T>(path: &PathBuf, root: &Path<'_>, then: impl FnOnce(&Path<'_>) -> T) -> T {
-    fn step<'a, T>(
-        mut rest: impl Iterator<Item = scantling_value::Segment<'a>>,
-        at: &Path<'_>,
-        then: impl FnOnce(&Path<'_>) -> T,
-    ) -> T {
-        match rest.next() {
-            Some(segment) => step(rest, &at.push(segment), then),
-            None => then(at),
-        }
-    }
-    step(path.segments().collect::<Vec<_>>().into_iter(), root, then)
 }
 
 /// The text of an error about a cost beyond its limit.
@@ -77,4 +60,43 @@ pub(super) fn exceeds(name: &str, cost: u64, limit: u64) -> String {
         "{name} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
          maxLength where arrays, maps, and strings are declared)"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn factors() {
+        for (cost, factor) in [
+            (10_000_001, "1.000000x"),
+            (14_999_999, "1.500000x"),
+            (15_000_000, "1.5x"),
+            (1_000_000_001, "more than 100x"),
+        ] {
+            let text = exceeds("estimated rule cost", cost, EXPRESSION_LIMIT);
+            assert!(text.contains(&format!("by factor of {factor} (")), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_the_dearest_are_named() {
+        let at = Path::ROOT.field("schema");
+        let mut total = Total::default();
+        for (n, cost) in [900_000, 30_000_000, 1_000_000, 50_000_000, 2_000_000, 40_000_000]
+            .into_iter()
+            .enumerate()
+        {
+            total.add(&at.index(n), cost);
+        }
+        let texts: Vec<String> = total.errors(&at).iter().map(ToString::to_string).collect();
+        expect![[r#"
+            schema[3]: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema
+            schema[5]: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema
+            schema[1]: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema
+            schema[4]: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema
+            schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of 1.239000x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"#]]
+        .assert_eq(&texts.join("\n"));
+    }
 }

@@ -1,7 +1,10 @@
 //! The environments of Kubernetes versions.
 
 use crate::env::{Options, ReservedFields, Scope, Validation};
-use crate::library::{authz, standard};
+use crate::library::{
+    authz, comprehensions, format, lists, net, optional, quantity, regex, semver, sets, standard, strings,
+    url,
+};
 use crate::overload::{Library, Ty};
 use crate::syntax::{Macros, ParseOptions};
 
@@ -72,9 +75,27 @@ static SCHEMA_TYPES: Library = Library {
 static ERAS: &[Era] = &[
     since(0, &standard::STANDARD),
     since(0, &[&SCHEMA_TYPES]),
+    since(0, &[&url::URLS, &regex::REGEX]),
+    until(37, &[&lists::KUBERNETES]),
     since(27, &[&authz::AUTHORIZATION]),
-    since(28, &[&standard::CROSS_TYPE_ORDER]),
+    since(
+        28,
+        &[
+            &standard::CROSS_TYPE_ORDER,
+            &optional::OPTIONALS,
+            &quantity::QUANTITIES,
+        ],
+    ),
+    since(0, &[&strings::BASE]),
+    since(29, &[&strings::FORMAT]),
+    since(29, &[&sets::SETS]),
+    since(30, &[&net::IPS, &net::CIDRS]),
+    since(31, &[&format::FORMATS]),
     since(31, &[&authz::AUTHORIZATION_SELECTORS]),
+    since(32, &[&comprehensions::COMPREHENSIONS]),
+    since(33, &[&semver::VERSIONS, &semver::NORMALIZING]),
+    since(34, &[&lists::EXTENDED]),
+    since(37, &[&lists::KUBERNETES, &lists::KUBERNETES_INCLUDES]),
 ];
 
 fn scope(version: Version) -> Scope {

@@ -9,10 +9,10 @@ const V: Ty = Ty::Param("V");
 const OPTIONAL: Ty = Ty::Optional(&V);
 const LIST: Ty = Ty::List(&V);
 const MAP: Ty = Ty::Map(&K, &V);
-const OPTIONALS: Ty = Ty::List(&OPTIONAL);
+const OPTIONAL_LIST: Ty = Ty::List(&OPTIONAL);
 
 /// Making optionals, looking into them, and access to what may be absent.
-pub static OPTIONALS_LIBRARY: Library = Library {
+pub static OPTIONALS: Library = Library {
     name: "optional",
     overloads: &[
         Overload::global("optional_of", "optional.of", &[V], OPTIONAL, Run::Unary(of)),
@@ -107,14 +107,14 @@ pub static OPTIONALS_LIBRARY: Library = Library {
         Overload::global(
             "optional_unwrap",
             "optional.unwrap",
-            &[OPTIONALS],
+            &[OPTIONAL_LIST],
             LIST,
             Run::Unary(unwrap),
         ),
         Overload::member(
             "optional_unwrapOpt",
             "unwrapOpt",
-            &[OPTIONALS],
+            &[OPTIONAL_LIST],
             LIST,
             Run::Unary(unwrap),
         ),

@@ -126,7 +126,8 @@ pub(super) fn dispatch<'a>(
         });
     };
     match run(arena, overload, pattern, args) {
-        Err(EvalError::NoSuchOverload) => Err(no_such_overload(arena, overload, args)),
+        // A constant pattern is matched by its own code, which does not look at the signature.
+        Err(EvalError::NoSuchOverload) if pattern.is_none() => Err(no_such_overload(arena, overload, args)),
         result => result,
     }
 }

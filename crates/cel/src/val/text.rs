@@ -1,7 +1,8 @@
 //! Values inside messages.
 
 use super::Val;
-use scantling_value::Value;
+use crate::data::{duration, timestamp};
+use scantling_value::{Value, go};
 use std::fmt;
 
 /// The name that a server's messages give to the kind of a JSON value.
@@ -21,16 +22,19 @@ pub fn go_type(value: &Value) -> &'static str {
 impl fmt::Display for Val<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Val::Null => f.write_str("NULL_VALUE"),
+            Val::Null => f.write_str("0"),
             Val::Bool(b) => write!(f, "{b}"),
             Val::Int(i) => write!(f, "{i}"),
             Val::Uint(u) => write!(f, "{u}"),
-            Val::Double(d) => write!(f, "{d}"),
+            Val::Double(d) => f.write_str(&go::float_v(*d)),
             Val::Str(s) => f.write_str(s),
             Val::Type(name) => f.write_str(name),
-            Val::Duration(d) => write!(f, "{}ns", d.nanos),
-            Val::Timestamp(t) => write!(f, "{}.{:09}", t.seconds, t.nanos),
-            Val::Bytes(b) => write!(f, "{b:?}"),
+            Val::Duration(d) => f.write_str(&duration::format(d.nanos)),
+            Val::Timestamp(t) => f.write_str(&timestamp::format((*t).into())),
+            Val::Bytes(b) => {
+                let bytes: Vec<_> = b.iter().map(u8::to_string).collect();
+                write!(f, "[{}]", bytes.join(" "))
+            }
             Val::Optional(Some(v)) => write!(f, "optional({v})"),
             Val::Optional(None) => f.write_str("optional.none()"),
             other => f.write_str(other.type_name()),

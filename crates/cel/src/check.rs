@@ -1,5 +1,6 @@
 //! The checker: resolves names and overloads and gives every node its type.
 
+mod names;
 mod unify;
 
 pub(crate) use unify::same;
@@ -195,13 +196,15 @@ impl<'e> Checker<'e> {
         None
     }
 
+    /// Whether `a.b.c` may be the name of a variable: `a` is no variable of a comprehension.
+    fn starts_globally(&self, name: &str) -> bool {
+        let first = name.split('.').next();
+        first.is_some_and(|first| first.is_empty() || self.local(first).is_none())
+    }
+
     fn select(&mut self, e: &mut Expr) -> Type {
-        // `a.b.c` may be the name of a variable, unless `a` is a variable of a comprehension.
         if let Some(name) = qualified_name(e)
-            && name
-                .split('.')
-                .next()
-                .is_some_and(|first| first.is_empty() || self.local(first).is_none())
+            && self.starts_globally(&name)
             && let Some(ty) = self.global(e, &name)
         {
             return ty;

@@ -80,7 +80,8 @@ impl Planner<'_> {
             Some(Reference::Local(name)) => self.local(name),
             Some(Reference::Variable(name)) => self.inputs.iter().position(|n| n == name),
             Some(Reference::Type(ty)) => return Node::Const(Owned::Type(runtime_name(ty))),
-            _ => None,
+            // The values of a block are known by the program alone.
+            _ => self.local(name),
         };
         match slot {
             Some(slot) => Node::Access(Box::new(Access {
@@ -272,8 +273,9 @@ impl Planner<'_> {
         let outer = self.scope.len();
         let accumulator = self.declare(&fold.accu_var);
         let inner = self.scope.len();
-        let first = self.declare(&fold.iter_var);
+        // Of two variables of one name, the first is meant.
         let second = fold.iter_var2.as_ref().map(|var| self.declare(var));
+        let first = self.declare(&fold.iter_var);
         let step = self.step(fold)?;
         self.scope.truncate(inner);
         let result = self.expr(&fold.result)?;

@@ -129,7 +129,7 @@ impl<'a> Check<'a> {
     }
 
     fn rules(&mut self) {
-        if !self.options.gates.rules || !self.resource.plan.root().has_rules() {
+        if !self.options.gates.expressions || !self.resource.plan.root().has_rules() {
             return;
         }
         if self.checked.errors.iter().any(blocks_rules) {

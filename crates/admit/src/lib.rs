@@ -24,6 +24,7 @@ pub use admit::{Operation, Options, Request, admit};
 pub use check::{Checked, check};
 pub use outcome::{Outcome, Refusal, Stats};
 pub use prepare::Identity;
-pub use resource::{FieldValidation, Gates, Resource, Scale};
+pub use resource::{FieldValidation, Resource, Scale};
 pub use scale::with_replicas;
+pub use scantling_schema::definition::Gates;
 pub use shape::{load, shape};

@@ -45,30 +45,3 @@ pub enum FieldValidation {
     /// The fields are dropped.
     Ignore,
 }
-
-/// Which features are on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gates {
-    /// `CRDValidationRatcheting`: failures in unchanged values are forgiven.
-    pub ratcheting: bool,
-    /// `CustomResourceValidationExpressions`: rules are run.
-    pub rules: bool,
-    /// `ServerSideFieldValidation`: unknown and duplicate fields are told.
-    pub field_validation: bool,
-    /// `CustomResourceImmutability`: updates of immutable fields are refused.
-    pub immutability: bool,
-    /// `CustomResourceUnions`: unions are checked.
-    pub unions: bool,
-}
-
-impl Default for Gates {
-    fn default() -> Self {
-        Gates {
-            ratcheting: true,
-            rules: true,
-            field_validation: true,
-            immutability: true,
-            unions: true,
-        }
-    }
-}

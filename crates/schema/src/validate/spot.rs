@@ -83,8 +83,11 @@ impl Spot<'_> {
     }
 
     pub(super) fn too_long(&self, max: i64) -> FieldError {
-        let plural = if max == 1 { "byte" } else { "bytes" };
-        let detail = format!("may not be more than {max} {plural}");
+        let detail = match max {
+            ..0 => "value is too long".into(),
+            1 => "may not be more than 1 byte".into(),
+            _ => format!("may not be more than {max} bytes"),
+        };
         self.error(ErrorKind::TooLong, BadValue::Omitted, detail)
     }
 
@@ -113,12 +116,12 @@ impl Spot<'_> {
     }
 
     pub(super) fn too_many(&self, size: i64, max: i64) -> FieldError {
-        let plural = if max == 1 { "item" } else { "items" };
-        self.error(
-            ErrorKind::TooMany,
-            size,
-            format!("must have at most {max} {plural}"),
-        )
+        let detail = match max {
+            ..0 => "has too many items".into(),
+            1 => "must have at most 1 item".into(),
+            _ => format!("must have at most {max} items"),
+        };
+        self.error(ErrorKind::TooMany, size, detail)
     }
 
     pub(super) fn not_unique(&self) -> FieldError {

@@ -1,0 +1,447 @@
+//! Definitions and objects, and what requests make of them.
+
+use super::patch;
+use super::read::{Step, text};
+use scantling_admit::{
+    FieldValidation, Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, Scale, admit,
+    load, with_replicas,
+};
+use scantling_schema::document::Schema;
+use scantling_schema::meta::Scope;
+use scantling_schema::plan::Compiler;
+use scantling_schema::structural::Interner;
+use scantling_value::{FieldError, Limits, Map, Value, json, yaml};
+use std::collections::BTreeMap;
+
+/// How things stand.
+#[derive(Default)]
+pub(crate) struct World {
+    definitions: BTreeMap<String, Value>,
+    objects: BTreeMap<String, Value>,
+    interner: Interner,
+    compiler: Compiler,
+}
+
+/// Where a request points.
+struct Target {
+    group: String,
+    version: String,
+    plural: String,
+    namespace: Option<String>,
+    name: Option<String>,
+    subresource: Option<String>,
+}
+
+impl Target {
+    fn parse(path: &str) -> Option<Self> {
+        let mut parts = path.trim_matches('/').split('/').map(str::to_owned);
+        if parts.next()? != "apis" {
+            return None;
+        }
+        let (group, version) = (parts.next()?, parts.next()?);
+        let mut plural = parts.next()?;
+        let mut namespace = None;
+        if plural == "namespaces" {
+            namespace = Some(parts.next()?);
+            plural = parts.next()?;
+        }
+        let (name, subresource) = (parts.next(), parts.next());
+        Some(Target {
+            group,
+            version,
+            plural,
+            namespace,
+            name,
+            subresource,
+        })
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!(
+            "{}/{}/{}/{name}",
+            self.group,
+            self.plural,
+            self.namespace.as_deref().unwrap_or_default()
+        )
+    }
+}
+
+impl World {
+    /// Takes a step. `None` if it is not about what the pure functions decide.
+    pub(crate) fn step(&mut self, step: &Step) -> Option<Result<(), String>> {
+        let target = Target::parse(&step.path)?;
+        let succeeded = matches!(step.status, 200 | 201);
+        let dry = step.query.contains("dryRun=All");
+        if target.plural == "customresourcedefinitions" {
+            let is_definition = text(&step.answer, "kind") == "CustomResourceDefinition";
+            if succeeded && !dry && is_definition && step.verb != "GET" && target.subresource.is_none() {
+                let name = step
+                    .answer
+                    .at(["metadata", "name"])
+                    .and_then(Value::as_str)
+                    .unwrap();
+                self.definitions.insert(name.to_owned(), step.answer.clone());
+            }
+            return None;
+        }
+        let answer = self.write(step, &target);
+        let written = succeeded && !dry && matches!(step.verb.as_str(), "POST" | "PUT" | "PATCH");
+        if written && step.answer.get("metadata").is_some() && target.subresource.as_deref() != Some("scale")
+        {
+            let name = step
+                .answer
+                .at(["metadata", "name"])
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let mut object = step.answer.clone();
+            let metadata = object
+                .as_object_mut()
+                .unwrap()
+                .get_mut("metadata")
+                .unwrap()
+                .as_object_mut()
+                .unwrap();
+            metadata.insert("resourceVersion", Value::from("1"));
+            metadata.insert("uid", Value::from("u"));
+            metadata.insert("creationTimestamp", Value::from("2026-08-01T00:00:00Z"));
+            self.objects.insert(target.key(name), object);
+        }
+        if step.verb == "DELETE" {
+            // What a finalizer holds is in the server's hands from here on.
+            match &target.name {
+                Some(name) => drop(self.objects.remove(&target.key(name))),
+                None => self.objects.clear(),
+            }
+        }
+        answer
+    }
+
+    fn write(&mut self, step: &Step, target: &Target) -> Option<Result<(), String>> {
+        let decided = matches!(step.status, 200 | 201 | 400 | 422);
+        let subresource = target.subresource.as_deref();
+        if !decided || step.captured {
+            return None;
+        }
+        let resource = self.resource(target)?;
+        if subresource == Some("scale") {
+            return self.scale(step, target, &resource);
+        }
+        let stored = target
+            .name
+            .as_ref()
+            .and_then(|name| self.objects.get(&target.key(name)))
+            .cloned();
+        let old = stored.map(|mut old| {
+            old.as_object_mut()
+                .unwrap()
+                .insert("apiVersion", Value::from(resource.api_version.clone()));
+            load(&resource, &mut old);
+            old
+        });
+        let found_in_text;
+        let object = match (step.verb.as_str(), &old) {
+            ("POST", _) | ("PUT", Some(_)) => {
+                let strict = if step.content_type.contains("yaml") {
+                    yaml::decode_strict(&step.body, Limits::SAFE)
+                } else {
+                    json::decode_strict(&step.body, Limits::SAFE)
+                };
+                let decoded = strict.ok()?;
+                found_in_text = decoded.duplicates;
+                // YAML reports what stands twice in a form of its own.
+                if step.content_type.contains("yaml") && !found_in_text.is_empty() {
+                    return None;
+                }
+                decoded.value
+            }
+            ("PATCH", Some(old)) => {
+                let decoded = json::decode_strict(&step.body, Limits::SAFE).ok()?;
+                let (body, mut object) = (decoded.value, old.clone());
+                found_in_text = decoded.duplicates;
+                match step.content_type.as_str() {
+                    "application/merge-patch+json" => patch::merge(&mut object, &body),
+                    "application/json-patch+json" if found_in_text.is_empty() => {
+                        patch::json(&mut object, &body)?
+                    }
+                    _ => return None,
+                }
+                object
+            }
+            _ => return None,
+        };
+        self.judge(step, target, &resource, old.as_ref(), object, &found_in_text)
+    }
+
+    /// A write to `/scale` is an update of one number.
+    fn scale(&mut self, step: &Step, target: &Target, resource: &Resource) -> Option<Result<(), String>> {
+        let key = target.key(target.name.as_ref()?);
+        let old = self.objects.get(&key)?.clone();
+        let replicas = step.answer.at(["spec", "replicas"])?.as_int()?;
+        if step.verb == "GET" || !matches!(step.status, 200 | 201) {
+            return None;
+        }
+        let object = with_replicas(resource, &old, replicas)?;
+        let request = Request {
+            operation: Operation::Update(&old),
+            object,
+            found_in_text: &[],
+        };
+        let outcome = admit(resource, request, &Options::default());
+        if let Some(refusal) = &outcome.refusal {
+            return Some(Err(format!("  refused: {refusal:?}")));
+        }
+        self.objects.insert(key, outcome.object);
+        Some(Ok(()))
+    }
+
+    fn judge(
+        &self,
+        step: &Step,
+        target: &Target,
+        resource: &Resource,
+        old: Option<&Value>,
+        mut object: Value,
+        found_in_text: &[String],
+    ) -> Option<Result<(), String>> {
+        // The handlers in front of the pipeline decide about these.
+        let map = object.as_object_mut()?;
+        let says = |map: &Map, field: &str| {
+            map.get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        if says(map, "kind").is_empty() || says(map, "apiVersion") != resource.api_version {
+            return None;
+        }
+        let metadata = map.get_or_insert_with("metadata", || Value::Object(Map::new()));
+        if metadata.is_null() {
+            *metadata = Value::Object(Map::new());
+        }
+        if let Some(metadata) = metadata.as_object_mut() {
+            let said = says(metadata, "namespace");
+            if resource.scope == Scope::Namespaced
+                && !said.is_empty()
+                && Some(&said) != target.namespace.as_ref()
+            {
+                return None;
+            }
+            match &target.namespace {
+                Some(namespace) => metadata.insert("namespace", Value::from(namespace.as_str())),
+                None => metadata.remove("namespace"),
+            };
+            let version = says(metadata, "resourceVersion");
+            if step.current {
+                metadata.insert("resourceVersion", Value::from("1"));
+            } else if (step.verb == "PUT" && version.is_empty())
+                || (step.verb == "POST" && !version.is_empty())
+            {
+                return None;
+            }
+        }
+        let mode = match step
+            .query
+            .split('&')
+            .find_map(|p| p.strip_prefix("fieldValidation="))
+        {
+            None | Some("" | "Warn") => FieldValidation::Warn,
+            Some("Strict") => FieldValidation::Strict,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some(_) => return None,
+        };
+        let identity = Identity {
+            uid: "u".into(),
+            created: "2026-08-01T00:00:00Z".into(),
+            suffix: "".into(),
+        };
+        let operation = match (old, target.subresource.as_deref()) {
+            (None, _) => Operation::Create(&identity),
+            (Some(old), Some("status")) => Operation::UpdateStatus(old),
+            (Some(old), _) => Operation::Update(old),
+        };
+        if target.subresource.as_deref() == Some("status") && !resource.status {
+            return None;
+        }
+        let gates = Gates {
+            immutability: true,
+            unions: true,
+            ..Gates::default()
+        };
+        let options = Options {
+            gates,
+            field_validation: mode,
+            clock: None,
+        };
+        let outcome = admit(
+            resource,
+            Request {
+                operation,
+                object,
+                found_in_text,
+            },
+            &options,
+        );
+        Some(compare(step, &outcome))
+    }
+
+    fn resource(&mut self, target: &Target) -> Option<Resource> {
+        let crd = self
+            .definitions
+            .get(&format!("{}.{}", target.plural, target.group))?;
+        let spec = crd.get("spec")?;
+        let versions = spec.get("versions")?.as_array()?;
+        let version = versions.iter().find(|v| text(v, "name") == target.version)?;
+        if version.get("served").and_then(Value::as_bool) != Some(true) {
+            return None;
+        }
+        let empty = Value::Object(Map::new());
+        let schema = version.at(["schema", "openAPIV3Schema"]).unwrap_or(&empty);
+        let structural = Schema::new(schema).structural(&mut self.interner).ok()?;
+        let scale = version.at(["subresources", "scale"]).map(|scale| Scale {
+            spec_replicas: text(scale, "specReplicasPath").into(),
+            status_replicas: text(scale, "statusReplicasPath").into(),
+            label_selector: scale
+                .get("labelSelectorPath")
+                .and_then(Value::as_str)
+                .map(Into::into),
+        });
+        Some(Resource {
+            plan: self.compiler.compile(&structural),
+            kind: spec.at(["names", "kind"])?.as_str()?.into(),
+            api_version: format!("{}/{}", target.group, target.version).into(),
+            scope: if text(spec, "scope") == "Cluster" {
+                Scope::Cluster
+            } else {
+                Scope::Namespaced
+            },
+            status: version.at(["subresources", "status"]).is_some(),
+            scale,
+            preserve_unknown_fields: spec
+                .get("preserveUnknownFields")
+                .and_then(Value::as_bool)
+                .unwrap_or(false),
+        })
+    }
+}
+
+fn compare(step: &Step, outcome: &Outcome) -> Result<(), String> {
+    let status = outcome.refusal.as_ref().map_or(200, |r| i64::from(r.status()));
+    let wanted = if step.status == 201 { 200 } else { step.status };
+    // A patched object that is refused as undecodable or as strict is the patch's fault, not the object's.
+    let patch_refused = step.verb == "PATCH"
+        && matches!(
+            outcome.refusal,
+            Some(Refusal::Undecodable(_) | Refusal::Strict(_))
+        )
+        && step.status == 422;
+    if patch_refused {
+        return Ok(());
+    }
+    if status != wanted {
+        return Err(format!(
+            "  status {status}, wanted {wanted}\n  ours {:?}\n  want {}",
+            outcome.refusal,
+            step.answer.to_json()
+        ));
+    }
+    let mut warnings: Vec<&str> = outcome.warnings.iter().map(String::as_str).collect();
+    let about_version = |w: &&str| w.contains(" is deprecated; ");
+    let mut wanted: Vec<&str> = step
+        .warnings
+        .iter()
+        .map(String::as_str)
+        .filter(|w| !about_version(w))
+        .collect();
+    warnings.sort_unstable();
+    wanted.sort_unstable();
+    if warnings != wanted {
+        return Err(format!("  warnings {warnings:?}\n  wanted   {wanted:?}"));
+    }
+    match &outcome.refusal {
+        None => same_object(&outcome.object, &step.answer),
+        Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => same_causes(errors, &step.answer),
+        Some(Refusal::Undecodable(why)) => same_message(why, &step.answer),
+        Some(Refusal::Strict(found)) => same_message(
+            &format!("strict decoding error: {}", found.join(", ")),
+            &step.answer,
+        ),
+    }
+}
+
+fn same_message(why: &str, answer: &Value) -> Result<(), String> {
+    let message = text(answer, "message");
+    if message.ends_with(&format!(": {why}")) {
+        return Ok(());
+    }
+    Err(format!("  says   {why}\n  wanted {message}"))
+}
+
+fn same_causes(errors: &[FieldError], answer: &Value) -> Result<(), String> {
+    let mut ours: Vec<String> = errors
+        .iter()
+        .map(|e| format!("{} {}: {}", e.reason(), e.field(), e.message()))
+        .collect();
+    let causes = answer
+        .at(["details", "causes"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    let mut wanted: Vec<String> = causes
+        .iter()
+        .map(|c| {
+            format!(
+                "{} {}: {}",
+                text(c, "reason"),
+                text(c, "field"),
+                text(c, "message")
+            )
+        })
+        .collect();
+    // Recordings blank what looks as if it differed from run to run.
+    let time = regex::Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").unwrap();
+    let uid = regex::Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap();
+    for text in &mut ours {
+        *text = uid
+            .replace_all(&time.replace_all(text, "<time>"), "<uid>")
+            .into_owned();
+    }
+    ours.sort_unstable();
+    wanted.sort_unstable();
+    if ours == wanted {
+        Ok(())
+    } else {
+        Err(format!(
+            "  causes {}\n  wanted {}",
+            ours.join("\n         "),
+            wanted.join("\n         ")
+        ))
+    }
+}
+
+fn same_object(ours: &Value, answer: &Value) -> Result<(), String> {
+    let strip = |v: &Value| {
+        let mut v = v.clone();
+        if let Some(metadata) = v
+            .as_object_mut()
+            .and_then(|m| m.get_mut("metadata"))
+            .and_then(Value::as_object_mut)
+        {
+            for field in [
+                "uid",
+                "creationTimestamp",
+                "resourceVersion",
+                "selfLink",
+                "deletionTimestamp",
+                "managedFields",
+            ] {
+                metadata.remove(field);
+            }
+        }
+        v.to_json()
+    };
+    let (ours, wanted) = (strip(ours), strip(answer));
+    if ours == wanted {
+        Ok(())
+    } else {
+        Err(format!("  stores {ours}\n  wanted {wanted}"))
+    }
+}

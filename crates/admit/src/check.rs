@@ -2,7 +2,7 @@
 
 use crate::{Options, Resource, Stats, scale};
 use scantling_schema::validate::{self, Ratchet};
-use scantling_schema::{listtype, meta, union};
+use scantling_schema::{listtype, meta, rules, union};
 use scantling_value::{ErrorKind, FieldError, Path, Value};
 
 /// What was found.
@@ -135,7 +135,19 @@ impl<'a> Check<'a> {
         if self.checked.errors.iter().any(blocks_rules) {
             let error = FieldError::invalid(&Path::ROOT, Value::Null, NOT_CHECKED);
             self.checked.errors.push(error);
+            return;
         }
+        let gates = &self.options.gates;
+        let options = rules::Options {
+            at: &Path::ROOT,
+            ratchet: Some(&self.ratchet).filter(|_| gates.ratcheting && self.old.is_some()),
+            optional_old_self: gates.ratcheting,
+            budget: rules::BUDGET,
+        };
+        let report = rules::run(self.resource.plan.root(), self.new, self.old, &options);
+        self.checked.errors.extend(report.errors);
+        self.checked.warnings.extend(report.warnings);
+        self.checked.stats.rule_cost = report.cost;
     }
 }
 

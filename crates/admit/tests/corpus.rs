@@ -62,7 +62,7 @@ fn objects_and_updates_are_judged_as_by_a_server() {
         let entry = json::decode(&line, Limits::SERVER).unwrap();
         definition(&entry, &mut interner, &mut compiler, &mut tally);
     }
-    for wrong in tally.wrong.iter().take(40) {
+    for wrong in tally.wrong.iter().take(400) {
         println!("{wrong}");
     }
     println!("{} agree, {} differ", tally.right, tally.wrong.len());
@@ -96,8 +96,16 @@ fn definition(entry: &Value, interner: &mut Interner, compiler: &mut Compiler, t
         errors.sort();
         let wanted = texts(sample.get("errors"));
         let case = || format!("{name} object {i}");
-        tally.count(case, errors.iter().all(|e| wanted.contains(e)), || {
+        tally.count(case, errors == wanted, || {
             format!("errors\n  ours {errors:?}\n  want {wanted:?}")
+        });
+        let cost = sample
+            .get("celCost")
+            .and_then(Value::as_int)
+            .unwrap_or(0)
+            .unsigned_abs();
+        tally.count(case, checked.stats.rule_cost == cost, || {
+            format!("cost\n  ours {}\n  want {cost}", checked.stats.rule_cost)
         });
         let want = sample.get("stored").unwrap();
         tally.count(case, object.to_json() == want.to_json(), || {
@@ -129,7 +137,15 @@ fn definition(entry: &Value, interner: &mut Interner, compiler: &mut Compiler, t
         errors.sort();
         let wanted = texts(update.get("errors"));
         let case = || format!("{name} update {old}->{new}");
-        tally.count(case, errors.iter().all(|e| wanted.contains(e)), || {
+        let cost = update
+            .get("celCost")
+            .and_then(Value::as_int)
+            .unwrap_or(0)
+            .unsigned_abs();
+        tally.count(case, checked.stats.rule_cost == cost, || {
+            format!("cost\n  ours {}\n  want {cost}", checked.stats.rule_cost)
+        });
+        tally.count(case, errors == wanted, || {
             format!("errors\n  ours {errors:?}\n  want {wanted:?}")
         });
     }

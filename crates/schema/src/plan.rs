@@ -13,6 +13,7 @@ pub use compile::Compiler;
 
 use crate::format::Format;
 use crate::pattern::Pattern;
+use crate::rules::{Place, Rules};
 use crate::structural::{ListType, Structural, ValueValidation};
 use scantling_value::{Str, Value};
 use std::sync::Arc;
@@ -49,6 +50,10 @@ pub struct Node {
     items: Option<Arc<Node>>,
     /// The limits on values; absent where there are none.
     checks: Option<Box<Checks>>,
+    /// The rules; absent where there are none.
+    rules: Option<Box<Rules>>,
+    /// Where the schema stands.
+    place: Place,
 }
 
 impl Node {
@@ -74,6 +79,15 @@ impl Node {
 
     pub(crate) fn types(&self) -> Types {
         self.types
+    }
+
+    pub(crate) fn rules(&self) -> Option<&Rules> {
+        self.rules.as_deref()
+    }
+
+    /// Whether values are whole resources, with metadata.
+    pub(crate) fn is_resource(&self) -> bool {
+        self.place == Place::Root || self.is(Features::EMBEDDED)
     }
 
     pub(crate) fn checks(&self) -> Option<&Checks> {
@@ -250,6 +264,10 @@ impl Features {
 
     pub(crate) fn add(&mut self, other: Features) {
         self.0 |= other.0;
+    }
+
+    pub(crate) fn remove(&mut self, other: Features) {
+        self.0 &= !other.0;
     }
 
     pub(crate) fn set(&mut self, other: Features, on: bool) {

@@ -4,10 +4,14 @@ mod check;
 mod compile;
 mod cost;
 mod escape;
+mod ready;
+mod run;
 mod shape;
 mod view;
 
 pub use check::{Check, ExpressionLimit};
 pub use compile::{Accepted, CompiledRule, Environments, Expression, Expressions, compile};
+pub(crate) use ready::{Context, Place, Rules, is_visible};
+pub use run::{BUDGET, Options, Report, run};
 pub use shape::Shapes;
 pub use view::View;

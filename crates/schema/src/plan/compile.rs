@@ -5,7 +5,9 @@ use crate::enumeration;
 use crate::format::Format;
 use crate::number;
 use crate::pattern::Pattern;
+use crate::rules::{self, Environments, Place, Rules};
 use crate::structural::{ListType, Structural, Type, ValueValidation};
+use scantling_cel::kubernetes::Version;
 use scantling_value::{Str, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -14,12 +16,19 @@ use std::sync::{Arc, Weak};
 ///
 /// It lives as long as the definitions of a process. Schemas come from one [`Interner`](crate::structural::Interner),
 /// so that equal ones have one address, and one node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Compiler {
     /// Nodes by the address of their schema. A node keeps its schema alive, so that an address whose node lives
     /// belongs to that schema; entries whose node is gone are replaced or swept.
-    nodes: HashMap<usize, Weak<Node>>,
+    nodes: HashMap<(usize, Place), Weak<Node>>,
     patterns: HashMap<Str, Weak<Pattern>>,
+    rules: Arc<rules::Context>,
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Self::for_version(Version::LATEST)
+    }
 }
 
 impl Compiler {
@@ -28,10 +37,19 @@ impl Compiler {
         Self::default()
     }
 
+    /// A compiler for rules as that version of Kubernetes understands them.
+    pub fn for_version(version: Version) -> Self {
+        Compiler {
+            nodes: HashMap::new(),
+            patterns: HashMap::new(),
+            rules: Arc::new(rules::Context::new(Environments::of(version))),
+        }
+    }
+
     /// Compiles the schema of a version.
     pub fn compile(&mut self, schema: &Arc<Structural>) -> Plan {
         Plan {
-            root: self.node(schema),
+            root: self.node(schema, Place::Root),
         }
     }
 
@@ -49,26 +67,27 @@ impl Compiler {
     pub fn sweep(&mut self) {
         self.nodes.retain(|_, n| n.strong_count() > 0);
         self.patterns.retain(|_, p| p.strong_count() > 0);
+        self.rules.sweep();
     }
 
-    fn node(&mut self, schema: &Arc<Structural>) -> Arc<Node> {
-        let address = Arc::as_ptr(schema).addr();
+    fn node(&mut self, schema: &Arc<Structural>, place: Place) -> Arc<Node> {
+        let address = (Arc::as_ptr(schema).addr(), place);
         if let Some(known) = self.nodes.get(&address).and_then(Weak::upgrade) {
             return known;
         }
-        let node = Arc::new(self.build(schema));
+        let node = Arc::new(self.build(schema, place));
         self.nodes.insert(address, Arc::downgrade(&node));
         node
     }
 
-    fn build(&mut self, schema: &Arc<Structural>) -> Node {
+    fn build(&mut self, schema: &Arc<Structural>, place: Place) -> Node {
         let properties = schema
             .properties
             .iter()
-            .map(|(_, s)| self.node(s))
+            .map(|(_, s)| self.node(s, Place::Below))
             .collect::<Box<[_]>>();
-        let additional = schema.additional_schema().map(|s| self.node(s));
-        let items = schema.items.as_ref().map(|s| self.node(s));
+        let additional = schema.additional_schema().map(|s| self.node(s, Place::Below));
+        let items = schema.items.as_ref().map(|s| self.node(s, Place::Below));
         let types = types(schema);
         let checks = schema
             .validation
@@ -82,7 +101,8 @@ impl Compiler {
             matches!(schema.list_type(), Some(ListType::Set | ListType::Map)),
         );
         here.set(Features::EMBEDDED, schema.is_embedded_resource());
-        here.set(Features::RULES, !schema.rules.is_empty());
+        let visible = rules::is_visible(schema);
+        here.set(Features::RULES, visible && !schema.rules.is_empty());
         here.set(Features::MUTABILITY, schema.mutability().is_some());
         here.set(Features::UNIONS, !schema.unions().is_empty());
         here.set(
@@ -94,6 +114,11 @@ impl Compiler {
         for child in properties.iter().chain(&additional).chain(&items) {
             within.add(child.within);
         }
+        if !visible {
+            within.remove(Features::RULES);
+        }
+        let rules = here.contains(Features::RULES);
+        let rules = rules.then(|| Box::new(Rules::new(Arc::clone(&self.rules), place)));
         Node {
             schema: Arc::clone(schema),
             types,
@@ -103,13 +128,16 @@ impl Compiler {
             additional,
             items,
             checks,
+            rules,
+            place,
         }
     }
 
     fn checks(&mut self, v: &ValueValidation, types: Types) -> Checks {
-        let mut branches = |list: &[Arc<Structural>]| list.iter().map(|s| self.node(s)).collect();
+        let mut branches =
+            |list: &[Arc<Structural>]| list.iter().map(|s| self.node(s, Place::Below)).collect();
         let (all_of, any_of, one_of) = (branches(&v.all_of), branches(&v.any_of), branches(&v.one_of));
-        let not = v.not.as_ref().map(|s| self.node(s));
+        let not = v.not.as_ref().map(|s| self.node(s, Place::Below));
         let format = Format::parse(&v.format, types);
         let odd = |bound: Option<crate::structural::Number>| {
             bound.is_some_and(|n| !number::in_range(&Value::Float(n.0), types, format.as_ref()))

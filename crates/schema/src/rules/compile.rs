@@ -136,16 +136,7 @@ impl Compiler<'_> {
         } else {
             &self.environments.new
         };
-        let old_self = if rule.optional_old_self == Some(true) {
-            Type::optional(self.self_type.clone())
-        } else if rule.applies_on_create {
-            Type::Wrapper(Arc::new(self.self_type.clone()))
-        } else {
-            self.self_type.clone()
-        };
-        Env::new(Arc::clone(scope))
-            .with_variable("self", self.self_type.clone())
-            .with_variable("oldSelf", old_self)
+        variables(Env::new(Arc::clone(scope)), rule, &self.self_type)
     }
 
     fn expression(&self, env: &Env, text: &str, role: &Role) -> Result<Expression, String> {
@@ -161,6 +152,27 @@ impl Compiler<'_> {
         let max_cost = estimate(&checked, Some(self.shape)).max;
         Ok(Expression { checked, max_cost })
     }
+}
+
+/// The environment in which an accepted rule runs.
+pub(super) fn environment(rule: &ValidationRule, shape: &Arc<Shape>, environments: &Environments) -> Env {
+    variables(
+        Env::new(Arc::clone(&environments.stored)),
+        rule,
+        &shape.ty(SELF_TYPE),
+    )
+}
+
+fn variables(env: Env, rule: &ValidationRule, self_type: &Type) -> Env {
+    let old_self = if rule.optional_old_self == Some(true) {
+        Type::optional(self_type.clone())
+    } else if rule.applies_on_create {
+        Type::Wrapper(Arc::new(self_type.clone()))
+    } else {
+        self_type.clone()
+    };
+    env.with_variable("self", self_type.clone())
+        .with_variable("oldSelf", old_self)
 }
 
 /// What an expression is there for: the type it must have, and the texts of errors.

@@ -224,7 +224,7 @@ fn metadata(resource: &Structural) -> Shape {
 }
 
 /// Whether a schema declares what expressions may always see of a resource: then they see all that it declares.
-fn declares_metadata(schema: &Structural) -> bool {
+pub(super) fn declares_metadata(schema: &Structural) -> bool {
     let is = |s: Option<&Arc<Structural>>, ty| s.is_some_and(|s| s.ty == Some(ty));
     let text = structural::Type::String;
     let metadata = schema.property("metadata");

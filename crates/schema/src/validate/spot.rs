@@ -84,7 +84,7 @@ impl Spot<'_> {
 
     pub(super) fn too_long(&self, max: i64) -> FieldError {
         let detail = match max {
-            ..0 => "value is too long".into(),
+            ..=-1 => "value is too long".into(),
             1 => "may not be more than 1 byte".into(),
             _ => format!("may not be more than {max} bytes"),
         };
@@ -117,7 +117,7 @@ impl Spot<'_> {
 
     pub(super) fn too_many(&self, size: i64, max: i64) -> FieldError {
         let detail = match max {
-            ..0 => "has too many items".into(),
+            ..=-1 => "has too many items".into(),
             1 => "must have at most 1 item".into(),
             _ => format!("must have at most {max} items"),
         };

@@ -1,0 +1,140 @@
+//! Rules that are ready to run.
+
+use super::compile::{Accepted, Environments, compile, environment};
+use super::shape::Shapes;
+use crate::field_path::{self, Brackets, Step};
+use crate::structural::{Structural, ValidationRule};
+use scantling_cel::program::Program;
+use scantling_cel::shape::Shape;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// What the rules of all definitions share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    environments: Environments,
+    shapes: Mutex<Shapes>,
+}
+
+impl Context {
+    pub(crate) fn new(environments: Environments) -> Self {
+        Context {
+            environments,
+            shapes: Mutex::default(),
+        }
+    }
+
+    /// Forgets the shapes of schemas that are gone.
+    pub(crate) fn sweep(&self) {
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner).sweep();
+    }
+}
+
+/// The rules of a node. They are compiled when the first value comes: most rules of a cluster's definitions never run,
+/// and a program takes more memory than its text.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    context: Arc<Context>,
+    place: Place,
+    ready: OnceLock<Option<Ready>>,
+}
+
+/// Where a schema stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// At the root of a definition: its rules also see `apiVersion`, `kind` and names.
+    Root,
+    /// Anywhere below.
+    Below,
+}
+
+/// Compiled rules, and what they see of a value.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) shape: Arc<Shape>,
+    /// Beside the schema's rules, one by one.
+    pub(crate) rules: Box<[ReadyRule]>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReadyRule {
+    /// `None` where the rule is blank.
+    pub(crate) program: Option<Result<Program, String>>,
+    pub(crate) message: Option<Program>,
+    pub(crate) uses_old_self: bool,
+    /// Where below the value a failure is shown, in the notation of errors.
+    pub(crate) field_path: Option<Box<str>>,
+}
+
+impl Rules {
+    pub(crate) fn new(context: Arc<Context>, place: Place) -> Self {
+        Rules {
+            context,
+            place,
+            ready: OnceLock::new(),
+        }
+    }
+
+    /// The compiled rules; `None` where expressions cannot see such values.
+    pub(crate) fn ready(&self, schema: &Arc<Structural>) -> Option<&Ready> {
+        self.ready.get_or_init(|| self.compile(schema)).as_ref()
+    }
+
+    fn compile(&self, schema: &Arc<Structural>) -> Option<Ready> {
+        let shape = {
+            let mut shapes = self.context.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+            match self.place {
+                Place::Root => shapes.of_resource(schema)?,
+                Place::Below => shapes.of(schema)?,
+            }
+        };
+        let environments = &self.context.environments;
+        let compiled = compile(&schema.rules, &shape, environments, Accepted::All);
+        let rules = schema.rules.iter().zip(compiled).map(|(rule, compiled)| {
+            let env = environment(rule, &shape, environments);
+            let program =
+                |e: &super::Expression| Program::compile(&env, &e.checked).map_err(|e| e.to_string());
+            ReadyRule {
+                program: compiled.rule.map(|r| r.and_then(|e| program(&e))),
+                message: compiled.message.and_then(|m| m.and_then(|e| program(&e)).ok()),
+                uses_old_self: compiled.uses_old_self,
+                field_path: shown_path(rule, schema),
+            }
+        });
+        Some(Ready {
+            rules: rules.collect(),
+            shape,
+        })
+    }
+}
+
+fn shown_path(rule: &ValidationRule, schema: &Arc<Structural>) -> Option<Box<str>> {
+    let path = rule.field_path.as_str();
+    let resolved = field_path::resolve(path, schema, Brackets::Allowed)
+        .ok()
+        .filter(|_| !path.is_empty())?;
+    let mut out = String::new();
+    for step in &resolved.steps {
+        // Writing to a string cannot fail.
+        let _ = match step {
+            Step::Field(name) if out.is_empty() => write!(out, "{name}"),
+            Step::Field(name) => write!(out, ".{name}"),
+            Step::Key(key) => write!(out, "[{key}]"),
+        };
+    }
+    Some(out.into())
+}
+
+/// Whether expressions see values of a schema at all. Fields that they do not see have no rules.
+pub(crate) fn is_visible(schema: &Structural) -> bool {
+    use crate::structural::Type;
+    if schema.is_int_or_string() {
+        return true;
+    }
+    match schema.ty {
+        None => false,
+        Some(Type::Array) => schema.items.as_ref().is_some_and(|items| is_visible(items)),
+        Some(Type::Object) => schema.additional_schema().is_none_or(|values| is_visible(values)),
+        Some(Type::String | Type::Integer | Type::Number | Type::Boolean) => true,
+    }
+}

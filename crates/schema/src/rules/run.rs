@@ -1,0 +1,538 @@
+//! Runs rules over an object.
+
+use super::ready::{Ready, ReadyRule};
+use super::shape::declares_metadata;
+use crate::correlate::OldList;
+use crate::plan::{Features, Members, Node};
+use crate::structural::{Type, ValidationRule};
+use crate::validate::Ratchet;
+use scantling_cel::program::{Input, Limits, Program};
+use scantling_cel::shape::Shape;
+use scantling_cel::val::{Arena, EvalError, Val, read};
+use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value, go};
+use std::cell::Cell;
+
+/// What all rules of one object may cost together.
+pub const BUDGET: u64 = 10_000_000;
+/// What one run of one expression may cost.
+const CALL_LIMIT: u64 = 1_000_000;
+/// The longest message that an expression may make.
+const MAX_MESSAGE: usize = 5 * 1024;
+
+/// What rules say about an object.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What is wrong.
+    pub errors: Vec<FieldError>,
+    /// What is wrong but was so before, in the words of an error.
+    pub warnings: Vec<String>,
+    /// What the rules cost. Beyond the budget by one means that it ran out.
+    pub cost: u64,
+}
+
+/// How rules are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Where the value stands.
+    pub at: &'a Path<'a>,
+    /// Forgives failures of rules about values that are what they were before.
+    pub ratchet: Option<&'a Ratchet<'a>>,
+    /// Whether rules that can do without an old value run without one (a part of ratcheting in servers).
+    pub optional_old_self: bool,
+    /// What the rules may cost.
+    pub budget: u64,
+}
+
+/// Runs the rules of a node and of all below it over a value that was `old` before.
+pub fn run(node: &Node, value: &Value, old: Option<&Value>, options: &Options<'_>) -> Report {
+    let mut run = Run {
+        options,
+        budget: i64::try_from(options.budget).unwrap_or(i64::MAX),
+        report: Report::default(),
+        arena: Arena::new(),
+    };
+    let start = run.budget;
+    let correlated = options
+        .ratchet
+        .and(old)
+        .map(|old| Correlated::new(node, old, value));
+    let spot = Spot {
+        correlated: correlated.as_ref(),
+        around: None,
+    };
+    // Running out of budget is in the report.
+    let _ = run.value(node, value, old, spot, options.at);
+    run.report.cost = start.abs_diff(run.budget);
+    run.report
+}
+
+/// The budget is spent: no further rule runs.
+struct Spent;
+
+/// A value and the old one that it goes back to.
+struct Correlated<'a> {
+    node: &'a Node,
+    old: &'a Value,
+    new: &'a Value,
+    unchanged: Cell<Option<bool>>,
+}
+
+impl<'a> Correlated<'a> {
+    fn new(node: &'a Node, old: &'a Value, new: &'a Value) -> Self {
+        Correlated {
+            node,
+            old,
+            new,
+            unchanged: Cell::new(None),
+        }
+    }
+
+    fn is_unchanged(&self, ratchet: &Ratchet<'_>) -> bool {
+        let known = self.unchanged.get();
+        known.unwrap_or_else(|| {
+            let answer = ratchet.unchanged(self.node, self.old, self.new);
+            self.unchanged.set(Some(answer));
+            answer
+        })
+    }
+}
+
+/// What ratcheting knows at a place: the value if it correlates, and else the nearest one around it that does.
+#[derive(Clone, Copy)]
+struct Spot<'a> {
+    correlated: Option<&'a Correlated<'a>>,
+    around: Option<&'a Correlated<'a>>,
+}
+
+impl<'a> Spot<'a> {
+    const NOWHERE: Spot<'static> = Spot {
+        correlated: None,
+        around: None,
+    };
+
+    fn child(self, correlated: Option<&'a Correlated<'a>>) -> Spot<'a> {
+        match self.correlated {
+            Some(here) => Spot {
+                correlated,
+                around: Some(here),
+            },
+            None => self,
+        }
+    }
+}
+
+struct Run<'o> {
+    options: &'o Options<'o>,
+    budget: i64,
+    report: Report,
+    arena: Arena,
+}
+
+impl Run<'_> {
+    fn value(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        spot: Spot<'_>,
+        at: &Path<'_>,
+    ) -> Result<(), Spent> {
+        if value.is_null() || !node.has(Features::RULES) {
+            return Ok(());
+        }
+        let old = old.filter(|old| !old.is_null());
+        if node.is(Features::RULES) {
+            self.rules(node, value, old, spot, at)?;
+        }
+        match value {
+            Value::Object(map) => self.object(node, map, old.and_then(Value::as_object), spot, at),
+            Value::Array(list) => self.list(node, list, old, spot, at),
+            _ => Ok(()),
+        }
+    }
+
+    fn list(
+        &mut self,
+        node: &Node,
+        list: &[Value],
+        old: Option<&Value>,
+        spot: Spot<'_>,
+        at: &Path<'_>,
+    ) -> Result<(), Spent> {
+        let Some(items) = node.items().filter(|n| n.has(Features::RULES)) else {
+            return Ok(());
+        };
+        let old = old.and_then(|old| OldList::of(node, old));
+        for (i, item) in list.iter().enumerate() {
+            let before = old.as_ref().and_then(|old| old.get(item));
+            let correlated = spot
+                .correlated
+                .and(before)
+                .map(|old| Correlated::new(items, old, item));
+            self.value(items, item, before, spot.child(correlated.as_ref()), &at.index(i))?;
+        }
+        Ok(())
+    }
+
+    fn object(
+        &mut self,
+        node: &Node,
+        map: &Map,
+        old: Option<&Map>,
+        spot: Spot<'_>,
+        at: &Path<'_>,
+    ) -> Result<(), Spent> {
+        let mut members = Members::of(node);
+        let root = spot.around.is_none();
+        for (name, value) in map.iter() {
+            let (child, at) = match (members.declared(name), node.additional()) {
+                (Some(field), _) => (field, at.field(name)),
+                (None, Some(additional)) => (additional, at.key(name)),
+                (None, None) => continue,
+            };
+            if !child.has(Features::RULES) {
+                continue;
+            }
+            let before = old.and_then(|old| old.get(name));
+            let correlated = spot
+                .correlated
+                .and(before)
+                .map(|old| Correlated::new(child, old, value));
+            let below = if root && matches!(name.as_str(), "apiVersion" | "kind") {
+                // These name the type that both objects were converted to: their old value is not known.
+                Spot::NOWHERE
+            } else {
+                spot.child(correlated.as_ref())
+            };
+            if node.is_resource() && name == "metadata" && !declares_metadata(node.schema()) {
+                self.names(child, value, before, below, &at)?;
+            } else {
+                self.value(child, value, before, below, &at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the metadata of a resource, expressions see no more than names.
+    fn names(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        spot: Spot<'_>,
+        at: &Path<'_>,
+    ) -> Result<(), Spent> {
+        for name in ["generateName", "name"] {
+            if let (Some(child), Some(value)) = (node.property(name), value.get(name)) {
+                let before = old.and_then(|old| old.get(name));
+                let correlated = spot
+                    .correlated
+                    .and(before)
+                    .map(|old| Correlated::new(child, old, value));
+                self.value(
+                    child,
+                    value,
+                    before,
+                    spot.child(correlated.as_ref()),
+                    &at.field(name),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rules(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        old: Option<&Value>,
+        spot: Spot<'_>,
+        at: &Path<'_>,
+    ) -> Result<(), Spent> {
+        let Some(ready) = node.rules().and_then(|rules| rules.ready(node.schema())) else {
+            return Ok(());
+        };
+        let place = RulePlace {
+            node,
+            value,
+            at,
+            spot,
+        };
+        if self.budget <= 0 {
+            self.fail(place.error("validation failed due to running out of cost budget, no further validation rules will be run"));
+            return self.spent();
+        }
+        for (rule, compiled) in node.schema().rules.iter().zip(&ready.rules) {
+            let program = match &compiled.program {
+                None => continue,
+                Some(Err(why)) => {
+                    self.fail(place.error(&format!("rule compile error: {why}")));
+                    continue;
+                }
+                Some(Ok(program)) => program,
+            };
+            if compiled.uses_old_self && old.is_none() && !self.runs_without_old(rule) {
+                continue;
+            }
+            let optional = rule.optional_old_self == Some(true);
+            let answer = self.evaluate(program, ready, value, OldSelf::of(old, optional, rule));
+            let answer = self.charge(answer).map_err(|Spent| {
+                self.fail(place.error("validation failed due to running out of cost budget, no further validation rules will be run"));
+                Spent
+            })?;
+            match answer {
+                Ok(Answer::True) => {}
+                Ok(_) => self.failed(&place, rule, compiled, ready, old)?,
+                Err(error) => {
+                    let shown = shown(rule);
+                    match error {
+                        EvalError::NoSuchOverload => self.fail(place.error(&format!(
+                            "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
+                        ))),
+                        EvalError::CostLimitExceeded => {
+                            self.fail(place.error(&format!(
+                                "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+                            )));
+                            return self.spent();
+                        }
+                        error => self.fail(place.error(&format!("{error} evaluating rule: {shown}"))),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn runs_without_old(&self, rule: &ValidationRule) -> bool {
+        rule.applies_on_create || (rule.optional_old_self == Some(true) && self.options.optional_old_self)
+    }
+
+    /// A rule is false: makes the error that says so.
+    fn failed(
+        &mut self,
+        place: &RulePlace<'_>,
+        rule: &ValidationRule,
+        compiled: &ReadyRule,
+        ready: &Ready,
+        old: Option<&Value>,
+    ) -> Result<(), Spent> {
+        let forgiven = !compiled.uses_old_self && self.is_forgiven(place.spot);
+        let mut detail = None;
+        if let Some(message) = &compiled.message {
+            // Messages never see an optional.
+            let answer = self.evaluate(message, ready, place.value, OldSelf::of(old, false, rule));
+            let text = rule.message_expression.as_str();
+            let Ok(answer) = self.charge(answer) else {
+                let error = place.error_below(
+                    compiled,
+                    "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run",
+                );
+                self.tell(error, forgiven);
+                return self.spent();
+            };
+            detail = match answer {
+                Ok(Answer::Text(message)) => usable(&message),
+                Err(EvalError::CostLimitExceeded) => {
+                    let why = format!(
+                        "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
+                        go::quote(text)
+                    );
+                    self.tell(place.error_below(compiled, &why), forgiven);
+                    return self.spent();
+                }
+                Ok(_) | Err(_) => None,
+            };
+        }
+        let detail = detail.unwrap_or_else(|| match rule.message.trim() {
+            "" => format!("failed rule: {}", rule.rule.trim()),
+            message => message.to_owned(),
+        });
+        self.tell(place.failure(rule, compiled, detail), forgiven);
+        Ok(())
+    }
+
+    fn is_forgiven(&self, spot: Spot<'_>) -> bool {
+        let nearest = spot.correlated.or(spot.around);
+        self.options
+            .ratchet
+            .zip(nearest)
+            .is_some_and(|(ratchet, nearest)| nearest.is_unchanged(ratchet))
+    }
+
+    fn evaluate(&mut self, program: &Program, ready: &Ready, value: &Value, old: OldSelf<'_>) -> Evaluated {
+        self.arena.reset();
+        let arena = &self.arena;
+        let limits = Limits {
+            cost: CALL_LIMIT,
+            interrupt: None,
+        };
+        let old = match old.input(arena, &ready.shape) {
+            Ok(input) => input,
+            Err(error) => {
+                return Evaluated {
+                    answer: Err(error),
+                    cost: 0,
+                };
+            }
+        };
+        let outcome = program.eval(arena, &[Input::Json(value, &ready.shape), old], limits);
+        let answer = outcome.result.map(|val| match val {
+            Val::Bool(true) => Answer::True,
+            Val::Str(text) => Answer::Text(text.to_owned()),
+            _ => Answer::Other,
+        });
+        Evaluated {
+            answer,
+            cost: outcome.cost,
+        }
+    }
+
+    /// Takes the cost of a run from the budget.
+    fn charge(&mut self, evaluated: Evaluated) -> Result<Result<Answer, EvalError>, Spent> {
+        match i64::try_from(evaluated.cost) {
+            Ok(cost) if cost <= self.budget => {
+                self.budget -= cost;
+                Ok(evaluated.answer)
+            }
+            _ => {
+                self.budget = -1;
+                Err(Spent)
+            }
+        }
+    }
+
+    fn spent(&mut self) -> Result<(), Spent> {
+        self.budget = -1;
+        Err(Spent)
+    }
+
+    fn fail(&mut self, error: FieldError) {
+        self.report.errors.push(error);
+    }
+
+    fn tell(&mut self, error: FieldError, forgiven: bool) {
+        if forgiven {
+            self.report.warnings.push(error.to_string());
+        } else {
+            self.report.errors.push(error);
+        }
+    }
+}
+
+struct Evaluated {
+    answer: Result<Answer, EvalError>,
+    cost: u64,
+}
+
+enum Answer {
+    True,
+    Text(String),
+    Other,
+}
+
+/// What an expression sees as `oldSelf`.
+enum OldSelf<'v> {
+    Absent,
+    Null,
+    Plain(&'v Value),
+    Optional(Option<&'v Value>),
+}
+
+impl<'v> OldSelf<'v> {
+    fn of(old: Option<&'v Value>, optional: bool, rule: &ValidationRule) -> Self {
+        match old {
+            old if optional => OldSelf::Optional(old),
+            Some(old) => OldSelf::Plain(old),
+            None if rule.applies_on_create => OldSelf::Null,
+            None => OldSelf::Absent,
+        }
+    }
+
+    fn input<'a>(self, arena: &'a Arena, shape: &'a Shape) -> Result<Input<'a>, EvalError>
+    where
+        'v: 'a,
+    {
+        Ok(match self {
+            OldSelf::Absent => Input::Absent,
+            OldSelf::Null => Input::Val(Val::Null),
+            OldSelf::Plain(old) => Input::Json(old, shape),
+            OldSelf::Optional(old) => {
+                let old = old.map(|old| read(arena, old, shape)).transpose()?;
+                Input::Val(arena.optional(old)?)
+            }
+        })
+    }
+}
+
+/// A value that a rule is about.
+struct RulePlace<'a> {
+    node: &'a Node,
+    value: &'a Value,
+    at: &'a Path<'a>,
+    spot: Spot<'a>,
+}
+
+impl RulePlace<'_> {
+    /// The type as errors name it; int-or-string has none.
+    fn type_name(&self) -> &'static str {
+        self.node.schema().ty.map_or("", Type::as_str)
+    }
+
+    /// An error about the rule, not about the value: it shows the type.
+    fn error(&self, why: &str) -> FieldError {
+        FieldError::invalid(self.at, self.type_name(), why)
+    }
+
+    fn error_below(&self, compiled: &ReadyRule, why: &str) -> FieldError {
+        self.at_path(
+            compiled,
+            ErrorKind::Invalid,
+            self.type_name().into(),
+            why.to_owned(),
+        )
+    }
+
+    fn failure(&self, rule: &ValidationRule, compiled: &ReadyRule, detail: String) -> FieldError {
+        let value = match self.node.schema().ty {
+            Some(Type::Object | Type::Array) => BadValue::Omitted,
+            _ => BadValue::Value(self.value.clone()),
+        };
+        match rule.reason.as_deref() {
+            Some("FieldValueForbidden") => {
+                self.at_path(compiled, ErrorKind::Forbidden, BadValue::Omitted, detail)
+            }
+            Some("FieldValueRequired") => {
+                self.at_path(compiled, ErrorKind::Required, BadValue::Omitted, detail)
+            }
+            Some("FieldValueDuplicate") => self.at_path(compiled, ErrorKind::Duplicate, value, String::new()),
+            _ => self.at_path(compiled, ErrorKind::Invalid, value, detail),
+        }
+    }
+
+    fn at_path(&self, compiled: &ReadyRule, kind: ErrorKind, value: BadValue, detail: String) -> FieldError {
+        let Some(path) = &compiled.field_path else {
+            return FieldError::new(kind, self.at, value, detail);
+        };
+        let field = if self.at.is_root() {
+            path.to_string()
+        } else {
+            format!("{}.{path}", self.at)
+        };
+        FieldError::with_field(kind, field, value, detail).located(self.at)
+    }
+}
+
+/// The rule as errors name it.
+fn shown(rule: &ValidationRule) -> &str {
+    match rule.message.trim() {
+        "" => rule.rule.trim(),
+        message => message,
+    }
+}
+
+/// A message that an expression made, if it is one line of bearable length.
+fn usable(message: &str) -> Option<String> {
+    let message = message.trim();
+    let fine = !message.is_empty() && message.len() <= MAX_MESSAGE && !message.contains('\n');
+    fine.then(|| message.to_owned())
+}

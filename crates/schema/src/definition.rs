@@ -17,6 +17,7 @@ pub use print::rule as print_rule;
 pub use validate::warnings;
 
 use crate::document::Schema;
+use crate::rules::Environments;
 use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 
@@ -65,6 +66,17 @@ impl Default for Gates {
             unions: false,
         }
     }
+}
+
+/// The server that a definition is written to, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The version of the definition kind in the request.
+    pub api: ApiVersion,
+    /// The features that are on.
+    pub gates: Gates,
+    /// What rules may use.
+    pub environments: &'a Environments,
 }
 
 /// A CustomResourceDefinition.

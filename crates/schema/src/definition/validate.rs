@@ -12,12 +12,12 @@ mod warnings;
 pub use warnings::warnings;
 
 use super::convert::same_list;
-use super::{ApiVersion, Definition, Spec, Validation};
+use super::{Definition, Setting, Spec, Validation};
 use crate::default::Pruned;
 use crate::meta;
+use crate::rules::Expressions;
 use crate::structural::ValidationRule;
-use scantling_value::{FieldError, Path, Str, Value};
-use std::collections::BTreeSet;
+use scantling_value::{FieldError, Path, Value};
 
 /// The most selectable fields that a version may have.
 const MAX_SELECTABLE_FIELDS: usize = 8;
@@ -40,15 +40,15 @@ struct Strictness<'a> {
     schema: schema::Strictness,
     /// Bundles of certificates are not looked into.
     any_bundle: bool,
-    /// The version of the request: `v1beta1` has no immutability.
-    api: ApiVersion,
+    /// The server.
+    setting: &'a Setting<'a>,
     /// The stored definition.
     stored: Option<&'a Spec>,
 }
 
 impl Definition {
     /// What is wrong with a new definition.
-    pub fn validate(&self, api: ApiVersion) -> Vec<FieldError> {
+    pub fn validate(&self, setting: &Setting<'_>) -> Vec<FieldError> {
         let strictness = Strictness {
             recognised_review: true,
             fixed_names: false,
@@ -61,7 +61,7 @@ impl Definition {
                 keyed_lists: true,
             },
             any_bundle: true,
-            api,
+            setting,
             stored: None,
         };
         let mut errors = names::check_metadata(self);
@@ -73,7 +73,7 @@ impl Definition {
     }
 
     /// What is wrong with an update.
-    pub fn validate_update(&self, old: &Definition, api: ApiVersion) -> Vec<FieldError> {
+    pub fn validate_update(&self, old: &Definition, setting: &Setting<'_>) -> Vec<FieldError> {
         let stored = &old.spec;
         let any = |test: fn(crate::document::Schema<'_>) -> bool| stored.schemas().any(test);
         let established = old.is("Established");
@@ -101,7 +101,7 @@ impl Definition {
                 keyed_lists: !any(schema::has_loose_list),
             },
             any_bundle: !established || (!bundle.is_empty() && conversion::bundle_fault(bundle).is_some()),
-            api,
+            setting,
             stored: Some(stored),
         };
         let metadata = |d: &Definition| Value::from(d.metadata.clone());
@@ -196,9 +196,9 @@ impl Spec {
         })
     }
 
-    /// The rules and message expressions that stand anywhere in the schemas: they are not new.
-    pub fn expressions(&self) -> (BTreeSet<Str>, BTreeSet<Str>) {
-        let (mut rules, mut messages) = (BTreeSet::new(), BTreeSet::new());
+    /// The expressions that stand anywhere in the schemas.
+    pub fn expressions(&self) -> Expressions {
+        let mut all = Expressions::default();
         for s in self.schemas() {
             s.any(&mut |s| {
                 for ValidationRule {
@@ -207,15 +207,15 @@ impl Spec {
                     ..
                 } in s.rules()
                 {
-                    rules.insert(rule);
+                    all.rules.insert(rule);
                     if !message_expression.is_empty() {
-                        messages.insert(message_expression);
+                        all.messages.insert(message_expression);
                     }
                 }
                 false
             });
         }
-        (rules, messages)
+        all
     }
 
     /// The schema place of a version; none where the definition puts schemas both at the top and with versions, or has

@@ -9,6 +9,7 @@ use crate::document::Schema;
 use crate::field_path::{self, Brackets, Step};
 use crate::names::{dns1035_label, dns1123_subdomain};
 use crate::plan::Compiler;
+use crate::rules::{self, ExpressionLimit, Shapes};
 use crate::structural::{Interner, Structural, Type};
 use scantling_value::{BadValue, FieldError, Path, Str, Value};
 use std::collections::BTreeSet;
@@ -467,12 +468,45 @@ impl Check<'_> {
         let schema_errors = schema::check(root, &at, self.strictness.schema);
         extensions::check_root(root, &at, errors);
         self.immutability_version(root, &at, errors);
-        errors.extend(schema_errors);
+        if let Some(schema) = compiled {
+            let rules = self.rules(&schema, version, &at, &schema_errors);
+            errors.extend(schema_errors.into_iter().chain(rules));
+        } else {
+            errors.extend(schema_errors);
+        }
         // What keeps a schema from having a structural form is mostly told in better words already.
         if errors.len() == before {
             errors.extend(fault);
         }
-        let _ = (compiled, version);
+    }
+
+    /// The rules of a schema that is sound otherwise; those at and above other errors are left alone.
+    fn rules(
+        &self,
+        schema: &Arc<Structural>,
+        version: &str,
+        at: &Path<'_>,
+        others: &[FieldError],
+    ) -> Vec<FieldError> {
+        let stored = self.strictness.stored;
+        let known = stored.map(Spec::expressions);
+        let check = rules::Check {
+            environments: self.strictness.setting.environments,
+            accepted: known
+                .as_ref()
+                .map_or(rules::Accepted::None, rules::Accepted::These),
+            expression_limit: match stored {
+                Some(stored) if self.spec.keeps_schema(stored, version) => ExpressionLimit::Lifted,
+                _ => ExpressionLimit::Enforced,
+            },
+        };
+        let is_flawed = |node: &Path<'_>| {
+            let node = node.segments();
+            others
+                .iter()
+                .any(|e| e.at().segments().zip(&node).filter(|(a, b)| a == *b).count() == node.len())
+        };
+        check.schema(schema, at, &mut Shapes::new(), &is_flawed)
     }
 
     /// Immutability came after `v1beta1`: there, only what a stored definition has may be kept.
@@ -481,7 +515,8 @@ impl Check<'_> {
             .strictness
             .stored
             .is_some_and(|s| s.schemas().any(extensions::uses_immutability));
-        if self.strictness.api == ApiVersion::V1Beta1 && !kept && extensions::uses_immutability(root) {
+        if self.strictness.setting.api == ApiVersion::V1Beta1 && !kept && extensions::uses_immutability(root)
+        {
             let detail = "immutability is available in apiextensions.k8s.io/v1 only";
             errors.push(FieldError::forbidden(at, detail));
         }

@@ -28,7 +28,7 @@ pub static QUANTITIES: Library = Library {
             Run::Unary(quantity),
         )),
         reading(Overload::global(
-            "is_quantity",
+            "is_quantity_string",
             "isQuantity",
             &[Ty::String],
             Ty::Bool,

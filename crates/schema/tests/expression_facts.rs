@@ -1,0 +1,63 @@
+//! What an API server says of expressions over one schema: the type and the bounds of the cost, or the mistakes.
+//!
+//! `data/expressions.jsonl` was made by running the packages of such a server over the schema beside it.
+
+use scantling_cel::env::Env;
+use scantling_cel::estimate::estimate;
+use scantling_cel::kubernetes::{self, Version};
+use scantling_cel::types::Type;
+use scantling_schema::document::Schema;
+use scantling_schema::rules::Shapes;
+use scantling_schema::structural::Interner;
+use scantling_value::{Limits, Value, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+fn parse(text: &str) -> Value {
+    json::decode(text.as_bytes(), Limits::default()).expect("the data is JSON")
+}
+
+#[test]
+fn types_costs_and_mistakes() {
+    let document = parse(include_str!("data/expressions-schema.json"));
+    let schema = Schema::new(&document)
+        .structural(&mut Interner::new())
+        .expect("the schema is structural");
+    let shape = Shapes::new().of(&schema).expect("expressions see objects");
+    let self_type = shape.ty("selfType1");
+    let env = Env::new(Arc::new(kubernetes::for_stored_expressions(Version::new(1, 37))))
+        .with_variable("self", self_type.clone())
+        .with_variable("oldSelf", Type::optional(self_type));
+    let (mut total, mut wrong, mut report) = (0, 0, String::new());
+    for line in include_str!("data/expressions.jsonl").lines() {
+        let fact = parse(line);
+        let text = |key: &str| fact.get(key).and_then(Value::as_str);
+        let expression = text("expr").expect("every fact is about an expression");
+        let expected = match text("error") {
+            Some(mistakes) => mistakes.to_owned(),
+            // The program is refused later, when it is made.
+            None if text("program").is_some() => continue,
+            None => {
+                let [ty, min, max] = ["type", "min", "max"].map(|key| text(key).unwrap_or_default());
+                format!("{ty} {min}..{max}")
+            }
+        };
+        let found = match env.compile(expression) {
+            Ok(checked) => {
+                let cost = estimate(&checked, Some(&shape));
+                format!("{} {}..{}", checked.result_type(), cost.min, cost.max)
+            }
+            Err(mistakes) => mistakes.to_string(),
+        };
+        total += 1;
+        if found != expected {
+            wrong += 1;
+            writeln!(
+                report,
+                "{expression}\n  expected {expected:?}\n  found    {found:?}"
+            )
+            .expect("strings grow");
+        }
+    }
+    assert!(wrong == 0, "{wrong} of {total} facts differ:\n{report}");
+}

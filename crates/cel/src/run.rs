@@ -21,8 +21,12 @@ pub enum Run {
     Ternary(for<'a> fn(&'a Arena, Val<'a>, Val<'a>, Val<'a>) -> Res<'a>),
     /// On any number of arguments.
     Variadic(for<'a> fn(&'a Arena, &[Val<'a>]) -> Res<'a>),
-    /// On arguments of which the second is a regular expression. It comes compiled: once, when it is a constant.
-    Pattern(for<'a> fn(&'a Arena, &Pattern, &[Val<'a>]) -> Res<'a>),
+    /// On arguments of which the second is a regular expression. It comes compiled: once, when it is a constant. The
+    /// text stands before the message about an expression that turns out to be invalid at run time.
+    Pattern(
+        for<'a> fn(&'a Arena, &Pattern, &[Val<'a>]) -> Res<'a>,
+        &'static str,
+    ),
 }
 
 impl fmt::Debug for Run {
@@ -34,7 +38,7 @@ impl fmt::Debug for Run {
             Run::Binary(_) => "Binary",
             Run::Ternary(_) => "Ternary",
             Run::Variadic(_) => "Variadic",
-            Run::Pattern(_) => "Pattern",
+            Run::Pattern(..) => "Pattern",
         })
     }
 }

@@ -116,8 +116,8 @@ fn completed(prefix: &str) -> String {
     }
 }
 
-fn too_long(max: usize) -> String {
-    format!("must be no more than {max} characters")
+fn too_long(max: usize, unit: &str) -> String {
+    format!("must be no more than {max} {unit}")
 }
 
 fn is_lower_alphanumeric(b: u8) -> bool {
@@ -148,7 +148,7 @@ fn is_subdomain(text: &str) -> bool {
 pub fn dns1123_label(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 63 {
-        errors.push(too_long(63));
+        errors.push(too_long(63, "characters"));
     }
     if !is_label(text) {
         errors.push(
@@ -167,9 +167,14 @@ pub fn dns1123_label(text: &str) -> Vec<String> {
 
 /// What is wrong with a DNS subdomain of RFC 1123.
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
+    subdomain(text, "characters")
+}
+
+/// The same text names its unit in two ways, depending on where it stands.
+fn subdomain(text: &str, unit: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 253 {
-        errors.push(too_long(253));
+        errors.push(too_long(253, unit));
     }
     if !is_subdomain(text) {
         errors.push(
@@ -186,7 +191,7 @@ pub fn dns1123_subdomain(text: &str) -> Vec<String> {
 pub fn dns1035_label(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 63 {
-        errors.push(too_long(63));
+        errors.push(too_long(63, "characters"));
     }
     if !is_label(text) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
         errors.push(
@@ -226,7 +231,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
                 errors.push("prefix part must be non-empty".to_owned());
             } else {
                 errors.extend(
-                    dns1123_subdomain(prefix)
+                    subdomain(prefix, "bytes")
                         .iter()
                         .map(|e| format!("prefix part {e}")),
                 );
@@ -237,7 +242,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         errors.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        errors.push(format!("name part {}", too_long(63)));
+        errors.push(format!("name part {}", too_long(63, "bytes")));
     }
     if !is_key_name(name) {
         errors.push(format!("name part {KEY_NAME}"));
@@ -249,7 +254,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 pub fn label_value(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 63 {
-        errors.push(too_long(63));
+        errors.push(too_long(63, "bytes"));
     }
     if !text.is_empty() && !is_key_name(text) {
         errors.push(

@@ -172,9 +172,11 @@ fn last<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
 
 fn unwrap<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     let mut items = Vec::new();
-    for item in list.list()?.iter(arena) {
+    for (i, item) in list.list()?.iter(arena).enumerate() {
         match item? {
             Val::Optional(value) => items.extend(value.copied()),
+            // The first element decides whether the list is one of optionals at all.
+            _ if i == 0 => return Err(EvalError::NoSuchOverload),
             other => return Err(EvalError::text(format!("value {other} is not optional"))),
         }
     }

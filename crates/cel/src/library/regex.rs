@@ -7,20 +7,27 @@ use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Res, Val};
 
 const S: Ty = Ty::String;
+const COMPLAINT: &str = "Illegal regex: ";
 const STRINGS: Ty = Ty::List(&Ty::String);
 
 /// `find` and `findAll`.
 pub static REGEX: Library = Library {
     name: "kubernetes.regex",
     overloads: &[
-        Overload::member("string_find_string", "find", &[S, S], S, Run::Pattern(find))
-            .costing(Estimate::Formula(formula::find), SEARCH),
+        Overload::member(
+            "string_find_string",
+            "find",
+            &[S, S],
+            S,
+            Run::Pattern(find, COMPLAINT),
+        )
+        .costing(Estimate::Formula(formula::find), SEARCH),
         Overload::member(
             "string_find_all_string",
             "findAll",
             &[S, S],
             STRINGS,
-            Run::Pattern(find_all),
+            Run::Pattern(find_all, COMPLAINT),
         )
         .costing(Estimate::Formula(formula::find), SEARCH),
         Overload::member(
@@ -28,7 +35,7 @@ pub static REGEX: Library = Library {
             "findAll",
             &[S, S, Ty::Int],
             STRINGS,
-            Run::Pattern(find_all),
+            Run::Pattern(find_all, COMPLAINT),
         )
         .costing(Estimate::Formula(formula::find), SEARCH),
     ],

@@ -373,6 +373,8 @@ fn join<'a>(arena: &'a Arena, list: Val<'a>, separator: Val<'a>) -> Res<'a> {
         }
         match item {
             Ok(Val::Str(part)) => out.push_str(part),
+            // The first element decides whether the list is one of strings at all.
+            Ok(_) if i == 0 => return Err(EvalError::NoSuchOverload),
             Ok(other) => return Err(EvalError::text(format!("join: invalid input: {other}"))),
             Err(e) if e.is_final() => return Err(e),
             Err(e) => return Err(EvalError::text(format!("join: invalid input: {e}"))),

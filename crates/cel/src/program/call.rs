@@ -144,10 +144,10 @@ fn run<'a>(
         (Run::Binary(run), [a, b]) => run(arena, *a, *b),
         (Run::Ternary(run), [a, b, c]) => run(arena, *a, *b, *c),
         (Run::Variadic(run), args) => run(arena, args),
-        (Run::Pattern(run), args) => match (pattern, args.get(1)) {
+        (Run::Pattern(run, complaint), args) => match (pattern, args.get(1)) {
             (Some(pattern), _) => run(arena, pattern, args),
             (None, Some(Val::Str(text))) => {
-                let pattern = Pattern::new(text).map_err(|e| EvalError::text(e.to_string()))?;
+                let pattern = Pattern::new(text).map_err(|e| EvalError::text(format!("{complaint}{e}")))?;
                 run(arena, &pattern, args)
             }
             _ => Err(EvalError::NoSuchOverload),

@@ -1,6 +1,6 @@
 //! Walking the tree.
 
-use super::node::{Block, Choice, Element, Equality, Member, Node, Root};
+use super::node::{Alternative, Block, Choice, Element, Equality, Gives, Member, Node, Root};
 use super::{Input, Limits, Program};
 use crate::estimate::{LIST_COST, MAP_COST};
 use crate::library::standard::{equal_cost, shorter_pass};
@@ -171,6 +171,7 @@ impl<'a, 'c> Machine<'a, 'c> {
             Node::Map(entries) => self.map(entries),
             Node::Fold(fold) => self.fold(fold),
             Node::Block(block) => self.block(block),
+            Node::Alternative(alternative) => self.alternative(alternative),
             Node::Unresolved(error) => {
                 self.charge(1)?;
                 Err(error.clone())
@@ -200,6 +201,16 @@ impl<'a, 'c> Machine<'a, 'c> {
             }
         }
         error.map_or(Ok(Val::Bool(!decisive)), Err)
+    }
+
+    /// `a.or(b)` and `a.orValue(b)`: the choice itself is free.
+    fn alternative(&mut self, alternative: &'a Alternative) -> Res<'a> {
+        match self.eval(&alternative.optional)? {
+            Val::Optional(None) => self.eval(&alternative.otherwise),
+            Val::Optional(Some(value)) if alternative.gives == Gives::Value => Ok(*value),
+            optional @ Val::Optional(_) => Ok(optional),
+            _ => Err(EvalError::NoSuchOverload),
+        }
     }
 
     fn equality(&mut self, equality: &'a Equality) -> Res<'a> {

@@ -39,6 +39,8 @@ pub(super) enum Node {
     Map(Box<[(Node, Element)]>),
     /// A comprehension.
     Fold(Box<Fold>),
+    /// `a.or(b)` or `a.orValue(b)` of an optional
+    Alternative(Box<Alternative>),
     /// Values that are computed when they are first used, and what is made of them.
     Block(Box<Block>),
     /// A name or a call that means nothing.
@@ -115,6 +117,22 @@ pub(super) struct Choice {
     pub(super) no: Node,
     pub(super) path: Vec<Qualifier>,
     pub(super) mode: Mode,
+}
+
+/// `a.or(b)` or `a.orValue(b)` of an optional: `b` is evaluated only if `a` is empty.
+#[derive(Debug)]
+pub(super) struct Alternative {
+    pub(super) optional: Node,
+    pub(super) otherwise: Node,
+    /// Whether `b` is an optional itself, or a value.
+    pub(super) gives: Gives,
+}
+
+/// What an alternative gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gives {
+    Optional,
+    Value,
 }
 
 #[derive(Debug)]

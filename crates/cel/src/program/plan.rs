@@ -3,8 +3,8 @@
 use super::Program;
 use super::call::dispatch;
 use super::node::{
-    Access, Binary, Block, Call, Choice, Element, Equality, Fold, Insertion, Key, KnownField, Member, Mode,
-    Name, Node, Order, Qualifier, Root, Step, Unary,
+    Access, Alternative, Binary, Block, Call, Choice, Element, Equality, Fold, Gives, Insertion, Key,
+    KnownField, Member, Mode, Name, Node, Order, Qualifier, Root, Step, Unary,
 };
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry};
 use crate::check::{Checked, Reference};
@@ -147,6 +147,12 @@ impl Planner<'_> {
             }))),
             ("_[_]" | "_[?_]" | "_?._", [operand, key]) => self.index(operand, key, function != "_[_]"),
             ("cel.@block", [values, result]) => self.block(values, result),
+            ("or", [optional, otherwise]) if self.is_only(id, "optional_or_optional") => {
+                self.alternative(optional, otherwise, Gives::Optional)
+            }
+            ("orValue", [optional, otherwise]) if self.is_only(id, "optional_orValue_value") => {
+                self.alternative(optional, otherwise, Gives::Value)
+            }
             _ => {
                 let args = operands
                     .into_iter()
@@ -165,6 +171,19 @@ impl Planner<'_> {
             node => Key::Node(node),
         };
         Ok(qualify(node, Qualifier { key, optional }, Mode::Value))
+    }
+
+    /// Whether a call can mean no other overload than this one.
+    fn is_only(&self, id: ExprId, overload: &str) -> bool {
+        self.checked.overloads(id).iter().all(|o| o.id == overload)
+    }
+
+    fn alternative(&mut self, optional: &Expr, otherwise: &Expr, gives: Gives) -> Planned {
+        Ok(Node::Alternative(Box::new(Alternative {
+            optional: self.expr(optional)?,
+            otherwise: self.expr(otherwise)?,
+            gives,
+        })))
     }
 
     fn block(&mut self, values: &Expr, result: &Expr) -> Planned {
@@ -207,7 +226,7 @@ impl Planner<'_> {
             return Ok(node(args));
         }
         let pattern = match (first.run, args.get(1)) {
-            (Run::Pattern(_), Some(Node::Const(Owned::Str(pattern)))) => {
+            (Run::Pattern(..), Some(Node::Const(Owned::Str(pattern)))) => {
                 Some(Pattern::new(pattern).map_err(|e| EvalError::text(e.to_string()))?)
             }
             _ => None,
@@ -560,7 +579,7 @@ fn call(
         }
     }
     let order = match first.run {
-        Run::Pattern(_) if pattern.is_none() && decided && args.len() <= 2 => Order::All,
+        Run::Pattern(..) if pattern.is_none() && decided && args.len() <= 2 => Order::All,
         _ => Order::Stop,
     };
     Node::Call(Box::new(Call {

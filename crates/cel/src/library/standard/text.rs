@@ -38,10 +38,16 @@ pub(super) static TEXT: Library = Library {
             Run::Binary(starts_with),
         )
         .costing(Estimate::text_pass(1), Actual::text_pass(1)),
-        Overload::global("matches", "matches", TWO, Ty::Bool, Run::Pattern(matches))
+        Overload::global("matches", "matches", TWO, Ty::Bool, Run::Pattern(matches, ""))
             .costing(Estimate::Formula(formula::matches), Actual::Formula(pattern_cost)),
-        Overload::member("matches_string", "matches", TWO, Ty::Bool, Run::Pattern(matches))
-            .costing(Estimate::Formula(formula::matches), Actual::Formula(pattern_cost)),
+        Overload::member(
+            "matches_string",
+            "matches",
+            TWO,
+            Ty::Bool,
+            Run::Pattern(matches, ""),
+        )
+        .costing(Estimate::Formula(formula::matches), Actual::Formula(pattern_cost)),
     ],
     types: &[],
 };

@@ -1,0 +1,127 @@
+//! The function libraries against recorded answers of Kubernetes' own modules.
+//!
+//! Each line of `data/libraries.jsonl` holds an expression without variables, as the environment for stored expressions
+//! of Kubernetes 1.37 answers it: its compile error, or its static cost and then its value or error and its run-time
+//! cost.
+
+use scantling_cel::data::{duration, timestamp};
+use scantling_cel::env::Env;
+use scantling_cel::estimate::estimate;
+use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::program::{Limits, Program};
+use scantling_cel::val::{Arena, Val};
+use scantling_value::{Value, go, json};
+use std::fmt::Write;
+use std::sync::Arc;
+
+const RECORDED: &str = include_str!("data/libraries.jsonl");
+
+/// What is known of an expression, one line per fact.
+fn recorded(line: &Value) -> String {
+    let get = |name: &str| line.get(name);
+    let text = |name: &str| get(name).and_then(Value::as_str);
+    if let Some(error) = text("compile") {
+        return format!("compile: {error}");
+    }
+    let mut out = String::new();
+    if let Some(Value::Array(bounds)) = get("static") {
+        let bounds: Vec<_> = bounds.iter().map(number).collect();
+        writeln!(out, "static: {}", bounds.join("..")).unwrap();
+    }
+    if let Some(error) = text("program") {
+        writeln!(out, "program: {error}").unwrap();
+        return out;
+    }
+    match (text("value"), text("error")) {
+        (Some(value), _) => writeln!(out, "value: {value}").unwrap(),
+        (_, Some(error)) => writeln!(out, "error: {error}").unwrap(),
+        (None, None) => {}
+    }
+    if let Some(cost) = get("cost") {
+        writeln!(out, "cost: {}", number(cost)).unwrap();
+    }
+    out
+}
+
+fn number(value: &Value) -> String {
+    match value {
+        Value::Int(n) => n.to_string(),
+        Value::Float(n) => format!("{n}"),
+        _ => String::new(),
+    }
+}
+
+/// The same facts, found here.
+fn found(env: &Env, source: &str) -> String {
+    let checked = match env.compile(source) {
+        Ok(checked) => checked,
+        Err(issues) => return format!("compile: {issues}"),
+    };
+    let bounds = estimate(&checked, None);
+    let float = |n: u64| i64::try_from(n).map_or_else(|_| format!("{}", n as f64), |n| n.to_string());
+    let mut out = format!("static: {}..{}\n", float(bounds.min), float(bounds.max));
+    let program = match Program::compile(env, &checked) {
+        Ok(program) => program,
+        Err(e) => return format!("{out}program: {e}\n"),
+    };
+    let arena = Arena::new();
+    let outcome = program.eval(&arena, &[], Limits::NONE);
+    match outcome.result {
+        Ok(value) => writeln!(out, "value: {}", show(&arena, value)).unwrap(),
+        Err(e) => writeln!(out, "error: {e}").unwrap(),
+    }
+    writeln!(out, "cost: {}", outcome.cost).unwrap();
+    out
+}
+
+fn show<'a>(arena: &'a Arena, value: Val<'a>) -> String {
+    if let Some(list) = value.as_list() {
+        let items: Vec<_> = list.iter(arena).map(|v| show(arena, v.unwrap())).collect();
+        return format!("[{}]", items.join(", "));
+    }
+    if let Some(map) = value.as_map() {
+        let mut entries: Vec<_> = map
+            .entries(arena)
+            .map(|(k, v)| format!("{}: {}", show(arena, k), show(arena, v.unwrap())))
+            .collect();
+        entries.sort();
+        return format!("{{{}}}", entries.join(", "));
+    }
+    match value {
+        Val::Null => "null".to_owned(),
+        Val::Bool(b) => b.to_string(),
+        Val::Int(n) => n.to_string(),
+        Val::Uint(n) => format!("{n}u"),
+        Val::Double(n) => format!("{}d", go::float_v(n)),
+        Val::Str(s) => go::quote(s),
+        Val::Bytes(b) => b.iter().fold("b".to_owned(), |out, b| format!("{out}{b:02x}")),
+        Val::Duration(d) => duration::format(d.nanos),
+        Val::Timestamp(t) => timestamp::format(timestamp::Moment {
+            seconds: t.seconds,
+            nanos: t.nanos,
+            offset: t.offset,
+        }),
+        Val::Optional(Some(v)) => format!("optional({})", show(arena, *v)),
+        Val::Optional(None) => "none".to_owned(),
+        other => format!("<{}>", other.type_name()),
+    }
+}
+
+#[test]
+fn libraries_answer_as_recorded() {
+    let env = Env::new(Arc::new(for_stored_expressions(Version::LATEST)));
+    let (mut n, mut wrong, mut report) = (0, 0, String::new());
+    for line in RECORDED.lines() {
+        let line = json::decode(line.as_bytes(), scantling_value::Limits::default()).unwrap();
+        let source = line.get("expr").and_then(Value::as_str).unwrap();
+        let (want, got) = (recorded(&line), found(&env, source));
+        n += 1;
+        if want.trim_end() != got.trim_end() {
+            wrong += 1;
+            if wrong <= 40 {
+                writeln!(report, "{source}\n--- recorded\n{want}--- found\n{got}").unwrap();
+            }
+        }
+    }
+    assert!(wrong == 0, "{wrong} of {n} expressions differ\n{report}");
+}

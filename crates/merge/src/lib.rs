@@ -1,1 +1,17 @@
-//! JSON patch, merge patch, strategic merge patch and server-side apply, as pure functions.
+//! Everything that makes a new object from an old one and a patch, as pure functions.
+//!
+//! - [`json_patch`], [`merge_patch`], [`strategic`]: patches as a Kubernetes API server applies them.
+//! - [`fields`]: sets of fields, as `managedFields` holds them.
+//! - [`typed`]: comparison and merging driven by a schema.
+//! - [`apply`]: ownership of fields by managers, through updates and server-side applies.
+#![deny(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "scantling-merge is pure"
+)]
+
+pub mod apply;
+pub mod fields;
+pub mod json_patch;
+pub mod merge_patch;
+pub mod typed;

@@ -1,6 +1,7 @@
 //! Text in the forms of the Go standard library: a Kubernetes API server's messages and documents are
 //! written by it, and clients compare them to the letter.
 
+use crate::{Str, Value};
 use std::fmt::Write as _;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -88,6 +89,56 @@ pub fn float_v(f: f64) -> String {
         format!("{f}")
     } else {
         with_exponent(f, 2)
+    }
+}
+
+/// A document as `%v` writes it: `map[a:1 b:[x y]]`, strings bare.
+pub fn value_v(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(s) => s.to_string(),
+        Value::Float(f) => float_v(*f),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(value_v).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let members: Vec<_> = map.iter().map(|(k, v)| format!("{k}:{}", value_v(v))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+        Value::Bool(_) | Value::Int(_) => value.to_json(),
+    }
+}
+
+/// A document as `%#v` writes it: `map[string]interface {}{"a":1, "b":[]interface {}{"x"}}`.
+pub fn value_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".into(),
+        Value::String(s) => quote(s),
+        Value::Float(f) => float_v(*f),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(value_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(map) => {
+            let member = |(k, v): (&Str, &Value)| format!("{}:{}", quote(k), value_syntax(v));
+            let members: Vec<_> = map.iter().map(member).collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+        }
+        Value::Bool(_) | Value::Int(_) => value.to_json(),
+    }
+}
+
+/// The name of a document's type, as `%T` writes it.
+pub fn value_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 

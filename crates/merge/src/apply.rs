@@ -1,0 +1,28 @@
+//! Ownership of fields: who set what, through updates and server-side applies.
+//!
+//! [`FieldManager`] is what a server calls: [`FieldManager::update`] after any write that is no apply, and
+//! [`FieldManager::apply`] for an apply.
+
+mod conflict;
+mod last_applied;
+mod managed;
+mod manager;
+mod scale;
+mod updater;
+
+pub use conflict::{Conflict, Conflicts};
+pub use managed::{ManagedError, ManagerId, Operation};
+pub use manager::{ApplyError, FieldManager, Force};
+pub use scale::{ScaleMapping, scale_to_parent, scale_to_subresource};
+
+use crate::typed::ObjectType;
+use scantling_value::Value;
+
+/// The versions of a kind: their types, and conversion between them.
+pub trait Versions {
+    /// The type of objects of a version (`group/version`); none if the kind does not have that version.
+    fn object_type(&self, api_version: &str) -> Option<&ObjectType>;
+
+    /// The object in another version that the kind has.
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String>;
+}

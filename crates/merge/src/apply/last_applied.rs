@@ -1,0 +1,44 @@
+//! The annotation of client-side apply, so that objects can move from it to server-side apply.
+
+use scantling_value::{Limits, Value, json};
+
+/// The manager that client-side and server-side apply have in common.
+pub(super) const MANAGER: &str = "kubectl";
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+fn annotation(object: &Value) -> Option<&str> {
+    let text = object.at(["metadata", "annotations", ANNOTATION])?.as_str()?;
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The configuration that client-side apply applied last.
+pub(super) fn read(object: &Value) -> Option<Value> {
+    json::decode(annotation(object)?.as_bytes(), Limits::SAFE).ok()
+}
+
+/// Brings the annotation up to date, if the object has it.
+pub(super) fn refresh(object: &mut Value, config: &Value) {
+    if annotation(object).is_none() {
+        return;
+    }
+    let mut config = config.clone();
+    let annotations = config
+        .as_object_mut()
+        .and_then(|o| o.get_mut("metadata"))
+        .and_then(Value::as_object_mut)
+        .and_then(|m| m.get_mut("annotations"))
+        .and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations {
+        annotations.remove(ANNOTATION);
+    }
+    let text = format!("{}\n", config.to_json());
+    let annotations = object
+        .as_object_mut()
+        .and_then(|o| o.get_mut("metadata"))
+        .and_then(Value::as_object_mut)
+        .and_then(|m| m.get_mut("annotations"))
+        .and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations {
+        annotations.insert(ANNOTATION, text.into());
+    }
+}

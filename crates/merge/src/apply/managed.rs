@@ -1,0 +1,208 @@
+//! Managers and what they own, and the form of that in `metadata.managedFields`.
+
+use crate::fields::Set;
+use jiff::Timestamp;
+use scantling_value::{Map, Str, Value, go};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a manager came to own fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By any other write.
+    Update,
+}
+
+impl Operation {
+    /// The name in `managedFields`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        }
+    }
+}
+
+/// Who owns fields.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ManagerId {
+    /// The name that the client gave.
+    pub manager: Str,
+    /// How it writes.
+    pub operation: Operation,
+    /// The version that it writes in. Appliers have one entry for all versions, so theirs has none.
+    pub api_version: Option<Str>,
+    /// The subresource that it writes to; empty for the object itself.
+    pub subresource: Str,
+}
+
+impl ManagerId {
+    pub(super) fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
+        ManagerId {
+            manager: manager.into(),
+            operation,
+            api_version: match operation {
+                Operation::Apply => None,
+                Operation::Update => Some(api_version.into()),
+            },
+            subresource: subresource.into(),
+        }
+    }
+}
+
+/// As conflicts name it: `"one"`, `"ctl" with subresource "status" using g/v1`.
+impl fmt::Display for ManagerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&go::quote(&self.manager))?;
+        if !self.subresource.is_empty() {
+            write!(f, " with subresource {}", go::quote(&self.subresource))?;
+        }
+        match &self.api_version {
+            Some(version) => write!(f, " using {version}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Fields of one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owned {
+    pub(super) set: Set,
+    pub(super) api_version: Str,
+}
+
+/// Who owns what, and since when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Managed {
+    pub(super) fields: BTreeMap<ManagerId, Owned>,
+    /// Times outlive the ownership that they belong to within one operation: a manager that loses all and takes
+    /// something again keeps its time unless the operation sets it.
+    pub(super) times: BTreeMap<ManagerId, Timestamp>,
+}
+
+/// Why `managedFields` cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagedError(String);
+
+impl fmt::Display for ManagedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ManagedError {}
+
+/// The `managedFields` of an object.
+pub(super) fn entries_of(object: &Value) -> Option<&[Value]> {
+    object.at(["metadata", "managedFields"])?.as_array()
+}
+
+impl Managed {
+    /// Reads `managedFields`.
+    pub(super) fn decode(entries: &[Value]) -> Result<Self, ManagedError> {
+        let mut managed = Managed::default();
+        for (i, entry) in entries.iter().enumerate() {
+            let text = |name| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let operation = match text("operation") {
+                "Apply" => Operation::Apply,
+                "Update" => Operation::Update,
+                _ => return Err(ManagedError("operation must be `Apply` or `Update`".into())),
+            };
+            if text("apiVersion").is_empty() {
+                return Err(ManagedError("apiVersion must not be empty".into()));
+            }
+            match text("fieldsType") {
+                "FieldsV1" => {}
+                "" => {
+                    return Err(ManagedError(format!(
+                        "missing fieldsType in managed fields entry {i}"
+                    )));
+                }
+                other => {
+                    let other = go::quote(other);
+                    return Err(ManagedError(format!(
+                        "invalid fieldsType {other} in managed fields entry {i}"
+                    )));
+                }
+            }
+            let id = ManagerId::new(
+                text("manager"),
+                operation,
+                text("apiVersion"),
+                text("subresource"),
+            );
+            let set = match entry.get("fieldsV1") {
+                Some(fields) => Set::from_fields(fields).map_err(|e| {
+                    ManagedError(format!("error decoding versioned set: error decoding set: {e}"))
+                })?,
+                None => Set::new(),
+            };
+            if let Some(time) = entry.get("time").and_then(Value::as_str) {
+                let parsed = time.parse();
+                let time = parsed.map_err(|_| ManagedError(format!("invalid time {}", go::quote(time))))?;
+                managed.times.insert(id.clone(), time);
+            }
+            let api_version = text("apiVersion").into();
+            managed.fields.insert(id, Owned { set, api_version });
+        }
+        Ok(managed)
+    }
+
+    /// Writes `managedFields`: applies before updates, then by time, manager, version, subresource.
+    pub(super) fn encode(&self) -> Vec<Value> {
+        let mut entries: Vec<_> = self.fields.iter().collect();
+        entries.sort_by_key(|(id, owned)| {
+            let seconds = self.times.get(id).map_or(0, |t| t.as_second());
+            (
+                id.operation,
+                seconds,
+                &id.manager,
+                &owned.api_version,
+                &id.subresource,
+            )
+        });
+        let entry = |(id, owned): (&ManagerId, &Owned)| {
+            let mut entry = Map::new();
+            entry.insert("apiVersion", Value::String(owned.api_version.clone()));
+            entry.insert("fieldsType", "FieldsV1".into());
+            entry.insert("fieldsV1", owned.set.to_fields());
+            entry.insert("manager", Value::String(id.manager.clone()));
+            entry.insert("operation", id.operation.as_str().into());
+            if !id.subresource.is_empty() {
+                entry.insert("subresource", Value::String(id.subresource.clone()));
+            }
+            if let Some(time) = self.times.get(id) {
+                entry.insert(
+                    "time",
+                    Value::from(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+                );
+            }
+            Value::Object(entry)
+        };
+        entries.into_iter().map(entry).collect()
+    }
+
+    /// Writes `managedFields` into an object; with no managers there is no such field.
+    pub(super) fn write_to(&self, object: &mut Value) {
+        set_entries(object, self.encode());
+    }
+}
+
+/// Sets or removes the `managedFields` of an object.
+pub(super) fn set_entries(object: &mut Value, entries: Vec<Value>) {
+    let Some(object) = object.as_object_mut() else {
+        return;
+    };
+    if entries.is_empty() {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        return;
+    }
+    let metadata = object.get_or_insert_with("metadata", || Value::Object(Map::new()));
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.insert("managedFields", Value::Array(entries));
+    }
+}

@@ -1,0 +1,460 @@
+//! What a server does around the moves of ownership: names, times, limits, objects that nobody managed before.
+
+use super::last_applied;
+use super::managed::{Managed, ManagerId, Operation, Owned, entries_of, set_entries};
+use super::updater::{Updater, Versioned};
+use super::{Conflicts, Versions};
+use crate::fields::{FieldPath, Set};
+use crate::typed::Duplicates;
+use jiff::Timestamp;
+use scantling_value::{Map, Str, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+/// How many managers by update are kept apart; beyond, the oldest are joined.
+const MAX_UPDATE_MANAGERS: usize = 10;
+/// The name of joined managers.
+const ANCIENT: &str = "ancient-changes";
+/// The name of the owner of what was there before the first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// The name under which an update finds out what it changes.
+const CURRENT: &str = "current-operation";
+
+/// Whether an apply takes fields from other managers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// It fails instead.
+    No,
+    /// It does.
+    Yes,
+}
+
+/// Why an apply fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApplyError {
+    /// Other managers own fields with other values (HTTP 409).
+    Conflicts(Conflicts),
+    /// The request makes no sense (HTTP 400).
+    BadRequest(String),
+    /// Everything else, which a server reports as its own failure (HTTP 500).
+    Internal(String),
+}
+
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ApplyError::Conflicts(conflicts) => conflicts.fmt(f),
+            ApplyError::BadRequest(text) | ApplyError::Internal(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for ApplyError {}
+
+/// Manages the fields of objects of one kind, for requests to one version and subresource of it.
+#[derive(Clone)]
+pub struct FieldManager<'a> {
+    versions: &'a dyn Versions,
+    api_version: Str,
+    kind: Str,
+    subresource: Str,
+    reset: BTreeMap<Str, Set>,
+}
+
+impl fmt::Debug for FieldManager<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FieldManager")
+            .field("api_version", &self.api_version)
+            .field("kind", &self.kind)
+            .field("subresource", &self.subresource)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Fields that no manager owns: they say what the object is, or are the server's.
+static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
+    let root = ["apiVersion", "kind", "metadata"].map(|name| FieldPath::of_fields([name]));
+    let metadata = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ]
+    .map(|name| FieldPath::of_fields(["metadata", name]));
+    root.into_iter().chain(metadata).collect()
+});
+
+impl<'a> FieldManager<'a> {
+    /// For requests to a version (`group/version`) of a kind.
+    pub fn new(versions: &'a dyn Versions, api_version: &str, kind: &str) -> Self {
+        FieldManager {
+            versions,
+            api_version: api_version.into(),
+            kind: kind.into(),
+            subresource: Str::default(),
+            reset: BTreeMap::new(),
+        }
+    }
+
+    /// For requests to a subresource.
+    #[must_use]
+    pub fn subresource(mut self, name: &str) -> Self {
+        self.subresource = name.into();
+        self
+    }
+
+    /// Fields that writes to this resource leave as they are, in a version: `status` for the object itself, `spec`
+    /// and `metadata` for its status.
+    #[must_use]
+    pub fn resets<'f>(mut self, api_version: &str, fields: impl IntoIterator<Item = &'f str>) -> Self {
+        let set = fields
+            .into_iter()
+            .map(|name| FieldPath::of_fields([name]))
+            .collect();
+        self.reset.insert(api_version.into(), set);
+        self
+    }
+
+    fn updater(&self) -> Updater<'_> {
+        Updater {
+            versions: self.versions,
+            reset: &self.reset,
+        }
+    }
+
+    /// The manager of a request; one without a name is `unknown`.
+    fn id(&self, manager: &str, operation: Operation) -> ManagerId {
+        let manager = if manager.is_empty() { "unknown" } else { manager };
+        ManagerId::new(manager, operation, &self.api_version, &self.subresource)
+    }
+
+    /// Sets the `managedFields` of an object that is about to be written by anything but an apply. The live object
+    /// is none for a create. If the fields cannot be managed, those of the live object stay.
+    pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: Timestamp) -> Value {
+        let managed = self.managed_before(live, &new);
+        set_entries(&mut new, Vec::new());
+        match self.update_managed(live, &new, managed, manager, now) {
+            Ok(managed) => managed.write_to(&mut new),
+            Err(_) => set_entries(&mut new, live.and_then(entries_of).unwrap_or_default().to_vec()),
+        }
+        new
+    }
+
+    /// Who owned what before an update. A client may set `managedFields` itself: an empty list is ignored, a list
+    /// of one empty entry clears all, what cannot be read is ignored. A subresource has no say.
+    fn managed_before(&self, live: Option<&Value>, new: &Value) -> Managed {
+        let of_live = || {
+            let entries = live.and_then(entries_of).unwrap_or_default();
+            Managed::decode(entries).unwrap_or_default()
+        };
+        if !self.subresource.is_empty() {
+            return of_live();
+        }
+        match entries_of(new) {
+            Some([only]) if is_blank(only) => Managed::default(),
+            Some(entries) => match Managed::decode(entries) {
+                Ok(managed) if !managed.fields.is_empty() => managed,
+                _ => of_live(),
+            },
+            None => of_live(),
+        }
+    }
+
+    fn update_managed(
+        &self,
+        live: Option<&Value>,
+        new: &Value,
+        managed: Managed,
+        manager: &str,
+        now: Timestamp,
+    ) -> Result<Managed, ApplyError> {
+        // An object that was never managed is not managed from its first update on, but from its first apply.
+        let uid = live
+            .and_then(|l| l.at(["metadata", "uid"]))
+            .and_then(Value::as_str);
+        let exists = uid.is_some_and(|uid| !uid.is_empty());
+        if managed.fields.is_empty() && exists {
+            return Ok(managed);
+        }
+        let empty = self.empty_object();
+        let live = live.unwrap_or(&empty);
+        self.track_update(live, new, managed, manager, now)
+    }
+
+    fn empty_object(&self) -> Value {
+        Value::Object(Map::from_iter([
+            ("apiVersion", Value::String(self.api_version.clone())),
+            ("kind", Value::String(self.kind.clone())),
+        ]))
+    }
+
+    fn track_update(
+        &self,
+        live: &Value,
+        new: &Value,
+        managed: Managed,
+        manager: &str,
+        now: Timestamp,
+    ) -> Result<Managed, ApplyError> {
+        let live = self.versioned(live)?;
+        let new = self.versioned(new)?;
+        for object in [&new, &live] {
+            self.validate(object, Duplicates::Allowed)
+                .map_err(|e| ApplyError::Internal(format!("failed to convert object to smd typed: {e}")))?;
+        }
+        let id = self.id(manager, Operation::Update);
+        let current = ManagerId::new(CURRENT, Operation::Update, &self.api_version, "");
+        let Managed { fields, mut times } = managed;
+        let mut fields = self.updater().update(&live, &new, fields, &current)?;
+        // What the operation took shows that the object changed; it joins what the manager had before.
+        if let Some(taken) = fields.remove(&current) {
+            let set = taken.set.difference(&UNOWNED);
+            if !set.is_empty() {
+                let before = fields.get(&id).map(|owned| &owned.set);
+                let set = before.map_or_else(|| set.clone(), |before| set.union(before));
+                let api_version = self.api_version.clone();
+                fields.insert(id.clone(), Owned { set, api_version });
+                times.insert(id, now);
+            }
+        }
+        let mut managed = Managed { fields, times };
+        cap_update_managers(&mut managed);
+        Ok(managed)
+    }
+
+    /// The object in the version of the request.
+    fn versioned<'v>(&self, object: &'v Value) -> Result<Versioned<'v>, ApplyError> {
+        let from = object
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if from == self.api_version || from.is_empty() {
+            return Ok(Versioned::borrowed(object, &self.api_version));
+        }
+        let converted = self.versions.convert(object, &self.api_version);
+        let converted = converted.map_err(|e| {
+            let shown = self.shown(object);
+            ApplyError::Internal(format!(
+                "failed to convert live object ({shown}) to proper version: {e}"
+            ))
+        })?;
+        Ok(Versioned::owned(converted, &self.api_version))
+    }
+
+    fn validate(&self, object: &Versioned<'_>, duplicates: Duplicates) -> Result<(), String> {
+        let Some(ty) = self.versions.object_type(&object.api_version) else {
+            let (group, version) = split_version(&object.api_version);
+            return Err(format!(
+                "no corresponding type for {group}/{version}, Kind={}",
+                self.kind
+            ));
+        };
+        ty.validate(&object.object, duplicates).map_err(|e| e.to_string())
+    }
+
+    /// `namespace/name; group/version, Kind=kind`.
+    fn shown(&self, object: &Value) -> String {
+        let text = |path: [&str; 2]| object.at(path).and_then(Value::as_str).unwrap_or_default();
+        let root = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = split_version(root("apiVersion"));
+        let kind = root("kind");
+        format!(
+            "{}/{}; {group}/{version}, Kind={kind}",
+            text(["metadata", "namespace"]),
+            text(["metadata", "name"])
+        )
+    }
+
+    /// Applies a configuration to the live object, or to nothing for a create. The result has its `managedFields`;
+    /// defaults are still to come.
+    pub fn apply(
+        &self,
+        live: Option<&Value>,
+        config: &Value,
+        manager: &str,
+        force: Force,
+        now: Timestamp,
+    ) -> Result<Value, ApplyError> {
+        let empty = self.empty_object();
+        let live = live.unwrap_or(&empty);
+        let managed = Managed::decode(entries_of(live).unwrap_or_default())
+            .map_err(|e| ApplyError::Internal(format!("failed to decode managed fields: {e}")))?;
+        self.check_config(config)?;
+
+        let first = self.apply_managed(live, config, managed.clone(), manager, force, now);
+        let applied = match first {
+            Err(ApplyError::Conflicts(conflicts)) if manager == last_applied::MANAGER => {
+                // Fields that client-side apply set are the manager's own, unless they changed since.
+                match self.allowed_by_last_applied(live) {
+                    Some(allowed) => {
+                        let left = conflicts.0.iter().filter(|c| !allowed.contains(&c.path.0));
+                        let left: Vec<_> = left.cloned().collect();
+                        if !left.is_empty() {
+                            return Err(ApplyError::Conflicts(Conflicts(left)));
+                        }
+                        self.apply_managed(live, config, managed, manager, Force::Yes, now)
+                    }
+                    None => Err(ApplyError::Conflicts(conflicts)),
+                }
+            }
+            other => other,
+        };
+        let (mut object, managed) = applied?;
+        if manager == last_applied::MANAGER {
+            last_applied::refresh(&mut object, config);
+        }
+        managed.write_to(&mut object);
+        Ok(object)
+    }
+
+    fn check_config(&self, config: &Value) -> Result<(), ApplyError> {
+        let text = |name| config.get(name).and_then(Value::as_str).unwrap_or_default();
+        if text("apiVersion") != self.api_version || text("kind") != self.kind {
+            let (group, version) = split_version(text("apiVersion"));
+            let kind = text("kind");
+            return Err(ApplyError::BadRequest(format!(
+                "invalid object type: {group}/{version}, Kind={kind}"
+            )));
+        }
+        if config
+            .at(["metadata", "managedFields"])
+            .is_some_and(|v| !v.is_null())
+        {
+            return Err(ApplyError::BadRequest(
+                "metadata.managedFields must be nil".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn apply_managed(
+        &self,
+        live: &Value,
+        config: &Value,
+        mut managed: Managed,
+        manager: &str,
+        force: Force,
+        now: Timestamp,
+    ) -> Result<(Value, Managed), ApplyError> {
+        if managed.fields.is_empty() {
+            // What is there already belongs to somebody: to whom, nobody noted.
+            let empty = self.empty_object();
+            managed = self
+                .track_update(&empty, live, managed, BEFORE_FIRST_APPLY, now)
+                .map_err(|e| {
+                    ApplyError::Internal(format!("failed to create manager for existing fields: {e}"))
+                })?;
+        }
+        let id = self.id(manager, Operation::Apply);
+        let config = Versioned::borrowed(config, &self.api_version);
+        self.validate(&config, Duplicates::Refused).map_err(|e| {
+            let shown = self.shown(&config.object);
+            ApplyError::Internal(format!("failed to create typed patch object ({shown}): {e}"))
+        })?;
+        let live_versioned = self.versioned(live)?;
+        self.validate(&live_versioned, Duplicates::Allowed).map_err(|e| {
+            let shown = self.shown(&live_versioned.object);
+            ApplyError::Internal(format!("failed to create typed live object ({shown}): {e}"))
+        })?;
+        let Managed { fields, mut times } = managed;
+        let (object, mut fields) = self
+            .updater()
+            .apply(&live_versioned, &config, fields, &id, force)?;
+        if let Some(owned) = fields.get_mut(&id) {
+            owned.set = owned.set.difference(&UNOWNED);
+            if owned.set.is_empty() {
+                fields.remove(&id);
+            }
+        }
+        let object = match object {
+            Some(object) => {
+                times.insert(id, now);
+                object
+            }
+            None => live.clone(),
+        };
+        Ok((object, Managed { fields, times }))
+    }
+
+    /// The fields that client-side apply set last and that still have the values it gave them.
+    fn allowed_by_last_applied(&self, live: &Value) -> Option<Set> {
+        let last = last_applied::read(live)?;
+        if last.get("apiVersion").and_then(Value::as_str) != Some(self.api_version.as_str()) {
+            return None;
+        }
+        let live = self.versioned(live).ok()?;
+        self.validate(&live, Duplicates::Refused).ok()?;
+        let ty = self.versions.object_type(&self.api_version)?;
+        ty.validate(&last, Duplicates::Refused).ok()?;
+        let changes = ty.compare(&last, &live.object);
+        let fields = ty.fields_of(&last);
+        Some(
+            fields
+                .difference(&changes.modified)
+                .difference(&changes.added)
+                .difference(&changes.removed),
+        )
+    }
+}
+
+/// Whether an entry of `managedFields` says nothing.
+fn is_blank(entry: &Value) -> bool {
+    let blank = |v: &Value| v.is_null() || v.as_str() == Some("");
+    entry.as_object().is_some_and(|e| e.values().all(blank))
+}
+
+/// The group and version of an `apiVersion`.
+fn split_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// Joins the oldest managers by update, version by version, until there are few enough.
+fn cap_update_managers(managed: &mut Managed) {
+    let mut updaters: Vec<ManagerId> = managed
+        .fields
+        .keys()
+        .filter(|id| id.operation == Operation::Update)
+        .cloned()
+        .collect();
+    let mut count = updaters.len();
+    if count <= MAX_UPDATE_MANAGERS {
+        return;
+    }
+    let seconds = |id: &ManagerId| managed.times.get(id).map_or(0, |t| t.as_second());
+    updaters.sort_by_cached_key(|id| (seconds(id), id.clone()));
+    let mut first_of_version: BTreeMap<Str, ManagerId> = BTreeMap::new();
+    for id in updaters {
+        if count <= MAX_UPDATE_MANAGERS {
+            break;
+        }
+        let Some(owned) = managed.fields.get(&id).cloned() else {
+            continue;
+        };
+        let Some(first) = first_of_version.get(&owned.api_version) else {
+            first_of_version.insert(owned.api_version.clone(), id);
+            continue;
+        };
+        let bucket = ManagerId::new(ANCIENT, Operation::Update, &owned.api_version, "");
+        if !managed.fields.contains_key(&bucket)
+            && let Some(owned) = managed.fields.remove(first)
+        {
+            managed.fields.insert(bucket.clone(), owned);
+        }
+        managed.fields.remove(&id);
+        count -= 1;
+        if let Some(joined) = managed.fields.get_mut(&bucket) {
+            joined.set = owned.set.union(&joined.set);
+        }
+        // The joined entry is as old as the youngest that went into it.
+        match managed.times.get(&id).copied() {
+            Some(time) => managed.times.insert(bucket, time),
+            None => managed.times.remove(&bucket),
+        };
+    }
+}

@@ -1,0 +1,80 @@
+//! Ownership across the scale subresource: there `replicas` has another path and another version.
+
+use super::managed::{Managed, ManagedError, Owned};
+use crate::fields::{FieldPath, Set};
+use scantling_value::{Str, Value};
+use std::collections::BTreeMap;
+
+/// The version of `Scale`.
+const SCALE_VERSION: &str = "autoscaling/v1";
+
+fn replicas_in_scale() -> FieldPath {
+    FieldPath::of_fields(["spec", "replicas"])
+}
+
+/// Where `replicas` stands in each version (`group/version`) of a kind; none for versions without it.
+#[derive(Clone, Debug, Default)]
+pub struct ScaleMapping(pub BTreeMap<Str, Option<FieldPath>>);
+
+/// The `managedFields` of a `Scale` from those of its object.
+pub fn scale_to_subresource(parent: &[Value], mapping: &ScaleMapping) -> Result<Vec<Value>, ManagedError> {
+    let Managed { fields, mut times } = Managed::decode(parent)?;
+    let mut out = Managed::default();
+    for (id, owned) in fields {
+        let path = mapping.0.get(&owned.api_version).and_then(Option::as_ref);
+        if path.is_some_and(|path| owned.set.contains(&path.0)) {
+            if let Some(time) = times.remove(&id) {
+                out.times.insert(id.clone(), time);
+            }
+            let set = Set::from_iter([replicas_in_scale()]);
+            let api_version = SCALE_VERSION.into();
+            out.fields.insert(id, Owned { set, api_version });
+        }
+    }
+    Ok(out.encode())
+}
+
+/// The `managedFields` of an object from those it had and those of its `Scale` after a write in a version.
+pub fn scale_to_parent(
+    parent: &[Value],
+    scale: &[Value],
+    mapping: &ScaleMapping,
+    api_version: &str,
+) -> Result<Vec<Value>, ManagedError> {
+    let parent = Managed::decode(parent)?;
+    let mut scale = Managed::decode(scale)?;
+    let mut out = Managed::default();
+    for (id, mut owned) in parent.fields {
+        // Entries of versions that are gone are dropped.
+        let Some(path) = mapping.0.get(&owned.api_version) else {
+            continue;
+        };
+        if let Some(path) = path
+            && owned.set.contains(&path.0)
+            && scale.fields.remove(&id).is_none()
+        {
+            // The scale has no such manager any more: somebody took the field.
+            owned.set = owned.set.difference(&Set::from_iter([path.clone()]));
+            if owned.set.is_empty() {
+                continue;
+            }
+        }
+        if let Some(time) = parent.times.get(&id) {
+            out.times.insert(id.clone(), *time);
+        }
+        out.fields.insert(id, owned);
+    }
+    let replicas = mapping.0.get(api_version).cloned().flatten();
+    for (id, owned) in scale.fields {
+        if !owned.set.contains(&replicas_in_scale().0) {
+            continue;
+        }
+        if let Some(time) = parent.times.get(&id).or_else(|| scale.times.get(&id)) {
+            out.times.insert(id.clone(), *time);
+        }
+        let set = replicas.iter().cloned().collect();
+        let api_version = api_version.into();
+        out.fields.insert(id, Owned { set, api_version });
+    }
+    Ok(out.encode())
+}

@@ -1,0 +1,11 @@
+//! Sets of fields: who owns what.
+
+mod element;
+mod set;
+mod v1;
+
+pub use element::{Element, FieldPath};
+pub use set::Set;
+pub use v1::FieldsError;
+
+pub(crate) use element::equal;

@@ -1,0 +1,247 @@
+//! A set of field paths as a trie.
+
+use super::{Element, FieldPath};
+use std::cmp::Ordering;
+
+/// A set of field paths.
+///
+/// The paths that begin alike share their beginning. A path can be in the set with or without the paths below it.
+// INVARIANT: entries ascend strictly, and each is a member or has something below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set {
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    element: Element,
+    /// Whether the path that ends here is in the set.
+    member: bool,
+    below: Set,
+}
+
+impl Entry {
+    fn new(element: Element) -> Self {
+        Entry {
+            element,
+            member: false,
+            below: Set::new(),
+        }
+    }
+
+    fn is_needed(&self) -> bool {
+        self.member || !self.below.is_empty()
+    }
+}
+
+impl Set {
+    /// The empty set.
+    pub const fn new() -> Self {
+        Set { entries: Vec::new() }
+    }
+
+    /// Whether there are no paths.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The number of paths.
+    pub fn len(&self) -> usize {
+        self.entries
+            .iter()
+            .map(|e| usize::from(e.member) + e.below.len())
+            .sum()
+    }
+
+    fn find(&self, element: &Element) -> Result<usize, usize> {
+        // Sets are mostly built in order.
+        match self.entries.last() {
+            Some(last) if last.element < *element => Err(self.entries.len()),
+            _ => self.entries.binary_search_by(|e| e.element.cmp(element)),
+        }
+    }
+
+    fn entry(&self, element: &Element) -> Option<&Entry> {
+        self.find(element).ok().and_then(|i| self.entries.get(i))
+    }
+
+    fn entry_mut(&mut self, element: &Element) -> Option<&mut Entry> {
+        let at = match self.find(element) {
+            Ok(at) => at,
+            Err(at) => {
+                self.entries.insert(at, Entry::new(element.clone()));
+                at
+            }
+        };
+        self.entries.get_mut(at)
+    }
+
+    /// Adds the path of one step.
+    pub(crate) fn add(&mut self, element: &Element) {
+        if let Some(entry) = self.entry_mut(element) {
+            entry.member = true;
+        }
+    }
+
+    /// Adds paths below a step, if there are any.
+    pub(crate) fn add_below(&mut self, element: &Element, below: Set) {
+        if below.is_empty() {
+            return;
+        }
+        if let Some(entry) = self.entry_mut(element) {
+            entry.below = if entry.below.is_empty() {
+                below
+            } else {
+                entry.below.union(&below)
+            };
+        }
+    }
+
+    /// Adds a path. The empty path is no member of any set.
+    pub fn insert(&mut self, path: &[Element]) {
+        match path {
+            [] => {}
+            [last] => self.add(last),
+            [first, rest @ ..] => {
+                if let Some(entry) = self.entry_mut(first) {
+                    entry.below.insert(rest);
+                }
+            }
+        }
+    }
+
+    /// Whether the path is in the set.
+    pub fn contains(&self, path: &[Element]) -> bool {
+        match path {
+            [] => false,
+            [last] => self.has(last),
+            [first, rest @ ..] => self.below(first).is_some_and(|s| s.contains(rest)),
+        }
+    }
+
+    /// Whether the path of one step is in the set.
+    pub(crate) fn has(&self, element: &Element) -> bool {
+        self.entry(element).is_some_and(|e| e.member)
+    }
+
+    /// The paths below a step, if there are any.
+    pub(crate) fn below(&self, element: &Element) -> Option<&Set> {
+        self.entry(element).map(|e| &e.below).filter(|s| !s.is_empty())
+    }
+
+    /// The first steps of the paths: each with whether it is a path itself, and the paths below it.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&Element, bool, &Set)> {
+        self.entries.iter().map(|e| (&e.element, e.member, &e.below))
+    }
+
+    /// All paths: on each level first those that end there.
+    pub fn paths(&self) -> Vec<FieldPath> {
+        let mut out = Vec::new();
+        self.collect_paths(&mut Vec::new(), &mut out);
+        out
+    }
+
+    fn collect_paths(&self, prefix: &mut Vec<Element>, out: &mut Vec<FieldPath>) {
+        for entry in self.entries.iter().filter(|e| e.member) {
+            let mut path = prefix.clone();
+            path.push(entry.element.clone());
+            out.push(FieldPath(path));
+        }
+        for entry in self.entries.iter().filter(|e| !e.below.is_empty()) {
+            prefix.push(entry.element.clone());
+            entry.below.collect_paths(prefix, out);
+            prefix.pop();
+        }
+    }
+
+    /// Walks two sets side by side. Entries of one set alone are kept if the flag for that set says so; of entries
+    /// of both the function makes one.
+    fn zip(&self, other: &Set, keep: (bool, bool), both: impl Fn(&Entry, &Entry) -> Entry + Copy) -> Set {
+        let mut entries = Vec::new();
+        let (mut left, mut right) = (self.entries.iter().peekable(), other.entries.iter().peekable());
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(a), Some(b)) => a.element.cmp(&b.element),
+            };
+            let (a, b) = match order {
+                Ordering::Less => (left.next(), None),
+                Ordering::Greater => (None, right.next()),
+                Ordering::Equal => (left.next(), right.next()),
+            };
+            match (a, b) {
+                (Some(a), Some(b)) => {
+                    let entry = both(a, b);
+                    if entry.is_needed() {
+                        entries.push(entry);
+                    }
+                }
+                (Some(a), None) if keep.0 => entries.push(a.clone()),
+                (None, Some(b)) if keep.1 => entries.push(b.clone()),
+                _ => {}
+            }
+        }
+        Set { entries }
+    }
+
+    /// The paths of either set.
+    #[must_use]
+    pub fn union(&self, other: &Set) -> Set {
+        self.zip(other, (true, true), |a, b| Entry {
+            element: a.element.clone(),
+            member: a.member || b.member,
+            below: a.below.union(&b.below),
+        })
+    }
+
+    /// The paths of both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Set) -> Set {
+        self.zip(other, (false, false), |a, b| Entry {
+            element: a.element.clone(),
+            member: a.member && b.member,
+            below: a.below.intersection(&b.below),
+        })
+    }
+
+    /// The paths of this set that are not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &Set) -> Set {
+        self.zip(other, (true, false), |a, b| Entry {
+            element: a.element.clone(),
+            member: a.member && !b.member,
+            below: a.below.difference(&b.below),
+        })
+    }
+
+    /// The paths of this set that are neither in the other nor below a path of it.
+    #[must_use]
+    pub fn recursive_difference(&self, other: &Set) -> Set {
+        self.zip(other, (true, false), |a, b| Entry {
+            element: a.element.clone(),
+            member: a.member && !b.member,
+            below: if b.member {
+                Set::new()
+            } else {
+                a.below.recursive_difference(&b.below)
+            },
+        })
+    }
+
+    /// Whether the sets have a path in common.
+    pub(crate) fn intersects(&self, other: &Set) -> bool {
+        !self.is_empty() && !other.is_empty() && !self.intersection(other).is_empty()
+    }
+}
+
+impl FromIterator<FieldPath> for Set {
+    fn from_iter<I: IntoIterator<Item = FieldPath>>(iter: I) -> Self {
+        let mut set = Set::new();
+        for path in iter {
+            set.insert(&path.0);
+        }
+        set
+    }
+}

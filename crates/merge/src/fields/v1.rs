@@ -1,0 +1,110 @@
+//! The form of sets in `managedFields` (`FieldsV1`).
+
+use super::{Element, Set};
+use scantling_value::{Limits, Map, Str, Value, json};
+use std::fmt;
+
+/// Why a document is no set of fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldsError(String);
+
+impl fmt::Display for FieldsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FieldsError {}
+
+/// The key by which a path is a member beside the paths below it.
+const SELF: &str = ".";
+
+impl Set {
+    /// The document of the set: `{"f:spec":{".":{},"f:size":{}}}`.
+    pub fn to_fields(&self) -> Value {
+        let mut entries = Vec::new();
+        for (element, member, below) in self.steps() {
+            let mut inner = match below.to_fields() {
+                Value::Object(map) => map,
+                _ => Map::new(),
+            };
+            if member && !below.is_empty() {
+                inner.insert(SELF, Value::Object(Map::new()));
+            }
+            entries.push((element_key(element), Value::Object(inner)));
+        }
+        Value::Object(Map::from_unsorted(entries))
+    }
+
+    /// Reads the document of a set. Steps of kinds that are not known are left out.
+    pub fn from_fields(fields: &Value) -> Result<Set, FieldsError> {
+        read(fields).map(|(set, _)| set)
+    }
+}
+
+fn element_key(element: &Element) -> Str {
+    match element {
+        Element::Field(name) => {
+            let mut key = Str::with_capacity(name.len() + 2);
+            key.push_str("f:");
+            key.push_str(name);
+            key
+        }
+        Element::Key(keys) => {
+            let keys = Value::Object(keys.iter().cloned().collect());
+            format!("k:{}", keys.to_json()).into()
+        }
+        Element::Value(value) => format!("v:{}", value.to_json()).into(),
+        Element::Index(i) => format!("i:{i}").into(),
+    }
+}
+
+fn parse_element(key: &str) -> Result<Option<Element>, FieldsError> {
+    let Some((kind, text)) = key.split_at_checked(2) else {
+        return Err(FieldsError("key must be 2 characters long:".into()));
+    };
+    if !kind.ends_with(':') {
+        return Err(FieldsError(format!("missing colon: {key}")));
+    }
+    let value = || json::decode(text.as_bytes(), Limits::SAFE).map_err(|e| FieldsError(e.to_string()));
+    Ok(Some(match kind {
+        "f:" => Element::Field(text.into()),
+        "v:" => Element::Value(value()?),
+        "k:" => match value()? {
+            Value::Object(keys) => Element::Key(keys.into_iter().collect()),
+            _ => return Err(FieldsError(format!("expected an object of keys: {text}"))),
+        },
+        "i:" => {
+            let parsed = text.parse();
+            Element::Index(parsed.map_err(|_| FieldsError(format!("expected an index: {text}")))?)
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The set below a step, and whether the step is a path itself.
+fn read(fields: &Value) -> Result<(Set, bool), FieldsError> {
+    let map = match fields {
+        Value::Object(map) => map,
+        Value::Null => return Ok((Set::new(), true)),
+        _ => return Err(FieldsError("expected an object of fields".into())),
+    };
+    let mut set = Set::new();
+    let mut member = false;
+    for (key, value) in map.iter() {
+        if key == SELF {
+            member = true;
+            continue;
+        }
+        let Some(element) = parse_element(key)? else {
+            continue;
+        };
+        let (below, is_member) = read(value)?;
+        if is_member {
+            set.add(&element);
+        }
+        set.add_below(&element, below);
+    }
+    member |= set.is_empty();
+    Ok((set, member))
+}

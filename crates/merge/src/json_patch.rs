@@ -1,0 +1,317 @@
+//! JSON patch (RFC 6902), with the departures from the standard that a Kubernetes API server has.
+//!
+//! No crate is used: those that exist keep to the standard, and a server does not. `replace` of a member that is not
+//! there adds it, indexes may be negative, `add` cannot replace the whole document, `test` compares numbers by their
+//! text, unknown operations are found only when their turn comes; and the texts of errors are part of the interface.
+
+use scantling_value::{DecodeError, Limits, Map, Str, Value, json};
+use std::fmt;
+
+/// The most operations that a patch may have.
+pub const MAX_OPERATIONS: usize = 10_000;
+
+/// Why a patch cannot be read or applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonPatchError {
+    /// It is no patch (HTTP 400).
+    Malformed(String),
+    /// It has too many operations (HTTP 413).
+    TooLarge(String),
+    /// An operation fails (HTTP 422).
+    Failed(String),
+}
+
+impl fmt::Display for JsonPatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JsonPatchError::Malformed(text)
+            | JsonPatchError::TooLarge(text)
+            | JsonPatchError::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for JsonPatchError {}
+
+/// A patch that has been read.
+#[derive(Clone, Debug)]
+pub struct JsonPatch(Vec<Map>);
+
+impl JsonPatch {
+    /// Reads a patch.
+    pub fn decode(text: &[u8], limits: Limits) -> Result<Self, JsonPatchError> {
+        let decoded = json::decode(text, limits);
+        JsonPatch::from_value(decoded.map_err(|e: DecodeError| JsonPatchError::Malformed(e.to_string()))?)
+    }
+
+    /// A patch from its document.
+    pub fn from_value(value: Value) -> Result<Self, JsonPatchError> {
+        let malformed = |what: &str, ty: &str| {
+            let text = format!("json: cannot unmarshal {what} into Go value of type jsonpatch.{ty}");
+            Err(JsonPatchError::Malformed(text))
+        };
+        let operations = match value {
+            Value::Array(operations) => operations,
+            Value::Null => Vec::new(),
+            other => return malformed(json_kind(&other), "Patch"),
+        };
+        if operations.len() > MAX_OPERATIONS {
+            return Err(JsonPatchError::TooLarge(format!(
+                "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+                operations.len()
+            )));
+        }
+        let mut out = Vec::with_capacity(operations.len());
+        for operation in operations {
+            match operation {
+                Value::Object(map) => out.push(map),
+                Value::Null => out.push(Map::new()),
+                other => return malformed(json_kind(&other), "Operation"),
+            }
+        }
+        Ok(JsonPatch(out))
+    }
+
+    /// Applies the operations in order.
+    pub fn apply(&self, mut document: Value) -> Result<Value, JsonPatchError> {
+        for operation in &self.0 {
+            apply(operation, &mut document).map_err(JsonPatchError::Failed)?;
+        }
+        Ok(document)
+    }
+}
+
+/// The name of a value's kind in Go's decoding errors.
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+const MISSING: &str = "missing value";
+const TEST_FAILED: &str = "test failed";
+
+fn apply(operation: &Map, document: &mut Value) -> Result<(), String> {
+    // A member that is null reads as one that is not there.
+    let text = |name: &str| match operation.get(name) {
+        None | Some(Value::Null) => Err(MISSING.to_owned()),
+        Some(Value::String(s)) => Ok(s.as_str()),
+        Some(other) => {
+            let kind = json_kind(other);
+            Err(format!(
+                "json: cannot unmarshal {kind} into Go value of type string"
+            ))
+        }
+    };
+    match text("op").unwrap_or("unknown") {
+        "add" => {
+            let path = text("path").map_err(|_| format!("add operation failed to decode path: {MISSING}"))?;
+            let (container, key) = find(document, path).ok_or_else(|| {
+                format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
+            })?;
+            add(container, &key, value_of(operation))
+                .map_err(|e| format!("error in add for path: '{path}': {e}"))
+        }
+        "remove" => {
+            let path =
+                text("path").map_err(|_| format!("remove operation failed to decode path: {MISSING}"))?;
+            let (container, key) = find(document, path).ok_or_else(|| {
+                format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}")
+            })?;
+            let removed = remove(container, &key);
+            removed.map_err(|e| format!("error in remove for path: '{path}': {e}"))?;
+            Ok(())
+        }
+        "replace" => replace(operation, document, text("path")),
+        "move" => {
+            let from =
+                text("from").map_err(|e| missing("move operation failed to decode from", "from", &e))?;
+            let (container, key) = find(document, from).ok_or_else(|| {
+                format!("move operation does not apply: doc is missing from path: {from}: {MISSING}")
+            })?;
+            let failed = |e: String| format!("error in move for path: '{key}': {e}");
+            get(container, &key).map_err(failed)?;
+            let value = remove(container, &key).map_err(failed)?;
+            let path =
+                text("path").map_err(|e| missing("move operation failed to decode path", "path", &e))?;
+            let (container, key) = find(document, path).ok_or_else(|| {
+                format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}")
+            })?;
+            add(container, &key, value).map_err(|e| format!("error in move for path: '{path}': {e}"))
+        }
+        "copy" => {
+            let from =
+                text("from").map_err(|e| missing("copy operation failed to decode from", "from", &e))?;
+            let (container, key) = find(document, from).ok_or_else(|| {
+                format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}")
+            })?;
+            let found = get(container, &key);
+            let value = found.map_err(|e| format!("error in copy for from: '{from}': {e}"))?;
+            let value = value.cloned().unwrap_or_default();
+            let path =
+                text("path").map_err(|_| format!("copy operation failed to decode path: {MISSING}"))?;
+            let (container, key) = find(document, path).ok_or_else(|| {
+                format!("copy operation does not apply: doc is missing destination path: {path}: {MISSING}")
+            })?;
+            add(container, &key, value).map_err(|e| format!("error while adding value during copy: {e}"))
+        }
+        "test" => test(operation, document, text("path")),
+        other => Err(format!("Unexpected kind: {other}")),
+    }
+}
+
+fn missing(what: &str, field: &str, error: &str) -> String {
+    match error {
+        MISSING if field == "from" => format!("{what}: operation, missing from field: {MISSING}"),
+        MISSING => format!("{what}: operation missing path field: {MISSING}"),
+        other => format!("{what}: {other}"),
+    }
+}
+
+fn value_of(operation: &Map) -> Value {
+    operation.get("value").cloned().unwrap_or_default()
+}
+
+fn replace(operation: &Map, document: &mut Value, path: Result<&str, String>) -> Result<(), String> {
+    let path = path.map_err(|e| missing("replace operation failed to decode path", "path", &e))?;
+    if path.is_empty() {
+        return match operation.get("value") {
+            Some(value @ (Value::Object(_) | Value::Array(_))) => {
+                *document = value.clone();
+                Ok(())
+            }
+            _ => Err("replace operation value must be object or array: %!w(<nil>)".into()),
+        };
+    }
+    let (container, key) = find(document, path)
+        .ok_or_else(|| format!("replace operation does not apply: doc is missing path: {path}: {MISSING}"))?;
+    if get(container, &key).is_err() {
+        return Err(format!(
+            "replace operation does not apply: doc is missing key: {path}: {MISSING}"
+        ));
+    }
+    match container {
+        Value::Object(map) => {
+            map.insert(key, value_of(operation));
+        }
+        Value::Array(items) => {
+            let index = index(&key, items.len(), items.len())?;
+            if let Some(slot) = items.get_mut(index) {
+                *slot = value_of(operation);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn test(operation: &Map, document: &mut Value, path: Result<&str, String>) -> Result<(), String> {
+    let path = path.map_err(|e| missing("test operation failed to decode path", "path", &e))?;
+    let failed = || Err(format!("testing value {path} failed: {TEST_FAILED}"));
+    let expected = operation.get("value").unwrap_or(&Value::Null);
+    if path.is_empty() {
+        return if document == expected { Ok(()) } else { failed() };
+    }
+    let (container, key) = find(document, path)
+        .ok_or_else(|| format!("test operation does not apply: is missing path: {path}: {MISSING}"))?;
+    let found = get(container, &key).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
+    if found.unwrap_or(&Value::Null) == expected {
+        Ok(())
+    } else {
+        failed()
+    }
+}
+
+/// The list or object that a path ends in, and the last step.
+fn find<'d>(document: &'d mut Value, path: &str) -> Option<(&'d mut Value, Str)> {
+    let (parents, last) = path.rsplit_once('/')?;
+    let mut container = document;
+    // The first part is before the leading slash and names nothing.
+    for part in parents.split('/').skip(1) {
+        let key = unescape(part);
+        container = match container {
+            Value::Object(map) => map.get_mut(&key)?,
+            Value::Array(items) => {
+                let index = index(&key, items.len(), items.len()).ok()?;
+                items.get_mut(index)?
+            }
+            _ => return None,
+        };
+    }
+    matches!(container, Value::Object(_) | Value::Array(_)).then(|| (container, unescape(last)))
+}
+
+fn unescape(part: &str) -> Str {
+    if part.contains('~') {
+        part.replace("~1", "/").replace("~0", "~").into()
+    } else {
+        part.into()
+    }
+}
+
+/// Reads an index; a negative one counts from the end.
+fn index(key: &str, length: usize, limit: usize) -> Result<usize, String> {
+    let number: i64 = key.parse().map_err(|_| {
+        format!(
+            "strconv.Atoi: parsing {}: invalid syntax",
+            scantling_value::go::quote(key)
+        )
+    })?;
+    let invalid = || format!("Unable to access invalid index: {number}: invalid index referenced");
+    let position = if number < 0 {
+        let back = usize::try_from(number.unsigned_abs()).map_err(|_| invalid())?;
+        length.checked_sub(back).ok_or_else(invalid)?
+    } else {
+        usize::try_from(number).map_err(|_| invalid())?
+    };
+    if position < limit {
+        Ok(position)
+    } else {
+        Err(invalid())
+    }
+}
+
+fn get<'d>(container: &'d Value, key: &str) -> Result<Option<&'d Value>, String> {
+    match container {
+        Value::Object(map) => Ok(map.get(key)),
+        Value::Array(items) => index(key, items.len(), items.len()).map(|i| items.get(i)),
+        _ => Ok(None),
+    }
+}
+
+fn add(container: &mut Value, key: &str, value: Value) -> Result<(), String> {
+    match container {
+        Value::Object(map) => {
+            map.insert(key, value);
+        }
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            let after = items.len() + 1;
+            let position = index(key, after, after).map_err(|e| match e.strip_prefix("strconv") {
+                Some(_) => format!("value was not a proper array index: '{key}': {e}"),
+                None => e,
+            })?;
+            items.insert(position, value);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn remove(container: &mut Value, key: &str) -> Result<Value, String> {
+    match container {
+        Value::Object(map) => map
+            .remove(key)
+            .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
+        Value::Array(items) => {
+            let position = index(key, items.len(), items.len())?;
+            Ok(items.remove(position))
+        }
+        _ => Ok(Value::Null),
+    }
+}

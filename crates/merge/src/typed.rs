@@ -1,0 +1,41 @@
+//! Comparison and merging of objects, driven by the types that a schema gives them.
+
+mod compare;
+mod merge;
+mod owned;
+mod reconcile;
+mod remove;
+mod ty;
+mod validate;
+
+pub use compare::Comparison;
+pub use ty::ObjectType;
+pub use validate::{Duplicates, TypeErrors};
+
+pub(crate) use reconcile::{named_members, reconcile};
+pub(crate) use remove::remove;
+
+use crate::fields::Set;
+use scantling_value::Value;
+
+impl ObjectType {
+    /// Checks that an object has this type.
+    pub fn validate(&self, object: &Value, duplicates: Duplicates) -> Result<(), TypeErrors> {
+        validate::validate(object, self.root(), duplicates)
+    }
+
+    /// What changes from one object to another. Both are valid.
+    pub fn compare(&self, old: &Value, new: &Value) -> Comparison {
+        compare::compare(old, new, self.root())
+    }
+
+    /// The old object with all that the new one says. Both are valid, the new one without duplicates.
+    pub fn merge(&self, old: &Value, new: &Value) -> Value {
+        merge::merge(Some(old), Some(new), self.root()).unwrap_or_default()
+    }
+
+    /// The fields that an object sets. It is valid.
+    pub fn fields_of(&self, object: &Value) -> Set {
+        owned::fields_of(object, self.root())
+    }
+}

@@ -1,0 +1,209 @@
+//! What changes from one object to another.
+
+use super::ty::{ListKind, MapKind, Shape, TypeRef};
+use crate::fields::{Element, Set, equal};
+use scantling_value::{Map, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// The fields that differ between two objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Fields of the new object alone.
+    pub added: Set,
+    /// Fields of both whose values differ.
+    pub modified: Set,
+    /// Fields of the old object alone.
+    pub removed: Set,
+}
+
+impl Comparison {
+    /// Whether nothing differs.
+    pub fn is_same(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
+    /// Leaves out fields and all below them.
+    #[must_use]
+    pub(crate) fn without(&self, fields: &Set) -> Comparison {
+        Comparison {
+            added: self.added.recursive_difference(fields),
+            modified: self.modified.recursive_difference(fields),
+            removed: self.removed.recursive_difference(fields),
+        }
+    }
+
+    /// Takes in what differs inside of a member.
+    fn add_below(&mut self, element: &Element, own: Option<Change>, below: Comparison) {
+        match own {
+            Some(Change::Added) => self.added.add(element),
+            Some(Change::Modified) => self.modified.add(element),
+            Some(Change::Removed) => self.removed.add(element),
+            None => {}
+        }
+        self.added.add_below(element, below.added);
+        self.modified.add_below(element, below.modified);
+        self.removed.add_below(element, below.removed);
+    }
+}
+
+/// What happened to a value itself, apart from what is inside of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Added,
+    Modified,
+    Removed,
+}
+
+pub(super) fn compare(old: &Value, new: &Value, ty: TypeRef<'_>) -> Comparison {
+    let mut out = Comparison::default();
+    values(Some(old), Some(new), ty, &mut out);
+    out
+}
+
+/// Compares two values, of which at least one is there, and returns what happened to the value itself.
+fn values(old: Option<&Value>, new: Option<&Value>, ty: TypeRef<'_>, out: &mut Comparison) -> Option<Change> {
+    let kinds = ty.kinds();
+    let (old_shape, old_decided) = kinds.shape(old);
+    let (new_shape, new_decided) = kinds.shape(new);
+    let (mut change, mut leaf) = (None, false);
+    let mut treat_as = |shape: Option<Shape<'_>>, counts: bool| {
+        let (is_leaf, own) = match shape {
+            Some(Shape::Map(kind)) => maps(old, new, kind, out),
+            Some(Shape::List(kind)) => lists(old, new, kind, out),
+            Some(Shape::Scalar(_)) | None => (true, whole(old, new)),
+        };
+        change = change.or(own);
+        leaf |= is_leaf && counts;
+    };
+    match (old_shape, new_shape) {
+        (old_shape, _) if new.is_none() => treat_as(old_shape, true),
+        (_, new_shape) if old.is_none() => treat_as(new_shape, true),
+        (Some(a), Some(b)) if a.is_same_kind(&b) && old_decided == new_decided => treat_as(new_shape, true),
+        // The kind of the value changes: what was inside goes, what is inside comes.
+        _ => {
+            treat_as(old_shape, false);
+            treat_as(new_shape, true);
+        }
+    }
+    if !leaf {
+        change = change.or(match (old, new) {
+            (None, _) => Some(Change::Added),
+            (_, None) => Some(Change::Removed),
+            _ => None,
+        });
+    }
+    change
+}
+
+/// Compares values as a whole.
+fn whole(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
+    match (old, new) {
+        (None, _) => Some(Change::Added),
+        (_, None) => Some(Change::Removed),
+        (Some(old), Some(new)) => (!equal(old, new)).then_some(Change::Modified),
+    }
+}
+
+/// Compares objects; the flag says whether they count as one value.
+fn maps(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    kind: MapKind<'_>,
+    out: &mut Comparison,
+) -> (bool, Option<Change>) {
+    let old_entries = old.and_then(Value::as_object).map_or(&[][..], Map::entries);
+    let new_entries = new.and_then(Value::as_object).map_or(&[][..], Map::entries);
+    if kind.atomic || (old_entries.is_empty() && new_entries.is_empty()) {
+        return (true, whole(old, new));
+    }
+    let (mut left, mut right) = (old_entries.iter().peekable(), new_entries.iter().peekable());
+    loop {
+        let order = match (left.peek(), right.peek()) {
+            (None, None) => break,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+        };
+        let (l, r) = match order {
+            Ordering::Less => (left.next(), None),
+            Ordering::Greater => (None, right.next()),
+            Ordering::Equal => (left.next(), right.next()),
+        };
+        let Some((name, _)) = l.or(r) else { break };
+        let (l, r) = (l.map(|(_, v)| v), r.map(|(_, v)| v));
+        let mut below = Comparison::default();
+        let own = match kind.member(name) {
+            Some(ty) => values(l, r, ty, &mut below),
+            None => whole(l, r),
+        };
+        if own.is_some() || !below.is_same() {
+            out.add_below(&Element::Field(name.clone()), own, below);
+        }
+    }
+    (false, None)
+}
+
+/// Compares lists; the flag says whether they count as one value.
+fn lists(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    kind: ListKind<'_>,
+    out: &mut Comparison,
+) -> (bool, Option<Change>) {
+    let old_items = old.and_then(Value::as_array).unwrap_or_default();
+    let new_items = new.and_then(Value::as_array).unwrap_or_default();
+    if kind.is_atomic() || (old_items.is_empty() && new_items.is_empty()) {
+        return (true, whole(old, new));
+    }
+    if let (Some(old), Some(new)) = (old, new)
+        && equal(old, new)
+    {
+        return (false, None);
+    }
+    let mut by_element: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+    for item in old_items {
+        if let Ok(element) = kind.element_of(item) {
+            by_element.entry(element).or_default().0.push(item);
+        }
+    }
+    for item in new_items {
+        if let Ok(element) = kind.element_of(item) {
+            by_element.entry(element).or_default().1.push(item);
+        }
+    }
+    for (element, (old, new)) in by_element {
+        let mut below = Comparison::default();
+        let own = match (old.as_slice(), new.as_slice()) {
+            ([] | [_], [] | [_]) => values(
+                old.first().copied(),
+                new.first().copied(),
+                kind.element,
+                &mut below,
+            ),
+            // Elements that repeat are compared as a whole.
+            ([_, _, ..], [_, _, ..]) => {
+                let same = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| equal(a, b));
+                (!same).then_some(Change::Modified)
+            }
+            ([_, _, ..], new) => {
+                if let [one] = new
+                    && values(None, Some(one), kind.element, &mut below).is_some()
+                {
+                    out.added.add(&element);
+                }
+                Some(Change::Removed)
+            }
+            (old, _) => {
+                if let [one] = old
+                    && values(Some(one), None, kind.element, &mut below).is_some()
+                {
+                    out.removed.add(&element);
+                }
+                Some(Change::Added)
+            }
+        };
+        out.add_below(&element, own, below);
+    }
+    (false, None)
+}

@@ -1,0 +1,100 @@
+//! Sets of fields against a schema that may have changed since.
+
+use super::ty::{Shape, TypeRef};
+use crate::fields::{Element, Set};
+
+/// Brings a set into line with a type: what became atomic is owned as a whole by those who owned a part of it.
+/// Returns none if nothing is to be done.
+pub(crate) fn reconcile(set: &Set, ty: TypeRef<'_>) -> Option<Set> {
+    let mut whole = Set::new();
+    collect(set, Ownership::Part, ty, &mut Vec::new(), &mut whole);
+    if whole.is_empty() {
+        return None;
+    }
+    Some(set.recursive_difference(&whole).union(&whole))
+}
+
+/// How a value is owned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ownership {
+    /// As a whole, with nothing below it.
+    Whole,
+    /// By what is below it.
+    Part,
+}
+
+fn collect(set: &Set, owned: Ownership, ty: TypeRef<'_>, path: &mut Vec<Element>, whole: &mut Set) {
+    // No value is at hand: the type's first kind decides.
+    let shape = ty.kinds().shape(None).0;
+    match shape {
+        Some(Shape::Map(kind)) => {
+            if kind.is_deduced() {
+                return;
+            }
+            if kind.atomic {
+                if owned == Ownership::Part && !set.is_empty() {
+                    whole.insert(path);
+                }
+                return;
+            }
+            for (element, member, below) in set.steps() {
+                let Element::Field(name) = element else { continue };
+                if let Some(ty) = kind.member(name) {
+                    step(element, member, below, ty, path, whole);
+                }
+            }
+        }
+        Some(Shape::List(kind)) => {
+            if kind.is_atomic() {
+                if owned == Ownership::Part {
+                    whole.insert(path);
+                }
+                return;
+            }
+            for (element, member, below) in set.steps() {
+                step(element, member, below, kind.element, path, whole);
+            }
+        }
+        Some(Shape::Scalar(_)) | None => {}
+    }
+}
+
+fn step(
+    element: &Element,
+    member: bool,
+    below: &Set,
+    ty: TypeRef<'_>,
+    path: &mut Vec<Element>,
+    whole: &mut Set,
+) {
+    let owned = if member && below.is_empty() {
+        Ownership::Whole
+    } else {
+        Ownership::Part
+    };
+    path.push(element.clone());
+    collect(below, owned, ty, path, whole);
+    path.pop();
+}
+
+/// The set with the declared fields that its paths go through.
+pub(crate) fn named_members(set: &Set, ty: Option<TypeRef<'_>>) -> Set {
+    let kinds = ty.map(TypeRef::kinds).unwrap_or_default();
+    let mut out = Set::new();
+    for (element, member, below) in set.steps() {
+        let mut named = member;
+        let inner = match element {
+            Element::Field(name) => kinds.map.and_then(|map| {
+                named |= !below.is_empty() && map.field(name).is_some();
+                map.member(name)
+            }),
+            Element::Key(_) => kinds.list.map(|list| list.element),
+            Element::Value(_) | Element::Index(_) => None,
+        };
+        if named {
+            out.add(element);
+        }
+        out.add_below(element, named_members(below, inner));
+    }
+    out
+}

@@ -1,0 +1,546 @@
+//! The types of values, for ownership: a view of a structural schema.
+
+use crate::fields::Element;
+use scantling_schema::structural::{Additional, ListType, MapType, Structural, Type};
+use scantling_value::{Map, Str, Value};
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
+/// The type of whole objects of a version of a kind.
+#[derive(Clone, Debug)]
+pub struct ObjectType(Root);
+
+#[derive(Clone, Debug)]
+enum Root {
+    Schema {
+        schema: Arc<Structural>,
+        preserve: Preserve,
+    },
+    Free,
+    Scale,
+}
+
+/// Whether fields that are not declared may stand anywhere below (a schema can switch it on for a part).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Preserve {
+    No,
+    Yes,
+}
+
+impl ObjectType {
+    /// The type of objects of a schema. `apiVersion`, `kind` and `metadata` come with it.
+    pub fn new(schema: Arc<Structural>) -> Self {
+        ObjectType(Root::Schema {
+            schema,
+            preserve: Preserve::No,
+        })
+    }
+
+    /// The same, where the whole definition preserves unknown fields.
+    #[must_use]
+    pub fn preserving_unknown_fields(self) -> Self {
+        match self.0 {
+            Root::Schema { schema, .. } => ObjectType(Root::Schema {
+                schema,
+                preserve: Preserve::Yes,
+            }),
+            other => ObjectType(other),
+        }
+    }
+
+    /// The type of objects without a schema: objects merge field by field, lists as a whole.
+    pub fn free() -> Self {
+        ObjectType(Root::Free)
+    }
+
+    /// The type of `Scale` in `autoscaling/v1`.
+    pub fn scale() -> Self {
+        ObjectType(Root::Scale)
+    }
+
+    pub(crate) fn root(&self) -> TypeRef<'_> {
+        match &self.0 {
+            Root::Schema { schema, preserve } => TypeRef::Object {
+                schema,
+                preserve: *preserve,
+            },
+            Root::Free => TypeRef::Free,
+            Root::Scale => TypeRef::Object {
+                schema: &SCALE,
+                preserve: Preserve::No,
+            },
+        }
+    }
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TypeRef<'s> {
+    /// A schema node.
+    Schema {
+        schema: &'s Structural,
+        preserve: Preserve,
+    },
+    /// A schema node that has `apiVersion`, `kind` and `metadata`, whatever the schema says about them.
+    Object {
+        schema: &'s Structural,
+        preserve: Preserve,
+    },
+    /// An object without a schema.
+    Free,
+    /// Anything: objects merge field by field, the rest as a whole.
+    Deduced,
+    /// Anything, as a whole.
+    Untyped,
+    /// A string.
+    Text,
+}
+
+/// The kinds of values that a type has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kinds<'s> {
+    pub(crate) map: Option<MapKind<'s>>,
+    pub(crate) scalar: Option<Scalar>,
+    pub(crate) list: Option<ListKind<'s>>,
+}
+
+/// A type of scalars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    Numeric,
+    String,
+    Boolean,
+    Any,
+}
+
+/// A type of lists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListKind<'s> {
+    pub(crate) element: TypeRef<'s>,
+    pub(crate) relation: Relation<'s>,
+}
+
+/// How the elements of a list are told apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Relation<'s> {
+    /// Not at all: the list is one value.
+    Atomic,
+    /// By value.
+    Set,
+    /// By fields.
+    Keyed(&'s [Str]),
+}
+
+/// A type of objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MapKind<'s> {
+    schema: Option<&'s Structural>,
+    preserve: Preserve,
+    has_type_meta: bool,
+    pub(crate) atomic: bool,
+    /// The type of what is not declared, if that is allowed.
+    pub(crate) element: Option<TypeRef<'s>>,
+}
+
+/// The one kind that a value is treated as.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape<'s> {
+    Map(MapKind<'s>),
+    Scalar(Scalar),
+    List(ListKind<'s>),
+}
+
+impl<'s> TypeRef<'s> {
+    fn of(schema: &'s Structural, preserve: Preserve) -> Self {
+        if schema.is_embedded_resource() {
+            TypeRef::Object { schema, preserve }
+        } else {
+            TypeRef::Schema { schema, preserve }
+        }
+    }
+
+    pub(crate) fn kinds(self) -> Kinds<'s> {
+        match self {
+            TypeRef::Schema { schema, preserve } => schema_kinds(schema, preserve, false),
+            TypeRef::Object { schema, preserve } => schema_kinds(schema, preserve, true),
+            TypeRef::Free => Kinds {
+                map: Some(MapKind::without_fields(TypeRef::Deduced, false)),
+                ..Kinds::default()
+            },
+            TypeRef::Deduced => Kinds {
+                map: Some(MapKind::without_fields(TypeRef::Deduced, false)),
+                scalar: Some(Scalar::Any),
+                list: Some(ListKind::untyped()),
+            },
+            TypeRef::Untyped => Kinds {
+                map: Some(MapKind::without_fields(TypeRef::Untyped, true)),
+                scalar: Some(Scalar::Any),
+                list: Some(ListKind::untyped()),
+            },
+            TypeRef::Text => Kinds {
+                scalar: Some(Scalar::String),
+                ..Kinds::default()
+            },
+        }
+    }
+
+    /// The default of a value of this type that is absent.
+    fn default(self) -> Option<&'s Value> {
+        match self {
+            TypeRef::Schema { schema, .. } | TypeRef::Object { schema, .. } => {
+                schema.default.as_ref().map(|d| &*d.0)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn schema_kinds(schema: &Structural, preserve: Preserve, has_type_meta: bool) -> Kinds<'_> {
+    let preserve = match schema.preserves_unknown_fields() {
+        true => Preserve::Yes,
+        false => preserve,
+    };
+    let map = || Some(MapKind::of(schema, preserve, has_type_meta));
+    let list = || Some(ListKind::of(schema, preserve));
+    let scalar = |scalar| Kinds {
+        scalar: Some(scalar),
+        ..Kinds::default()
+    };
+    match schema.ty {
+        None => Kinds {
+            map: map(),
+            scalar: Some(Scalar::Any),
+            list: list(),
+        },
+        Some(Type::Object) => Kinds {
+            map: map(),
+            ..Kinds::default()
+        },
+        Some(Type::Array) => Kinds {
+            list: list(),
+            ..Kinds::default()
+        },
+        Some(Type::Integer | Type::Number) => scalar(Scalar::Numeric),
+        Some(Type::Boolean) => scalar(Scalar::Boolean),
+        Some(Type::String) => match schema.validation.as_ref().map_or("", |v| v.format.as_str()) {
+            "" | "byte" => scalar(Scalar::String),
+            _ => scalar(Scalar::Any),
+        },
+    }
+}
+
+impl<'s> Kinds<'s> {
+    /// The kind that a value is treated as, and whether it was the value that decided. An absent or null value,
+    /// and one of a kind that the type has not, is treated as the first kind that the type has.
+    pub(crate) fn shape(self, value: Option<&Value>) -> (Option<Shape<'s>>, bool) {
+        let decided = match value {
+            Some(Value::Object(_)) => self.map.map(Shape::Map),
+            Some(Value::Array(_)) => self.list.map(Shape::List),
+            Some(Value::Null) | None => None,
+            Some(_) => self.scalar.map(Shape::Scalar),
+        };
+        if decided.is_some() {
+            return (decided, true);
+        }
+        let first = self.map.map(Shape::Map);
+        let first = first.or_else(|| self.scalar.map(Shape::Scalar));
+        (first.or_else(|| self.list.map(Shape::List)), self.count() < 2)
+    }
+
+    fn count(&self) -> usize {
+        usize::from(self.map.is_some())
+            + usize::from(self.scalar.is_some())
+            + usize::from(self.list.is_some())
+    }
+}
+
+impl Shape<'_> {
+    /// Whether both are the same kind of the same type.
+    pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl<'s> MapKind<'s> {
+    fn without_fields(element: TypeRef<'s>, atomic: bool) -> Self {
+        MapKind {
+            schema: None,
+            preserve: Preserve::No,
+            has_type_meta: false,
+            atomic,
+            element: Some(element),
+        }
+    }
+
+    fn of(schema: &'s Structural, preserve: Preserve, has_type_meta: bool) -> Self {
+        let element = match &schema.additional {
+            None if preserve == Preserve::Yes => Some(TypeRef::Deduced),
+            None if schema.properties.is_empty() && !has_type_meta => Some(TypeRef::Deduced),
+            None | Some(Additional::Any(false)) => None,
+            Some(Additional::Any(true)) => Some(TypeRef::Deduced),
+            Some(Additional::Schema(values)) => Some(TypeRef::of(values, preserve)),
+        };
+        MapKind {
+            schema: Some(schema),
+            preserve,
+            has_type_meta,
+            atomic: schema.map_type() == Some(MapType::Atomic),
+            element,
+        }
+    }
+
+    /// The type of a declared field.
+    pub(crate) fn field(&self, name: &str) -> Option<TypeRef<'s>> {
+        if self.has_type_meta {
+            match name {
+                "apiVersion" | "kind" => return Some(TypeRef::Text),
+                "metadata" => {
+                    return Some(TypeRef::Schema {
+                        schema: &OBJECT_META,
+                        preserve: Preserve::No,
+                    });
+                }
+                _ => {}
+            }
+        }
+        let field = self.schema?.property(name)?;
+        Some(TypeRef::of(field, self.preserve))
+    }
+
+    /// The type of a member, declared or not.
+    pub(crate) fn member(&self, name: &str) -> Option<TypeRef<'s>> {
+        self.field(name).or(self.element)
+    }
+
+    /// Whether nothing is declared, so that the values decide what they are.
+    pub(crate) fn is_deduced(&self) -> bool {
+        matches!(self.element, Some(TypeRef::Deduced))
+            && !self.has_type_meta
+            && self.schema.is_none_or(|s| s.properties.is_empty())
+    }
+}
+
+impl<'s> ListKind<'s> {
+    fn untyped() -> Self {
+        ListKind {
+            element: TypeRef::Untyped,
+            relation: Relation::Atomic,
+        }
+    }
+
+    fn of(schema: &'s Structural, preserve: Preserve) -> Self {
+        let element = match &schema.items {
+            Some(items) => TypeRef::of(items, preserve),
+            None => TypeRef::Untyped,
+        };
+        let patch = schema.extensions.as_ref().and_then(|x| x.patch.as_ref());
+        let relation = match (schema.list_type(), patch) {
+            (Some(ListType::Atomic), _) => Relation::Atomic,
+            (Some(ListType::Set), _) => Relation::Set,
+            (Some(ListType::Map), _) => Relation::Keyed(schema.list_map_keys()),
+            (None, Some(patch)) if patch.strategies.iter().any(|s| s == "merge") => match &patch.merge_key {
+                Some(key) => Relation::Keyed(std::slice::from_ref(key)),
+                None => Relation::Set,
+            },
+            (None, _) => Relation::Atomic,
+        };
+        ListKind { element, relation }
+    }
+
+    /// Whether the list is one value.
+    pub(crate) fn is_atomic(&self) -> bool {
+        matches!(self.relation, Relation::Atomic)
+    }
+
+    /// What tells an element apart, or why that cannot be said.
+    pub(crate) fn element_of(&self, item: &Value) -> Result<Element, Cow<'static, str>> {
+        match self.relation {
+            Relation::Atomic => Err("invalid indexing of non-associative list".into()),
+            Relation::Set => match item {
+                Value::Object(_) => {
+                    Err("associative list without keys has an element that's a map type".into())
+                }
+                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
+                Value::Null => {
+                    Err("associative list without keys has an element that's an explicit null".into())
+                }
+                scalar => Ok(Element::Value(scalar.clone())),
+            },
+            Relation::Keyed(keys) => match item {
+                Value::Object(map) => self.key_of(map, keys),
+                Value::Null => Err("associative list with keys may not have a null element".into()),
+                _ => Err("associative list with keys may not have non-map elements".into()),
+            },
+        }
+    }
+
+    fn key_of(&self, item: &Map, keys: &[Str]) -> Result<Element, Cow<'static, str>> {
+        let mut found = Vec::with_capacity(keys.len());
+        let fields = self.element.kinds().map;
+        for name in keys {
+            let value = match (item.get(name), &fields) {
+                (Some(value), _) => Some(value),
+                (None, Some(fields)) => fields.field(name).and_then(TypeRef::default),
+                (None, None) => {
+                    return Err(format!(
+                        "couldn't find default value for {name}: associative list may not have non-map types"
+                    )
+                    .into());
+                }
+            };
+            found.extend(value.map(|v| (name.clone(), v.clone())));
+        }
+        if found.is_empty() && !keys.is_empty() {
+            let names: Vec<_> = keys.iter().map(|k| scantling_value::go::quote(k)).collect();
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields [{}] \
+                 (and doesn't have default values for any key fields)",
+                names.join(" ")
+            )
+            .into());
+        }
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(Element::Key(found.into()))
+    }
+}
+
+fn scalar(ty: Type) -> Arc<Structural> {
+    Arc::new(Structural {
+        ty: Some(ty),
+        ..Structural::default()
+    })
+}
+
+fn object(mut properties: Vec<(&'static str, Arc<Structural>)>) -> Structural {
+    properties.sort_by_key(|(name, _)| *name);
+    Structural {
+        ty: Some(Type::Object),
+        properties: properties.into_iter().map(|(k, v)| (k.into(), v)).collect(),
+        ..Structural::default()
+    }
+}
+
+/// `ObjectMeta` as the server declares it.
+static OBJECT_META: LazyLock<Structural> = LazyLock::new(|| {
+    use scantling_schema::structural::{Extensions, Json, ValueValidation};
+    let text = || scalar(Type::String);
+    let time = || {
+        Arc::new(Structural {
+            ty: Some(Type::String),
+            validation: Some(Box::new(ValueValidation {
+                format: "date-time".into(),
+                ..ValueValidation::default()
+            })),
+            ..Structural::default()
+        })
+    };
+    let text_map = || {
+        Arc::new(Structural {
+            ty: Some(Type::Object),
+            additional: Some(Additional::Schema(text())),
+            ..Structural::default()
+        })
+    };
+    let list = |items: Structural, extensions: Extensions| {
+        Arc::new(Structural {
+            ty: Some(Type::Array),
+            items: Some(Arc::new(items)),
+            extensions: Some(Box::new(extensions)),
+            ..Structural::default()
+        })
+    };
+    let required_text = Structural {
+        ty: Some(Type::String),
+        default: Some(Json::from(Value::from(""))),
+        ..Structural::default()
+    };
+    let owner = Structural {
+        extensions: Some(Box::new(Extensions {
+            map_type: Some(MapType::Atomic),
+            ..Extensions::default()
+        })),
+        ..object(vec![
+            ("apiVersion", text()),
+            ("blockOwnerDeletion", scalar(Type::Boolean)),
+            ("controller", scalar(Type::Boolean)),
+            ("kind", text()),
+            ("name", text()),
+            ("uid", Arc::new(required_text)),
+        ])
+    };
+    let manager = object(vec![
+        ("apiVersion", text()),
+        ("fieldsType", text()),
+        (
+            "fieldsV1",
+            Arc::new(Structural {
+                ty: Some(Type::Object),
+                ..Structural::default()
+            }),
+        ),
+        ("manager", text()),
+        ("operation", text()),
+        ("subresource", text()),
+        ("time", time()),
+    ]);
+    object(vec![
+        ("annotations", text_map()),
+        ("creationTimestamp", time()),
+        ("deletionGracePeriodSeconds", scalar(Type::Integer)),
+        ("deletionTimestamp", time()),
+        (
+            "finalizers",
+            list(
+                Structural {
+                    ty: Some(Type::String),
+                    ..Structural::default()
+                },
+                Extensions {
+                    list_type: Some(ListType::Set),
+                    ..Extensions::default()
+                },
+            ),
+        ),
+        ("generateName", text()),
+        ("generation", scalar(Type::Integer)),
+        ("labels", text_map()),
+        (
+            "managedFields",
+            list(
+                manager,
+                Extensions {
+                    list_type: Some(ListType::Atomic),
+                    ..Extensions::default()
+                },
+            ),
+        ),
+        ("name", text()),
+        ("namespace", text()),
+        (
+            "ownerReferences",
+            list(
+                owner,
+                Extensions {
+                    list_type: Some(ListType::Map),
+                    list_map_keys: Box::new(["uid".into()]),
+                    ..Extensions::default()
+                },
+            ),
+        ),
+        ("resourceVersion", text()),
+        ("selfLink", text()),
+        ("uid", text()),
+    ])
+});
+
+/// `Scale` of `autoscaling/v1`.
+static SCALE: LazyLock<Structural> = LazyLock::new(|| {
+    let replicas = || ("replicas", scalar(Type::Integer));
+    object(vec![
+        ("spec", Arc::new(object(vec![replicas()]))),
+        (
+            "status",
+            Arc::new(object(vec![replicas(), ("selector", scalar(Type::String))])),
+        ),
+    ])
+});

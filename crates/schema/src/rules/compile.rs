@@ -6,6 +6,7 @@ use scantling_cel::check::Checked;
 use scantling_cel::env::{Env, Scope};
 use scantling_cel::estimate::estimate;
 use scantling_cel::kubernetes::{self, Version};
+use scantling_cel::program::Program;
 use scantling_cel::shape::Shape;
 use scantling_cel::types::Type;
 use scantling_value::Str;
@@ -67,8 +68,8 @@ pub struct CompiledRule {
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Expression {
-    /// The expression.
-    pub checked: Checked,
+    /// The program; its inputs are `self` and `oldSelf`.
+    pub program: Program,
     /// The most that one evaluation is estimated to cost.
     pub max_cost: u64,
 }
@@ -117,13 +118,16 @@ impl Compiler<'_> {
             Accepted::These(expressions) => select(expressions).contains(text),
         };
         let env = self.env(rule, is_stored(|e| &e.rules, &rule.rule));
-        let expression = self.expression(&env, &rule.rule, &RULE);
-        if let Ok(expression) = &expression {
-            compiled.uses_old_self = expression.checked.mentions("oldSelf");
+        let expression = self.checked(&env, &rule.rule, &RULE).and_then(|checked| {
+            compiled.uses_old_self = checked.mentions("oldSelf");
+            self.expression(&env, &checked, &RULE)
+        });
+        if expression.is_ok() {
             compiled.max_cardinality = max_cardinality(self.shape);
             if !rule.message_expression.is_empty() {
                 let env = self.env(rule, is_stored(|e| &e.messages, &rule.message_expression));
-                compiled.message = Some(self.expression(&env, &rule.message_expression, &MESSAGE));
+                let checked = self.checked(&env, &rule.message_expression, &MESSAGE);
+                compiled.message = Some(checked.and_then(|c| self.expression(&env, &c, &MESSAGE)));
             }
         }
         compiled.rule = Some(expression);
@@ -136,43 +140,39 @@ impl Compiler<'_> {
         } else {
             &self.environments.new
         };
-        variables(Env::new(Arc::clone(scope)), rule, &self.self_type)
+        let self_type = self.self_type.clone();
+        let old_self = if rule.optional_old_self == Some(true) {
+            Type::optional(self_type.clone())
+        } else if rule.applies_on_create {
+            Type::Wrapper(Arc::new(self_type.clone()))
+        } else {
+            self_type.clone()
+        };
+        Env::new(Arc::clone(scope))
+            .with_variable("self", self_type)
+            .with_variable("oldSelf", old_self)
     }
 
-    fn expression(&self, env: &Env, text: &str, role: &Role) -> Result<Expression, String> {
+    fn checked(&self, env: &Env, text: &str, role: &Role) -> Result<Checked, String> {
         let checked = env
             .compile(text)
             .map_err(|issues| format!("{}: {issues}", role.not_compiled))?;
         if *checked.result_type() != role.ty {
             return Err(role.wrong_type.to_owned());
         }
-        if let Some(name) = checked.undefined_type() {
-            return Err(format!("{}: reference to undefined type: {name}", role.not_made));
-        }
-        let max_cost = estimate(&checked, Some(self.shape)).max;
-        Ok(Expression { checked, max_cost })
+        Ok(checked)
     }
-}
 
-/// The environment in which an accepted rule runs.
-pub(super) fn environment(rule: &ValidationRule, shape: &Arc<Shape>, environments: &Environments) -> Env {
-    variables(
-        Env::new(Arc::clone(&environments.stored)),
-        rule,
-        &shape.ty(SELF_TYPE),
-    )
-}
-
-fn variables(env: Env, rule: &ValidationRule, self_type: &Type) -> Env {
-    let old_self = if rule.optional_old_self == Some(true) {
-        Type::optional(self_type.clone())
-    } else if rule.applies_on_create {
-        Type::Wrapper(Arc::new(self_type.clone()))
-    } else {
-        self_type.clone()
-    };
-    env.with_variable("self", self_type.clone())
-        .with_variable("oldSelf", old_self)
+    fn expression(&self, env: &Env, checked: &Checked, role: &Role) -> Result<Expression, String> {
+        let failed = |problem: String| format!("{}: {problem}", role.not_made);
+        if let Some(name) = checked.undefined_type() {
+            return Err(failed(format!("reference to undefined type: {name}")));
+        }
+        Ok(Expression {
+            program: Program::compile(env, checked).map_err(|e| failed(e.to_string()))?,
+            max_cost: estimate(checked, Some(self.shape)).max,
+        })
+    }
 }
 
 /// What an expression is there for: the type it must have, and the texts of errors.

@@ -1,6 +1,6 @@
 //! Rules that are ready to run.
 
-use super::compile::{Accepted, Environments, compile, environment};
+use super::compile::{Accepted, Environments, compile};
 use super::shape::Shapes;
 use crate::field_path::{self, Brackets, Step};
 use crate::structural::{Structural, ValidationRule};
@@ -90,17 +90,16 @@ impl Rules {
         };
         let environments = &self.context.environments;
         let compiled = compile(&schema.rules, &shape, environments, Accepted::All);
-        let rules = schema.rules.iter().zip(compiled).map(|(rule, compiled)| {
-            let env = environment(rule, &shape, environments);
-            let program =
-                |e: &super::Expression| Program::compile(&env, &e.checked).map_err(|e| e.to_string());
-            ReadyRule {
-                program: compiled.rule.map(|r| r.and_then(|e| program(&e))),
-                message: compiled.message.and_then(|m| m.and_then(|e| program(&e)).ok()),
+        let rules = schema
+            .rules
+            .iter()
+            .zip(compiled)
+            .map(|(rule, compiled)| ReadyRule {
+                program: compiled.rule.map(|r| r.map(|e| e.program)),
+                message: compiled.message.and_then(|m| m.ok()).map(|e| e.program),
                 uses_old_self: compiled.uses_old_self,
                 field_path: shown_path(rule, schema),
-            }
-        });
+            });
         Some(Ready {
             rules: rules.collect(),
             shape,

@@ -301,6 +301,14 @@ impl<'e> Checker<'e> {
         if function.as_ref() == "_?._" && target.is_none() {
             return self.optional_select(id, args);
         }
+        if function.as_ref() == "cel.@block"
+            && let (None, [values, result]) = (&target, args.as_mut_slice())
+            && let ExprKind::List { elements, .. } = &mut values.kind
+            && let Some((_, overloads)) = self.function("cel.@block")
+        {
+            self.refer(id, Reference::Overloads(overloads.to_vec()));
+            return self.block(elements, result);
+        }
         let mut operands: Vec<Type> = args.iter_mut().map(|arg| self.expr(arg)).collect();
         let Some(receiver) = target else {
             let Some((name, overloads)) = self.function(function) else {
@@ -324,6 +332,18 @@ impl<'e> Checker<'e> {
             return Type::Error;
         };
         self.resolve(id, &name, overloads, &operands, Style::Member, args)
+    }
+
+    /// `cel.@block([values], result)`: each value is a variable for the values behind it and for the result.
+    fn block(&mut self, values: &mut [Expr], result: &mut Expr) -> Type {
+        let outside = self.locals.len();
+        for (i, value) in values.iter_mut().enumerate() {
+            let ty = self.expr(value);
+            self.locals.push((format!("@index{i}").into(), ty));
+        }
+        let ty = self.expr(result);
+        self.locals.truncate(outside);
+        ty
     }
 
     /// A function and its full name.

@@ -30,6 +30,20 @@ pub struct Options {
     pub reserved_fields: ReservedFields,
     /// What is looked into after checking.
     pub validation: Validation,
+    /// What is an error at run time.
+    pub strictness: Strictness,
+}
+
+/// What is an error at run time, where servers are more lenient than the language's specification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// As in a server: a value that cannot have fields has none, any scalar may be the key of a map literal, and of
+    /// equal keys the last one stays.
+    #[default]
+    Server,
+    /// As specified: asking for a field of a value that cannot have any is an error, and so are keys that are
+    /// neither booleans, integers nor strings, and equal keys.
+    Specification,
 }
 
 /// Whether a reserved word after a dot selects the field of its escaped name.

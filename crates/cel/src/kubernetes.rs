@@ -1,6 +1,6 @@
 //! The environments of Kubernetes versions.
 
-use crate::env::{Options, ReservedFields, Scope, Validation};
+use crate::env::{Options, ReservedFields, Scope, Strictness, Validation};
 use crate::library::{
     authz, comprehensions, format, lists, net, optional, quantity, regex, semver, sets, standard, strings,
     url,
@@ -126,6 +126,7 @@ fn scope(version: Version) -> Scope {
         } else {
             Validation::Aggregates
         },
+        strictness: Strictness::Server,
     };
     ERAS.iter()
         .filter(|era| version >= era.since && era.until.is_none_or(|until| version < until))

@@ -117,6 +117,8 @@ pub enum Ty {
     Optional(&'static Ty),
     /// A type without parameters that only functions look into: `net.IP`.
     Opaque(&'static str),
+    /// The same with parameters: `tuple(A, B)`.
+    Parametric(&'static str, &'static [Ty]),
     /// A message type that shows no fields: `kubernetes.Quantity`.
     Message(&'static str),
     /// A type parameter; the same name is the same type within one row.
@@ -143,6 +145,9 @@ impl Ty {
             Ty::AnyType => Type::Type(None),
             Ty::Optional(value) => Type::optional(value.to_type()),
             Ty::Opaque(name) => Type::Opaque(name.into(), Arc::new([])),
+            Ty::Parametric(name, params) => {
+                Type::Opaque(name.into(), params.iter().map(|param| param.to_type()).collect())
+            }
             Ty::Message(name) => Type::Message(name.into()),
             Ty::Param(name) => Type::Param(name.into()),
         }

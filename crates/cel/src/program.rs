@@ -16,7 +16,7 @@ mod plan;
 mod tests;
 
 use crate::check::Checked;
-use crate::env::Env;
+use crate::env::{Env, Strictness};
 use crate::shape::Shape;
 use crate::val::{Arena, EvalError, Res, Val};
 use eval::Machine;
@@ -32,6 +32,7 @@ pub struct Program {
     inputs: Box<[Arc<str>]>,
     /// How many slots the variables of folds take beyond the inputs.
     locals: usize,
+    strictness: Strictness,
 }
 
 /// What an input is.

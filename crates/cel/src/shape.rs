@@ -125,6 +125,11 @@ impl Shape {
             .and_then(|i| fields.get(i))
     }
 
+    /// Whether a JSON object is a value of this shape.
+    pub fn is_keyed(&self) -> bool {
+        matches!(self.kind, Kind::Object { .. } | Kind::Map { .. } | Kind::Dyn)
+    }
+
     /// A declared field by the name that an expression selects: its own, or a reserved word in its raw form
     /// (`namespace` for the field `__namespace__`).
     pub fn select(&self, name: &str) -> Option<&Field> {

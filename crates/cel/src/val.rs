@@ -22,6 +22,7 @@ pub use error::EvalError;
 pub use json::{DYN, read};
 pub(crate) use list::element_shape;
 pub use list::{List, ListData, add, contains};
+pub(crate) use map::is_same_key;
 pub use map::{Map, key_order};
 pub use order::compare;
 pub(crate) use owned::find_key;

@@ -2,6 +2,7 @@
 
 use super::eval::{Machine, Slot};
 use super::node::{Access, Choice, Key, KnownField, Mode, Name, Qualifier, Root};
+use crate::env::Strictness;
 use crate::shape::{Field, Kind, Shape};
 use crate::val::{DYN, EvalError, List, Map, Res, Val, read};
 use scantling_value::{Map as JsonObject, Value};
@@ -64,18 +65,11 @@ impl<'a> Machine<'a, '_> {
             optional |= qualifier.optional;
             let asks = mode == Mode::Presence && i + 1 == path.len();
             // What cannot be read is not selected from, and that selection costs nothing.
-            let place_read = match place {
-                Place::Json(
-                    Value::Object(_),
-                    Shape {
-                        kind: Kind::Object { .. } | Kind::Map { .. } | Kind::Dyn,
-                        ..
-                    },
-                ) => place,
-                Place::Json(value, shape) => Place::Val(read(self.arena, value, shape)?),
-                Place::Val(_) => place,
+            let container = match place {
+                Place::Json(Value::Object(_), shape) if shape.is_keyed() => place,
+                place => Place::Val(self.read(place)?),
             };
-            let found = self.select(place_read, &qualifier.key, optional || asks);
+            let found = self.select(container, &qualifier.key, optional || asks);
             // A selection that finds nothing is free where it may find nothing.
             if !(optional && matches!(found, Ok(None))) {
                 self.charge(1)?;
@@ -148,7 +142,9 @@ impl<'a> Machine<'a, '_> {
                 found => found.transpose(),
             };
         }
-        if lenient {
+        let may_have_none =
+            self.program.strictness == Strictness::Server || matches!(container, Val::Optional(_));
+        if lenient && may_have_none {
             Ok(None)
         } else {
             Err(EvalError::no_such_key(key))

@@ -186,7 +186,9 @@ fn is_a<'a>(arena: &'a Arena, v: Val<'a>, ty: Ty) -> bool {
         Ty::Timestamp => matches!(v, Val::Timestamp(_)),
         Ty::Type(_) | Ty::AnyType => matches!(v, Val::Type(_)),
         Ty::Optional(_) => matches!(v, Val::Optional(_)),
-        Ty::Opaque(name) | Ty::Message(name) => matches!(v, Val::Opaque(o) if o.type_name() == name),
+        Ty::Opaque(name) | Ty::Parametric(name, _) | Ty::Message(name) => {
+            matches!(v, Val::Opaque(o) if o.type_name() == name)
+        }
         Ty::List(element) => {
             let first = v.as_list().map(|list| list.get(arena, 0));
             first.is_some_and(|first| first.is_none_or(|v| v.is_ok_and(|v| is_a(arena, v, *element))))

@@ -2,18 +2,18 @@
 
 use super::node::{Alternative, Block, Choice, Element, Equality, Gives, Member, Node, Root};
 use super::{Input, Limits, Program};
+use crate::env::Strictness;
 use crate::estimate::{LIST_COST, MAP_COST};
 use crate::library::standard::{equal_cost, shorter_pass};
 use crate::shape::Shape;
 use crate::val::{self, Arena, EvalError, Res, Val, read};
 use scantling_value::Value;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// One evaluation.
 pub(super) struct Machine<'a, 'c> {
     pub(super) arena: &'a Arena,
-    inputs: &'a [Arc<str>],
+    pub(super) program: &'a Program,
     slots: SmallVec<[Slot<'a>; 6]>,
     cost: u64,
     limits: Limits<'c>,
@@ -50,7 +50,7 @@ impl<'a, 'c> Machine<'a, 'c> {
         slots.extend((0..program.locals).map(|_| Slot::Absent));
         Machine {
             arena,
-            inputs: &program.inputs,
+            program,
             slots,
             cost: 0,
             limits,
@@ -135,7 +135,7 @@ impl<'a, 'c> Machine<'a, 'c> {
 
     #[cold]
     pub(super) fn absent(&self, slot: usize) -> EvalError {
-        let name = self.inputs.get(slot).map_or("", |name| name.as_ref());
+        let name = self.program.inputs.get(slot).map_or("", |name| name.as_ref());
         EvalError::text(format!("no such attribute(s): {name}"))
     }
 
@@ -280,7 +280,11 @@ impl<'a, 'c> Machine<'a, 'c> {
     fn map(&mut self, entries: &'a [(Node, Element)]) -> Res<'a> {
         let entries = self.entries(entries);
         self.charge(MAP_COST)?;
-        self.arena.map(entries?)
+        let entries = entries?;
+        if self.program.strictness == Strictness::Specification {
+            check_keys(entries.iter().map(|(key, _)| *key))?;
+        }
+        self.arena.map(entries)
     }
 
     fn entries(&mut self, entries: &'a [(Node, Element)]) -> Result<Vec<(Val<'a>, Val<'a>)>, EvalError> {
@@ -312,4 +316,21 @@ impl<'a, 'c> Machine<'a, 'c> {
         }
         self.eval(&block.result)
     }
+}
+
+/// Whether keys are of the types that the specification allows, and all different.
+pub(super) fn check_keys<'a>(keys: impl Iterator<Item = Val<'a>>) -> Result<(), EvalError> {
+    let mut keys: Vec<_> = keys.collect();
+    if !keys
+        .iter()
+        .all(|k| matches!(k, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Str(_)))
+    {
+        return Err(EvalError::text("unsupported key type"));
+    }
+    keys.sort_by(|a, b| val::key_order(*a, *b));
+    let repeated = |pair: &[Val<'a>]| matches!(pair, [a, b] if val::is_same_key(*a, *b));
+    if keys.windows(2).any(repeated) {
+        return Err(EvalError::text("Failed with repeated key"));
+    }
+    Ok(())
 }

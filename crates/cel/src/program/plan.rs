@@ -2,6 +2,7 @@
 
 use super::Program;
 use super::call::dispatch;
+use super::eval::check_keys;
 use super::node::{
     Access, Alternative, Binary, Block, Call, Choice, Element, Equality, Fold, Gives, Insertion, Key,
     KnownField, Member, Mode, Name, Node, Order, Qualifier, Root, Step, Unary,
@@ -9,7 +10,7 @@ use super::node::{
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry};
 use crate::check::{Checked, Reference};
 use crate::data::regex::Pattern;
-use crate::env::Env;
+use crate::env::{Env, Strictness};
 use crate::overload::Overload;
 use crate::run::Run;
 use crate::shape::Kind;
@@ -25,6 +26,7 @@ type Planned = Result<Node, EvalError>;
 
 pub(super) fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError> {
     let inputs: Box<[Arc<str>]> = env.variables().iter().map(|(name, _)| Arc::clone(name)).collect();
+    let strictness = env.scope().options().strictness;
     let mut planner = Planner {
         checked,
         inputs: &inputs,
@@ -32,10 +34,16 @@ pub(super) fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError
         slots: inputs.len(),
         depth: 0,
         scratch: Arena::new(),
+        strictness,
     };
     let root = planner.expr(&checked.ast.root)?;
     let locals = planner.slots - inputs.len();
-    Ok(Program { root, inputs, locals })
+    Ok(Program {
+        root,
+        inputs,
+        locals,
+        strictness,
+    })
 }
 
 struct Planner<'p> {
@@ -47,6 +55,7 @@ struct Planner<'p> {
     slots: usize,
     depth: usize,
     scratch: Arena,
+    strictness: Strictness,
 }
 
 impl Planner<'_> {
@@ -281,9 +290,14 @@ impl Planner<'_> {
             })
             .collect();
         Ok(match constants {
-            Some(entries) => Node::Const(Owned::map(entries)),
-            None => Node::Map(entries.into()),
+            Some(constants) if self.may_hold(&constants) => Node::Const(Owned::map(constants)),
+            _ => Node::Map(entries.into()),
         })
+    }
+
+    /// Whether these entries make a map. If they do not, making it is an error when it is tried.
+    fn may_hold(&self, entries: &[(Owned, Owned)]) -> bool {
+        self.strictness == Strictness::Server || check_keys(entries.iter().map(|(key, _)| key.key())).is_ok()
     }
 
     fn fold(&mut self, fold: &Comprehension) -> Planned {

@@ -110,6 +110,11 @@ pub fn key_order(a: Val<'_>, b: Val<'_>) -> Ordering {
         .unwrap_or_else(|| exact_order(a, b))
 }
 
+/// Whether one key finds the other: they are equal, numbers whatever their type.
+pub(crate) fn is_same_key(a: Val<'_>, b: Val<'_>) -> bool {
+    number_order(a, b).unwrap_or_else(|| exact_order(a, b)).is_eq()
+}
+
 /// Sorts entries; of equal ones the last stays.
 pub(super) fn sort_entries<E>(entries: &mut Vec<E>, order: impl Fn(&E, &E) -> Ordering) {
     entries.sort_by(|a, b| order(a, b));

@@ -2,9 +2,11 @@
 
 use crate::textproto::{Message, Value};
 use scantling_cel::check::{Checked, check};
-use scantling_cel::env::{Env, Options, Scope};
+use scantling_cel::env::{Env, Options, Scope, Strictness};
 use scantling_cel::library::{bindings, comprehensions, encoders, math, net, optional, standard, strings};
+use scantling_cel::overload::{Library, Overload, Ty};
 use scantling_cel::program::{Input, Limits, Program};
+use scantling_cel::run::Run;
 use scantling_cel::syntax::{Macros, ParseOptions, parse};
 use scantling_cel::types::Type;
 use scantling_cel::val::{Arena, Duration, Owned, Timestamp, Val, equal};
@@ -20,6 +22,7 @@ pub struct Case {
     check_only: bool,
     macros: bool,
     network: bool,
+    functions: Option<&'static Library>,
     expected: Expected,
 }
 
@@ -66,6 +69,7 @@ impl Case {
             check_only: test.flag("check_only"),
             macros: !test.flag("disable_macros"),
             network: file == "network_ext",
+            functions: read_functions(test),
             expected,
         }
     }
@@ -85,6 +89,7 @@ impl Case {
                 optional_syntax: true,
                 escaped_identifiers: true,
             },
+            strictness: Strictness::Specification,
             ..Options::default()
         })
         .within(&self.container);
@@ -108,6 +113,9 @@ impl Case {
             for library in [&net::IPS, &net::CIDRS, &net::IS_MASK] {
                 scope = scope.with(library);
             }
+        }
+        if let Some(library) = self.functions {
+            scope = scope.with(library);
         }
         let mut env = Env::new(Arc::new(scope));
         for (name, ty) in &self.variables {
@@ -258,6 +266,53 @@ fn read_time(object: &Message) -> Option<Owned> {
                 .map(Owned::Timestamp)
         }
         _ => None,
+    }
+}
+
+/// The functions that a test declares. They have no meaning, only types. Rows live as long as the process does.
+fn read_functions(test: &Message) -> Option<&'static Library> {
+    let mut rows = Vec::new();
+    for decl in test.messages("type_env") {
+        let name: &'static str = decl.text("name").leak();
+        for overload in decl.messages("function").flat_map(|f| f.messages("overloads")) {
+            let params: Vec<Ty> = overload
+                .messages("params")
+                .map(|ty| describe(&read_type(ty)))
+                .collect();
+            let result = overload
+                .message("result_type")
+                .map_or(Ty::Dyn, |ty| describe(&read_type(ty)));
+            let id = overload.text("overload_id").leak();
+            rows.push(Overload::global(id, name, params.leak(), result, Run::Special));
+        }
+    }
+    (!rows.is_empty()).then(|| {
+        let library: &'static Library = Box::leak(Box::new(Library {
+            name: "declared by the test",
+            overloads: rows.leak(),
+            types: &[],
+        }));
+        library
+    })
+}
+
+fn describe(ty: &Type) -> Ty {
+    let leak = |ty: &Type| -> &'static Ty { Box::leak(Box::new(describe(ty))) };
+    match ty {
+        Type::Bool => Ty::Bool,
+        Type::Int => Ty::Int,
+        Type::Uint => Ty::Uint,
+        Type::Double => Ty::Double,
+        Type::String => Ty::String,
+        Type::Bytes => Ty::Bytes,
+        Type::List(element) => Ty::List(leak(element)),
+        Type::Map(entry) => Ty::Map(leak(&entry.0), leak(&entry.1)),
+        Type::Param(name) => Ty::Param(name.to_string().leak()),
+        Type::Opaque(name, params) => {
+            let params: Vec<Ty> = params.iter().map(describe).collect();
+            Ty::Parametric(name.to_string().leak(), params.leak())
+        }
+        _ => Ty::Dyn,
     }
 }
 

@@ -86,7 +86,7 @@ pub fn float_v(f: f64) -> String {
     }
     let exponent = decimal_exponent(f);
     if f == 0.0 || (-4..6).contains(&exponent) {
-        format!("{f}")
+        plain(f)
     } else {
         with_exponent(f, 2)
     }
@@ -164,7 +164,7 @@ pub fn write_float_json(out: &mut Vec<u8>, f: f64) {
     let text = if !f.is_finite() {
         "null".into()
     } else if f == 0.0 || (1e-6..1e21).contains(&f.abs()) {
-        format!("{f}")
+        plain(f)
     } else {
         with_exponent(f, 1)
     };
@@ -189,9 +189,40 @@ fn decimal_exponent(f: f64) -> i32 {
         .unwrap_or(0)
 }
 
+/// From so many digits on, the shortest notation may lie right between two others of its length.
+const TIE_DIGITS: usize = 16;
+
+/// Scientific notation with the shortest digits that tell the number apart. Of two that are equally near Rust takes
+/// the upper one, Go the even one.
+fn scientific(f: f64) -> String {
+    let text = format!("{f:e}");
+    let n_digits = text
+        .bytes()
+        .take_while(|b| *b != b'e')
+        .filter(u8::is_ascii_digit)
+        .count();
+    if n_digits < TIE_DIGITS {
+        return text;
+    }
+    // With a given number of digits, Rust does take the even one.
+    let even = format!("{f:.0$e}", n_digits - 1);
+    if even.parse() == Ok(f) { even } else { text }
+}
+
+/// Decimal notation with the digits of [`scientific`].
+fn plain(f: f64) -> String {
+    let text = format!("{f}");
+    let n_digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let Some((_, fraction)) = text.split_once('.').filter(|_| n_digits >= TIE_DIGITS) else {
+        return text;
+    };
+    let even = format!("{f:.0$}", fraction.len());
+    if even.parse() == Ok(f) { even } else { text }
+}
+
 /// Scientific notation with a signed exponent of at least so many digits.
 fn with_exponent(f: f64, digits: usize) -> String {
-    let text = format!("{f:e}");
+    let text = scientific(f);
     let Some((mantissa, exponent)) = text.split_once('e') else {
         return text;
     };
@@ -232,6 +263,12 @@ mod tests {
             (5e-324, "5e-324", "5e-324"),
             (1.0 / 3.0, "0.3333333333333333", "0.3333333333333333"),
             (-0.0, "-0", "-0"),
+            (
+                1_092_901_817_325_998.25,
+                "1.0929018173259982e+15",
+                "1092901817325998.2",
+            ),
+            (0.000_030_517_578_125, "3.0517578125e-05", "0.000030517578125"),
         ] {
             assert_eq!((float_v(f).as_str(), json(f).as_str()), (v, j));
         }

@@ -258,7 +258,7 @@ impl Quantity {
         let (base, exponent) = match &self.amount {
             #[expect(clippy::cast_precision_loss, reason = "the result is approximate")]
             Amount::Small { mantissa, exponent } => (*mantissa as f64, *exponent),
-            Amount::Big { mantissa, exponent } => (mantissa.to_f64().value(), *exponent),
+            Amount::Big { mantissa, exponent } => (nearest_double(mantissa), *exponent),
         };
         if exponent == 0 {
             base
@@ -503,6 +503,12 @@ fn round_up_to_nano(mantissa: IBig, exponent: i32) -> Amount {
         mantissa: mantissa / divisor + IBig::from(u8::from(rest)),
         exponent: NANO,
     }
+}
+
+/// The floating-point number nearest to an integer.
+fn nearest_double(n: &IBig) -> f64 {
+    // Reading text rounds correctly, which the conversion of the integer itself does not promise.
+    n.to_string().parse().unwrap_or(f64::NAN)
 }
 
 /// How many decimal digits a number has.

@@ -4,6 +4,8 @@
 //! `v1beta1` documents choose; `v1` documents have only the latter, and settings in which all versions agree move to the
 //! top when they are read. That is why errors about a definition with one version speak of `spec.validation`.
 
+mod accepted;
+mod conditions;
 mod convert;
 mod decode;
 mod default;
@@ -12,6 +14,7 @@ mod prepare;
 mod print;
 mod validate;
 
+pub use accepted::{Acceptance, Accepted};
 pub use decode::Received;
 pub use print::rule as print_rule;
 pub use validate::warnings;

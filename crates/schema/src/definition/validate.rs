@@ -4,11 +4,12 @@ pub(crate) mod structural;
 
 mod conversion;
 mod extensions;
-mod names;
+pub(super) mod names;
 mod schema;
 mod spec;
 mod warnings;
 
+pub(super) use conversion::bundle_fault;
 pub use warnings::warnings;
 
 use super::convert::same_list;

@@ -16,7 +16,7 @@ pub(super) fn is_recognised(versions: Option<&[Str]>) -> bool {
 }
 
 /// What keeps a bundle of certificates from being used.
-pub(super) fn bundle_fault(bundle: &str) -> Option<&'static str> {
+pub(crate) fn bundle_fault(bundle: &str) -> Option<&'static str> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(bundle)
         .unwrap_or_default();

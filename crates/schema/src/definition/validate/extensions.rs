@@ -12,11 +12,6 @@ pub(super) fn uses_immutability(s: Schema<'_>) -> bool {
     s.any(&mut |s| Mutability::ALL.iter().any(|m| s.get(m.keyword()).is_some()))
 }
 
-/// Whether a schema, or any below it, uses unions.
-pub(super) fn uses_unions(s: Schema<'_>) -> bool {
-    s.any(&mut |s| !s.list(UNIONS).is_empty())
-}
-
 /// Checks the extensions of one schema.
 pub(super) fn check(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     mutability(s, at, errors);

@@ -16,15 +16,15 @@ pub fn warnings(new: &Definition, old: Option<&Definition>) -> Vec<String> {
 }
 
 fn unknown_formats(spec: &Spec) -> Vec<String> {
-    let mut out = Vec::new();
+    let mut out: Vec<String> = Vec::new();
     for s in spec.schemas() {
         s.any(&mut |s| {
             let format = s.text("format");
             if !format.is_empty() && !is_known_format(format, s.ty()) {
-                out.push(format!(
-                    "unrecognized format {}",
-                    scantling_value::go::quote(format)
-                ));
+                let remark = format!("unrecognized format {}", scantling_value::go::quote(format));
+                if !out.contains(&remark) {
+                    out.push(remark);
+                }
             }
             false
         });

@@ -1,0 +1,129 @@
+//! Definitions that a server has accepted.
+
+use super::{Definition, Setting, Status, Version, warnings};
+use crate::document::Schema;
+use crate::meta::{self, Scope};
+use crate::structural::{Interner, Structural};
+use scantling_value::{FieldError, Path, Value};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A definition that has passed every check. Nothing else can be compiled and served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accepted(Definition);
+
+/// A definition that was accepted just now, and what there is to remark on it.
+#[derive(Debug)]
+pub struct Acceptance {
+    /// The definition.
+    pub accepted: Accepted,
+    /// The remarks, in the order in which a server makes them.
+    pub warnings: Vec<String>,
+}
+
+impl Accepted {
+    /// Accepts a new definition, or says everything that is wrong with it.
+    pub fn create(mut definition: Definition, setting: &Setting<'_>) -> Result<Acceptance, Vec<FieldError>> {
+        definition.prepare_create(setting.gates);
+        let metadata = Value::from(definition.metadata.clone());
+        let mut errors = meta::check_common(Some(&metadata), Scope::Cluster, &Path::ROOT.field("metadata"));
+        errors.extend(definition.validate(setting));
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let warnings = warnings(&definition, None);
+        Ok(Acceptance {
+            accepted: Accepted(definition),
+            warnings,
+        })
+    }
+
+    /// Accepts an update of a definition, or says everything that is wrong with it.
+    pub fn update(
+        mut definition: Definition,
+        old: &Accepted,
+        setting: &Setting<'_>,
+    ) -> Result<Acceptance, Vec<FieldError>> {
+        definition.prepare_update(old, setting.gates);
+        let mut errors = common_update(&definition, old);
+        errors.extend(definition.validate_update(old, setting));
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let warnings = warnings(&definition, Some(old));
+        Ok(Acceptance {
+            accepted: Accepted(definition),
+            warnings,
+        })
+    }
+
+    /// Accepts an update of a definition's status, or says everything that is wrong with it.
+    pub fn update_status(mut definition: Definition, old: &Accepted) -> Result<Accepted, Vec<FieldError>> {
+        definition.prepare_status_update(old);
+        let mut errors = common_update(&definition, old);
+        errors.extend(definition.validate_status_update(old));
+        if errors.is_empty() {
+            Ok(Accepted(definition))
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Takes a definition for accepted: one that was accepted before and comes back from the store.
+    pub fn assume_accepted(definition: Definition) -> Self {
+        Accepted(definition)
+    }
+
+    /// Brings names and conditions up to date, see [`Definition::settle`].
+    pub fn settle<'a>(&mut self, group: impl IntoIterator<Item = &'a Accepted>, now: &str) -> bool {
+        let before = self.0.clone();
+        let group = group
+            .into_iter()
+            .map(|a| if a.name() == before.name() { &before } else { &a.0 });
+        self.0.settle(group, now)
+    }
+
+    /// Replaces the status.
+    #[must_use]
+    pub fn with_status(mut self, status: Status) -> Self {
+        self.0.status = status;
+        self
+    }
+
+    /// Replaces the metadata, which belongs to whoever stores the definition.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: scantling_value::Map) -> Self {
+        self.0.metadata = metadata;
+        self
+    }
+
+    /// The definition.
+    pub fn into_inner(self) -> Definition {
+        self.0
+    }
+
+    /// The structural schema of a version, for compiling. Schemas that were stored before schemas had to be structural may
+    /// have none.
+    pub fn structural(&self, version: &Version, interner: &mut Interner) -> Option<Arc<Structural>> {
+        let document = self.spec.schema_of(version)?;
+        Schema::new(document).structural(interner).ok()
+    }
+}
+
+impl Deref for Accepted {
+    type Target = Definition;
+
+    fn deref(&self) -> &Definition {
+        &self.0
+    }
+}
+
+/// The rules for updates that all kinds share. A server checks them twice, so that such errors come twice.
+fn common_update(new: &Definition, old: &Definition) -> Vec<FieldError> {
+    let metadata = |d: &Definition| Value::from(d.metadata.clone());
+    meta::check_update(
+        Some(&metadata(new)),
+        Some(&metadata(old)),
+        &Path::ROOT.field("metadata"),
+    )
+}

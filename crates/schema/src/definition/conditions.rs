@@ -1,0 +1,230 @@
+//! The conditions of a definition, as its server's controllers set them.
+
+use super::validate::names::{Approval, is_protected};
+use super::validate::{bundle_fault, structural};
+use super::{Condition, Definition, Names};
+use crate::structural::Interner;
+use scantling_value::{FieldError, Path, Str, aggregate, go};
+use std::collections::BTreeSet;
+
+impl Definition {
+    /// Brings names and conditions up to date. `group` are the definitions of the same group, this one in its stored form
+    /// included; `now` is the time at which conditions that change say they did. Returns whether anything changed.
+    pub fn settle<'a>(&mut self, group: impl IntoIterator<Item = &'a Definition>, now: &str) -> bool {
+        let before = self.status.clone();
+        self.settle_names(group, now);
+        self.establish(now);
+        match self.non_structural_condition() {
+            Some(condition) => self.set_condition(condition, now),
+            None => self.status.conditions.retain(|c| c.ty != "NonStructuralSchema"),
+        }
+        if let Some(condition) = self.approval_condition() {
+            self.set_condition(condition, now);
+        }
+        self.status != before
+    }
+
+    /// A condition.
+    pub fn condition(&self, ty: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|c| c.ty == ty)
+    }
+
+    /// Sets a condition; its time of transition moves only with its status.
+    pub fn set_condition(&mut self, new: Condition, now: &str) {
+        match self.status.conditions.iter_mut().find(|c| c.ty == new.ty) {
+            Some(old) => {
+                let moved = old.status != new.status || old.last_transition_time.is_empty();
+                let last_transition_time = if moved {
+                    now.into()
+                } else {
+                    old.last_transition_time.clone()
+                };
+                *old = Condition {
+                    last_transition_time,
+                    observed_generation: old.observed_generation,
+                    ..new
+                };
+            }
+            None => self.status.conditions.push(Condition {
+                last_transition_time: now.into(),
+                ..new
+            }),
+        }
+    }
+
+    /// Names that another definition of the group uses are refused; those in use before stay.
+    fn settle_names<'a>(&mut self, group: impl IntoIterator<Item = &'a Definition>, now: &str) {
+        if self.spec.names.same(&self.status.accepted_names) {
+            return;
+        }
+        let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+        for other in group {
+            let n = &other.status.accepted_names;
+            resources.extend([n.plural.clone(), n.singular.clone()]);
+            resources.extend(n.short_names.iter().flatten().cloned());
+            kinds.extend([n.kind.clone(), n.list_kind.clone()]);
+        }
+        let wanted = &self.spec.names;
+        let accepted = &mut self.status.accepted_names;
+        // Of several conflicts the last one is told.
+        let mut conflict = None;
+        let mut take = |name: &Str, accepted: &mut Str, used: &BTreeSet<Str>, reason| {
+            if name != accepted && used.contains(name) {
+                conflict = Some((reason, in_use(name)));
+            } else {
+                accepted.clone_from(name);
+            }
+        };
+        take(&wanted.plural, &mut accepted.plural, &resources, "PluralConflict");
+        take(
+            &wanted.singular,
+            &mut accepted.singular,
+            &resources,
+            "SingularConflict",
+        );
+        if wanted.short_names != accepted.short_names {
+            let known = accepted.short_names.as_deref().unwrap_or_default();
+            let taken = wanted
+                .short_names
+                .iter()
+                .flatten()
+                .filter(|n| !known.contains(n) && resources.contains(*n));
+            let taken: Vec<String> = taken.map(|n| in_use(n)).collect();
+            if taken.is_empty() {
+                accepted.short_names.clone_from(&wanted.short_names);
+            } else {
+                conflict = Some(("ShortNamesConflict", aggregate(taken)));
+            }
+        }
+        let mut take = |name: &Str, accepted: &mut Str, reason| {
+            if name != accepted && kinds.contains(name) {
+                conflict = Some((reason, in_use(name)));
+            } else {
+                accepted.clone_from(name);
+            }
+        };
+        take(&wanted.kind, &mut accepted.kind, "KindConflict");
+        take(&wanted.list_kind, &mut accepted.list_kind, "ListKindConflict");
+        accepted.categories.clone_from(&wanted.categories);
+
+        let accepted = condition("NamesAccepted", true, "NoConflicts", "no conflicts found");
+        let names = match conflict {
+            None => accepted,
+            Some((reason, message)) => condition("NamesAccepted", false, reason, &message),
+        };
+        self.set_condition(names, now);
+        if !self.is("Established") {
+            let refused = condition("Established", false, "NotAccepted", "not all names are accepted");
+            self.set_condition(refused, now);
+        }
+    }
+
+    fn establish(&mut self, now: &str) {
+        if !self.is("NamesAccepted") || self.is("Established") {
+            return;
+        }
+        let bundle = self
+            .spec
+            .conversion
+            .as_ref()
+            .and_then(|c| c.client.as_ref())
+            .map_or("", |c| &c.ca_bundle);
+        let established = if bundle.is_empty() || bundle_fault(bundle).is_none() {
+            condition(
+                "Established",
+                true,
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            )
+        } else {
+            condition(
+                "Established",
+                false,
+                "InvalidCABundle",
+                "The conversion webhook CABundle is invalid",
+            )
+        };
+        self.set_condition(established, now);
+    }
+
+    /// What keeps the schemas from being structural, as a condition; none where they are.
+    pub fn non_structural_condition(&self) -> Option<Condition> {
+        let at = Path::ROOT.field("spec");
+        let mut errors = Vec::new();
+        if self.spec.preserves_unknown_fields() {
+            errors.push(FieldError::invalid(
+                &at.field("preserveUnknownFields"),
+                true,
+                "must be false",
+            ));
+        }
+        for (i, v) in self.spec.lowered().iter().enumerate() {
+            let Some(schema) = v.validation.as_ref().and_then(|v| v.schema()) else {
+                continue;
+            };
+            if let Err(e) = schema.structural(&mut Interner::new()) {
+                let message = format!("failed to check validation schema for version {}: {e}", v.name);
+                let unknown = condition("NonStructuralSchema", true, "StructuralError", &message);
+                return Some(Condition {
+                    status: "Unknown".into(),
+                    ..unknown
+                });
+            }
+            let at = at.field("versions");
+            let at = at.index(i);
+            errors.extend(structural::check(
+                schema,
+                &at.field("schema").field("openAPIV3Schema"),
+            ));
+        }
+        let message = aggregate(&errors);
+        (!errors.is_empty()).then(|| condition("NonStructuralSchema", true, "Violations", &message))
+    }
+
+    /// Whether the use of a protected group is approved; none for other groups.
+    pub fn approval_condition(&self) -> Option<Condition> {
+        if !is_protected(&self.spec.group) {
+            return None;
+        }
+        let approval = Approval::of(self);
+        let reason = match approval {
+            Approval::Missing => "MissingAnnotation",
+            Approval::Bypassed(_) => "UnapprovedAnnotation",
+            Approval::Approved(_) => "ApprovedAnnotation",
+            Approval::Invalid => "InvalidAnnotation",
+        };
+        let approved = matches!(approval, Approval::Approved(_));
+        Some(condition(
+            "KubernetesAPIApprovalPolicyConformant",
+            approved,
+            reason,
+            &approval.reason(),
+        ))
+    }
+}
+
+impl Names {
+    /// Equality that does not tell an empty list from none.
+    fn same(&self, other: &Names) -> bool {
+        let plain = |n: &Names| Names {
+            short_names: n.short_names.clone().filter(|l| !l.is_empty()),
+            categories: n.categories.clone().filter(|l| !l.is_empty()),
+            ..n.clone()
+        };
+        plain(self) == plain(other)
+    }
+}
+
+fn condition(ty: &str, status: bool, reason: &str, message: &str) -> Condition {
+    Condition {
+        ty: ty.into(),
+        status: if status { "True" } else { "False" }.into(),
+        reason: reason.into(),
+        message: message.into(),
+        ..Condition::default()
+    }
+}
+
+fn in_use(name: &str) -> String {
+    format!("{} is already in use", go::quote(name))
+}

@@ -30,10 +30,11 @@ fn quantity(text: &str) -> Option<Quantity> {
 }
 
 fn answer(question: &str, inputs: &[&str]) -> String {
-    let text = inputs[0];
+    let input = |n: usize| inputs.get(n).copied().unwrap_or_default();
+    let text = input(0);
     match question {
         "regex" => or_error(Pattern::new(text).map(|pattern| {
-            let found: Vec<_> = pattern.matches(inputs[1]).map(go::quote).collect();
+            let found: Vec<_> = pattern.matches(input(1)).map(go::quote).collect();
             format!("[{}]", found.join(", "))
         })),
         "quantity" => or_error(Quantity::parse(text).map(|q| {
@@ -49,7 +50,7 @@ fn answer(question: &str, inputs: &[&str]) -> String {
         })),
         "sum" => {
             let zero = || Quantity::parse("0").unwrap();
-            let [a, b] = [0, 1].map(|i| quantity(inputs[i]).unwrap_or_else(zero));
+            let [a, b] = [0, 1].map(|i| quantity(input(i)).unwrap_or_else(zero));
             let (sum, difference) = (a.add(&b).unwrap(), a.sub(&b).unwrap());
             format!(
                 "{} {} {} {}",
@@ -68,7 +69,7 @@ fn answer(question: &str, inputs: &[&str]) -> String {
         "dateTime" => or_error(timestamp::parse_date_time(text).map(|t| t.seconds.to_string())),
         "fields" => {
             let seconds = text.parse().unwrap();
-            or_error(timestamp::offset_in(inputs[1], seconds).map(|offset| {
+            or_error(timestamp::offset_in(input(1), seconds).map(|offset| {
                 let f = Fields::at(seconds, offset);
                 format!(
                     "{} {} {} {} {} {} {} {}",

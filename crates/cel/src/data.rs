@@ -6,6 +6,7 @@ pub mod base64;
 pub mod duration;
 pub mod format;
 pub mod ip;
+pub mod names;
 pub mod number;
 pub mod quantity;
 pub mod regex;

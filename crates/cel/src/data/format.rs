@@ -1,6 +1,6 @@
 //! The named formats of text that Kubernetes checks names and values by.
 
-use super::{timestamp, url::Url};
+use super::{names, timestamp, url::Url};
 
 /// A named format. Two formats of the same name are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,14 +84,14 @@ impl Format {
             }
         };
         match self {
-            Self::Dns1123Label => dns1123_label(text),
-            Self::Dns1123Subdomain => dns1123_subdomain(text),
-            Self::Dns1035Label => dns1035_label(text),
-            Self::Dns1123LabelPrefix => dns1123_label(&completed(text)),
-            Self::Dns1123SubdomainPrefix => dns1123_subdomain(&completed(text)),
-            Self::Dns1035LabelPrefix => dns1035_label(&completed(text)),
-            Self::QualifiedName => qualified_name(text),
-            Self::LabelValue => label_value(text),
+            Self::Dns1123Label => names::dns1123_label(text),
+            Self::Dns1123Subdomain => names::dns1123_subdomain(text),
+            Self::Dns1035Label => names::dns1035_label(text),
+            Self::Dns1123LabelPrefix => names::dns1123_label(&completed(text)),
+            Self::Dns1123SubdomainPrefix => names::dns1123_subdomain(&completed(text)),
+            Self::Dns1035LabelPrefix => names::dns1035_label(&completed(text)),
+            Self::QualifiedName => names::label_key(text),
+            Self::LabelValue => names::label_value(text),
             Self::Uri => Url::check(text).err().into_iter().collect(),
             Self::Uuid => one(is_uuid(text), "does not match the UUID format"),
             Self::Byte => one(is_base64(text), "invalid base64"),
@@ -114,157 +114,6 @@ fn completed(prefix: &str) -> String {
         }
         _ => prefix.to_owned(),
     }
-}
-
-fn too_long(max: usize, unit: &str) -> String {
-    format!("must be no more than {max} {unit}")
-}
-
-fn is_lower_alphanumeric(b: u8) -> bool {
-    b.is_ascii_lowercase() || b.is_ascii_digit()
-}
-
-/// Whether a text is made of inner characters, with outer ones at both ends.
-fn is_framed(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
-    match text.as_bytes() {
-        [] => false,
-        [only] => outer(*only),
-        [first, middle @ .., last] => outer(*first) && outer(*last) && middle.iter().all(|b| inner(*b)),
-    }
-}
-
-/// Whether a text is a DNS label of RFC 1123, its length aside.
-fn is_label(text: &str) -> bool {
-    is_framed(text, is_lower_alphanumeric, |b| {
-        is_lower_alphanumeric(b) || b == b'-'
-    })
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(is_label)
-}
-
-/// What is wrong with a DNS label of RFC 1123.
-pub fn dns1123_label(text: &str) -> Vec<String> {
-    let mut errors = Vec::new();
-    if text.len() > 63 {
-        errors.push(too_long(63, "characters"));
-    }
-    if !is_label(text) {
-        errors.push(
-            if is_subdomain(text) {
-                "must not contain dots"
-            } else {
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
-                 and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-                 '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-            }
-            .to_owned(),
-        );
-    }
-    errors
-}
-
-/// What is wrong with a DNS subdomain of RFC 1123.
-pub fn dns1123_subdomain(text: &str) -> Vec<String> {
-    subdomain(text, "characters")
-}
-
-/// The same text names its unit in two ways, depending on where it stands.
-fn subdomain(text: &str, unit: &str) -> Vec<String> {
-    let mut errors = Vec::new();
-    if text.len() > 253 {
-        errors.push(too_long(253, unit));
-    }
-    if !is_subdomain(text) {
-        errors.push(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
-             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-                .to_owned(),
-        );
-    }
-    errors
-}
-
-/// What is wrong with a DNS label of RFC 1035.
-pub fn dns1035_label(text: &str) -> Vec<String> {
-    let mut errors = Vec::new();
-    if text.len() > 63 {
-        errors.push(too_long(63, "characters"));
-    }
-    if !is_label(text) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
-        errors.push(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
-             character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-             validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-                .to_owned(),
-        );
-    }
-    errors
-}
-
-fn is_key_name(text: &str) -> bool {
-    is_framed(
-        text,
-        |b| b.is_ascii_alphanumeric(),
-        |b| b.is_ascii_alphanumeric() || b"-_.".contains(&b),
-    )
-}
-
-const KEY_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-
-/// What is wrong with a label key: a name, perhaps after a subdomain and a slash.
-pub fn qualified_name(text: &str) -> Vec<String> {
-    let mut errors = Vec::new();
-    let name = match text.split_once('/') {
-        None => text,
-        Some((_, rest)) if rest.contains('/') => {
-            return vec![format!(
-                "a valid label key {KEY_NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-        Some((prefix, name)) => {
-            if prefix.is_empty() {
-                errors.push("prefix part must be non-empty".to_owned());
-            } else {
-                errors.extend(
-                    subdomain(prefix, "bytes")
-                        .iter()
-                        .map(|e| format!("prefix part {e}")),
-                );
-            }
-            name
-        }
-    };
-    if name.is_empty() {
-        errors.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        errors.push(format!("name part {}", too_long(63, "bytes")));
-    }
-    if !is_key_name(name) {
-        errors.push(format!("name part {KEY_NAME}"));
-    }
-    errors
-}
-
-/// What is wrong with a label value.
-pub fn label_value(text: &str) -> Vec<String> {
-    let mut errors = Vec::new();
-    if text.len() > 63 {
-        errors.push(too_long(63, "bytes"));
-    }
-    if !text.is_empty() && !is_key_name(text) {
-        errors.push(
-            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
-             start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
-             validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-                .to_owned(),
-        );
-    }
-    errors
 }
 
 /// Whether a text is a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12, any dash between them optional.

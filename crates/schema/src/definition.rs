@@ -18,6 +18,7 @@ pub use accepted::{Acceptance, Accepted};
 pub use decode::Received;
 pub use print::rule as print_rule;
 pub use validate::warnings;
+pub(crate) use validate::{has_unknown_type, spells_int_or_string, structural_errors};
 
 use crate::document::Schema;
 use crate::rules::Environments;

@@ -15,6 +15,7 @@ pub mod meta;
 pub mod names;
 pub mod plan;
 pub mod prune;
+pub mod publish;
 pub mod rules;
 pub mod structural;
 pub mod union;

@@ -2,7 +2,7 @@
 
 use super::validate::names::{Approval, is_protected};
 use super::validate::{bundle_fault, structural};
-use super::{Condition, Definition, Names};
+use super::{Condition, Definition, Names, Validation};
 use crate::structural::Interner;
 use scantling_value::{FieldError, Path, Str, aggregate, go};
 use std::collections::BTreeSet;
@@ -159,7 +159,7 @@ impl Definition {
             ));
         }
         for (i, v) in self.spec.lowered().iter().enumerate() {
-            let Some(schema) = v.validation.as_ref().and_then(|v| v.schema()) else {
+            let Some(schema) = v.validation.as_ref().and_then(Validation::schema) else {
                 continue;
             };
             if let Err(e) = schema.structural(&mut Interner::new()) {

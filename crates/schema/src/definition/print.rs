@@ -285,7 +285,7 @@ impl Out {
         self.field("Schema").optional_schema(v);
         self.field("JSONSchemas")
             .list(v.as_array().filter(|a| !a.is_empty()), |out, v| {
-                out.schema(Schema::new(v))
+                out.schema(Schema::new(v));
             });
         self.0.push('}');
     }

@@ -1,6 +1,6 @@
 //! What a server refuses in a definition, and what it lets pass because it was stored before.
 
-pub(crate) mod structural;
+pub(super) mod structural;
 
 mod conversion;
 mod extensions;
@@ -10,6 +10,8 @@ mod spec;
 mod warnings;
 
 pub(super) use conversion::bundle_fault;
+pub(crate) use schema::has_unknown_type;
+pub(crate) use structural::{check as structural_errors, is_int_or_string as spells_int_or_string};
 pub use warnings::warnings;
 
 use super::convert::same_list;

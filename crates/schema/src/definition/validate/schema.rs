@@ -44,7 +44,7 @@ pub(super) fn check(root: Schema<'_>, at: &Path<'_>, strictness: Strictness) -> 
 }
 
 /// Whether any schema has a type that is no type.
-pub(super) fn has_unknown_type(s: Schema<'_>) -> bool {
+pub(crate) fn has_unknown_type(s: Schema<'_>) -> bool {
     s.any(&mut |s| !s.ty().is_empty() && !TYPES.contains(&s.ty()))
 }
 

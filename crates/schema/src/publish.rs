@@ -1,0 +1,323 @@
+//! Schemas as a server publishes them: with what the extensions mean spelled out for tools that do not know them.
+//!
+//! The extensions themselves always stay. What is added is no part of the API: generators must not rely on it.
+
+mod v2;
+
+use crate::definition::{Definition, Version};
+use crate::document::Schema;
+use crate::wire::tables;
+use scantling_value::{Map, Path, Str, Value};
+
+/// The document that a schema is published in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// OpenAPI v3, which can say everything.
+    V3,
+    /// OpenAPI v2, which has neither junctors nor `null`.
+    V2,
+}
+
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized \
+     schemas to the latest internal value, and may reject unrecognized values. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the \
+     endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const METADATA: &str = "Standard object's metadata. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+const LIST_METADATA: &str = "Standard list metadata. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const EMBEDDED_API_VERSION: &str = "apiVersion defines the versioned schema of this representation of an object. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const EMBEDDED_KIND: &str = "kind is a string value representing the type of this object. In CamelCase. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+
+/// The name of a kind among the published schemas: `com.example.stable.v1.Widget`.
+pub fn model_name(group: &str, version: &str, kind: &str) -> String {
+    let mut parts: Vec<&str> = group.split('.').collect();
+    parts.reverse();
+    format!("{}.{version}.{kind}", parts.join("."))
+}
+
+/// The schema of a version's objects.
+pub fn object_schema(definition: &Definition, version: &Version, format: Format) -> Value {
+    let spec = &definition.spec;
+    let schema = spec
+        .schema_of(version)
+        .map(|s| Schema::new(s))
+        .filter(|s| is_publishable(*s));
+    let preserves =
+        |s: Schema<'_>| s.flag("x-kubernetes-preserve-unknown-fields") || spec.preserves_unknown_fields();
+    let mut out = match schema {
+        // A client would take listed properties for all there are.
+        None => object([("type", "object".into())]),
+        Some(s) if format == Format::V2 && preserves(s) => object([("type", "object".into())]),
+        Some(s) => {
+            let mut out = unfold(tables::SCHEMA.canonical(s.members()));
+            if format == Format::V2 {
+                v2::weaken(&mut out);
+            }
+            embed(&mut out, format);
+            edit_properties(&mut out, |properties| {
+                properties.insert("apiVersion", text(API_VERSION));
+                properties.insert("kind", text(KIND));
+                properties.insert("metadata", reference(OBJECT_META, METADATA, format));
+            });
+            out
+        }
+    };
+    identify(&mut out, definition, version, &spec.names.kind);
+    out.into()
+}
+
+/// The schema of a version's lists.
+pub fn list_schema(definition: &Definition, version: &Version, format: Format) -> Value {
+    let spec = &definition.spec;
+    let name = model_name(&spec.group, &version.name, &spec.names.kind);
+    let doc = format!(
+        "List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
+        spec.names.plural
+    );
+    let item = object([("$ref", place(&name, format).into())]);
+    let items = object([
+        ("description", doc.into()),
+        ("items", item.into()),
+        ("type", "array".into()),
+    ]);
+    let properties = object([
+        ("apiVersion", text(API_VERSION)),
+        ("items", items.into()),
+        ("kind", text(KIND)),
+        ("metadata", reference(LIST_META, LIST_METADATA, format)),
+    ]);
+    let mut out = object([
+        (
+            "description",
+            format!("{} is a list of {}", spec.names.list_kind, spec.names.kind).into(),
+        ),
+        ("properties", properties.into()),
+        ("required", vec!["items"].into()),
+        ("type", "object".into()),
+    ]);
+    identify(&mut out, definition, version, &spec.names.list_kind);
+    out.into()
+}
+
+/// Only structural schemas are published.
+fn is_publishable(s: Schema<'_>) -> bool {
+    s.structural(&mut crate::structural::Interner::new()).is_ok()
+        && !crate::definition::has_unknown_type(s)
+        && crate::definition::structural_errors(s, &Path::ROOT).is_empty()
+}
+
+fn identify(out: &mut Map, definition: &Definition, version: &Version, kind: &Str) {
+    let spec = &definition.spec;
+    let gvk = object([
+        ("group", spec.group.clone().into()),
+        ("kind", kind.clone().into()),
+        ("version", version.name.clone().into()),
+    ]);
+    out.insert("x-kubernetes-group-version-kind", Value::Array(vec![gvk.into()]));
+    let fields = spec.selectable_fields_of(version);
+    if !fields.is_empty() {
+        let fields = fields.iter().map(|path| {
+            let path = path.strip_prefix('.').unwrap_or(path);
+            object([("fieldPath", path.into())]).into()
+        });
+        out.insert("x-kubernetes-selectable-fields", Value::Array(fields.collect()));
+    }
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Map {
+    Map::from_iter(members)
+}
+
+fn text(description: &str) -> Value {
+    object([("description", description.into()), ("type", "string".into())]).into()
+}
+
+fn place(name: &str, format: Format) -> String {
+    match format {
+        Format::V3 => format!("#/components/schemas/{name}"),
+        Format::V2 => format!("#/definitions/{name}"),
+    }
+}
+
+/// A reference with a description, which OpenAPI v3 does not allow side by side.
+fn reference(name: &str, description: &str, format: Format) -> Value {
+    let target = Value::from(place(name, format));
+    match format {
+        Format::V2 => object([("$ref", target), ("description", description.into())]).into(),
+        Format::V3 => {
+            let target = object([("$ref", target)]);
+            let all_of = Value::Array(vec![target.into()]);
+            object([("allOf", all_of), ("description", description.into())]).into()
+        }
+    }
+}
+
+/// Sets properties, whether or not there are any yet.
+fn edit_properties(schema: &mut Map, edit: impl FnOnce(&mut Map)) {
+    let mut properties = match schema.remove("properties") {
+        Some(Value::Object(m)) => m,
+        _ => Map::new(),
+    };
+    edit(&mut properties);
+    schema.insert("properties", properties.into());
+}
+
+/// Runs over the schemas that describe the values below a schema.
+fn children(schema: &mut Map, mut each: impl FnMut(&mut Map)) {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties
+            .iter_mut()
+            .filter_map(|(_, s)| s.as_object_mut())
+            .for_each(&mut each);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(s) = schema.get_mut(key).and_then(Value::as_object_mut) {
+            each(s);
+        }
+    }
+}
+
+/// Spells out int-or-string and unions in terms of plain keywords, at a schema and at all below it.
+fn unfold(mut schema: Map) -> Map {
+    for junctor in ["allOf", "anyOf", "oneOf"] {
+        let nested = schema.get_mut(junctor).and_then(Value::as_array_mut);
+        nested
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+            .for_each(plain_nested);
+    }
+    if let Some(nested) = schema.get_mut("not").and_then(Value::as_object_mut) {
+        plain_nested(nested);
+    }
+    unfold_int_or_string(&mut schema);
+    unfold_unions(&mut schema);
+    children(&mut schema, |s| *s = unfold(std::mem::take(s)));
+    schema
+}
+
+/// Junctors do not publish what they say about other fields than the declared ones.
+fn plain_nested(schema: &mut Map) {
+    schema.remove("additionalProperties");
+    for junctor in ["allOf", "anyOf", "oneOf"] {
+        let nested = schema.get_mut(junctor).and_then(Value::as_array_mut);
+        nested
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+            .for_each(plain_nested);
+    }
+    if let Some(nested) = schema.get_mut("not").and_then(Value::as_object_mut) {
+        plain_nested(nested);
+    }
+    children(schema, plain_nested);
+}
+
+fn unfold_int_or_string(schema: &mut Map) {
+    let view = Value::from(schema.clone());
+    let view = Schema::new(&view);
+    if !view.flag("x-kubernetes-int-or-string")
+        || crate::definition::spells_int_or_string(view)
+        || view
+            .schemas("allOf")
+            .next()
+            .is_some_and(crate::definition::spells_int_or_string)
+    {
+        return;
+    }
+    let types = ["integer", "string"].map(|t| Value::from(object([("type", t.into())])));
+    let types = Value::Array(types.into());
+    if schema.contains_key("anyOf") {
+        require(schema, object([("anyOf", types)]), Position::First);
+    } else {
+        schema.insert("anyOf", types);
+    }
+}
+
+/// One member of every union is there, and the discriminator names it.
+fn unfold_unions(schema: &mut Map) {
+    let unions = schema
+        .get("x-kubernetes-unions")
+        .and_then(Value::as_array)
+        .unwrap_or_default()
+        .to_vec();
+    for union in &unions {
+        let union = Schema::new(union);
+        let fields = union
+            .get("fields")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let one_of = fields
+            .keys()
+            .map(|name| object([("required", vec![name.clone()].into())]).into());
+        let one_of = Value::Array(one_of.collect());
+        if schema.contains_key("oneOf") {
+            require(schema, object([("oneOf", one_of)]), Position::Last);
+        } else {
+            schema.insert("oneOf", one_of);
+        }
+        let discriminator = union.text("discriminator");
+        if discriminator.is_empty() {
+            continue;
+        }
+        edit_properties(schema, |properties| {
+            let property = properties.get_or_insert_with(discriminator, || Map::new().into());
+            if let Some(property) = property.as_object_mut() {
+                property.get_or_insert_with("type", || "string".into());
+                property.get_or_insert_with("enum", || Value::Array(fields.values().cloned().collect()));
+            }
+        });
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    First,
+    Last,
+}
+
+/// Adds a condition to those of `allOf`.
+fn require(schema: &mut Map, condition: Map, position: Position) {
+    let all_of = schema.get_or_insert_with("allOf", || Value::Array(Vec::new()));
+    if let Some(all_of) = all_of.as_array_mut() {
+        let at = if position == Position::First {
+            0
+        } else {
+            all_of.len()
+        };
+        all_of.insert(at, condition.into());
+    }
+}
+
+/// Adds what every embedded resource has. OpenAPI v2 clients take listed properties for all there are, so that
+/// resources with unknown fields get none there.
+fn embed(schema: &mut Map, format: Format) {
+    children(schema, |s| embed(s, format));
+    let is = |schema: &Map, key: &str| schema.get(key).and_then(Value::as_bool) == Some(true);
+    if !is(schema, "x-kubernetes-embedded-resource")
+        || (format == Format::V2 && is(schema, "x-kubernetes-preserve-unknown-fields"))
+    {
+        return;
+    }
+    edit_properties(schema, |properties| {
+        properties.insert("apiVersion", text(EMBEDDED_API_VERSION));
+        properties.insert("kind", text(EMBEDDED_KIND));
+        properties.insert("metadata", reference(OBJECT_META, METADATA, format));
+    });
+    let required = schema.get_or_insert_with("required", || Value::Array(Vec::new()));
+    if let Some(required) = required.as_array_mut() {
+        for name in ["kind", "apiVersion"] {
+            if !required.contains(&name.into()) {
+                required.push(name.into());
+            }
+        }
+    }
+}

@@ -23,6 +23,47 @@ pub enum Clause {
     Octal,
 }
 
+/// How values are written: see [`Clause::takes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Numbers as in American English; integers and floating-point numbers are told apart.
+    Localized,
+    /// Plain numbers.
+    Plain,
+}
+
+impl Clause {
+    /// What arguments the clause takes, as the message about another one says it.
+    pub fn takes(self, dialect: Dialect) -> &'static str {
+        match (self, dialect) {
+            (Self::Text, _) => {
+                "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
+                 durations, and timestamps"
+            }
+            (Self::Decimal, Dialect::Localized) => "decimal clause can only be used on integers",
+            (Self::Decimal, Dialect::Plain) => "decimal clause can only be used on ints, uints, and doubles",
+            (Self::Fixed(_), Dialect::Localized) => "fixed-point clause can only be used on doubles",
+            (Self::Fixed(_), Dialect::Plain) => {
+                "fixed-point clause can only be used on ints, uints, and doubles"
+            }
+            (Self::Scientific(_), Dialect::Localized) => "scientific clause can only be used on doubles",
+            (Self::Scientific(_), Dialect::Plain) => {
+                "scientific clause can only be used on ints, uints, and doubles"
+            }
+            (Self::Binary, Dialect::Localized) => "only integers and bools can be formatted as binary",
+            (Self::Binary, Dialect::Plain) => "only ints, uints, and bools can be formatted as binary",
+            (Self::Hexadecimal | Self::UpperHexadecimal, Dialect::Localized) => {
+                "only integers, byte buffers, and strings can be formatted as hex"
+            }
+            (Self::Hexadecimal | Self::UpperHexadecimal, Dialect::Plain) => {
+                "only ints, uints, bytes, and strings can be formatted as hex"
+            }
+            (Self::Octal, Dialect::Localized) => "octal clause can only be used on integers",
+            (Self::Octal, Dialect::Plain) => "octal clause can only be used on ints and uints",
+        }
+    }
+}
+
 /// Reads the clause behind a percent sign; gives what follows it, too. The error is the message.
 pub fn clause(text: &[u8], max_precision: Option<usize>) -> Result<(Clause, &[u8]), String> {
     let (precision, rest) =

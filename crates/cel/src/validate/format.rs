@@ -2,6 +2,7 @@
 
 use crate::ast::{Expr, ExprId, ExprKind};
 use crate::check::Checked;
+use crate::data::template::{self, Clause, Dialect};
 use crate::types::Type;
 
 /// A mistake and where it is.
@@ -23,8 +24,8 @@ pub(super) fn check(checked: &Checked, id: ExprId, text: &str, args: &[Expr]) ->
                 let arg = args
                     .get(used)
                     .ok_or_else(|| (id, format!("index {used} out of range")))?;
-                let (clause, after) =
-                    clause(rest).map_err(|e| (id, format!("could not parse formatting clause: {e}")))?;
+                let (clause, after) = template::clause(rest, None)
+                    .map_err(|e| (id, format!("could not parse formatting clause: {e}")))?;
                 accepts(checked, clause, arg)
                     .map_err(|(at, e)| (at, format!("error during formatting: {e}")))?;
                 rest = after;
@@ -42,91 +43,37 @@ pub(super) fn check(checked: &Checked, id: ExprId, text: &str, args: &[Expr]) ->
     Ok(())
 }
 
-/// The letter of the clause behind a percent sign, and what follows it. `text` is not empty.
-fn clause(text: &[u8]) -> Result<(u8, &[u8]), String> {
-    let mut rest = text;
-    if let Some(after) = rest.strip_prefix(b".") {
-        let digits = after.iter().take_while(|b| b.is_ascii_digit()).count();
-        let Some((precision, after)) = after
-            .split_at_checked(digits)
-            .filter(|(_, after)| !after.is_empty())
-        else {
-            return Err("error while parsing precision: could not find end of precision specifier".into());
-        };
-        let precision = String::from_utf8_lossy(precision);
-        if let Err(e) = precision.parse::<i64>() {
-            let problem = match e.kind() {
-                std::num::IntErrorKind::Empty => "invalid syntax",
-                _ => "value out of range",
-            };
-            return Err(format!(
-                "error while parsing precision: error while converting precision to integer: \
-                 strconv.Atoi: parsing \"{precision}\": {problem}"
-            ));
-        }
-        rest = after;
-    }
-    match rest.split_first() {
-        Some((letter @ (b's' | b'd' | b'f' | b'e' | b'b' | b'x' | b'X' | b'o'), after)) => {
-            Ok((*letter, after))
-        }
-        Some((other, _)) => Err(format!(
-            "unrecognized formatting clause \"{}\"",
-            char::from(*other)
-        )),
-        None => Err("unexpected end of string".into()),
-    }
-}
-
 /// Whether a clause takes an argument of that type.
-fn accepts(checked: &Checked, clause: u8, arg: &Expr) -> Result<(), Mistake> {
+fn accepts(checked: &Checked, clause: Clause, arg: &Expr) -> Result<(), Mistake> {
     let ty = checked.ty(arg.id);
-    let (valid, wants) = match clause {
-        b's' => return accepts_text(checked, arg),
-        b'd' => (
-            matches!(ty, Type::Int | Type::Uint),
-            "decimal clause can only be used on integers",
-        ),
-        b'f' => (
-            matches!(ty, Type::Double | Type::String),
-            "fixed-point clause can only be used on doubles",
-        ),
-        b'e' => (
-            matches!(ty, Type::Double | Type::String),
-            "scientific clause can only be used on doubles",
-        ),
-        b'b' => (
-            matches!(ty, Type::Int | Type::Uint | Type::Bool),
-            "only integers and bools can be formatted as binary",
-        ),
-        b'o' => (
-            matches!(ty, Type::Int | Type::Uint),
-            "octal clause can only be used on integers",
-        ),
-        _ => (
-            matches!(ty, Type::Int | Type::Uint | Type::String | Type::Bytes),
-            "only integers, byte buffers, and strings can be formatted as hex",
-        ),
+    let valid = match clause {
+        Clause::Text => return accepts_text(checked, arg),
+        Clause::Decimal | Clause::Octal => matches!(ty, Type::Int | Type::Uint),
+        Clause::Fixed(_) | Clause::Scientific(_) => matches!(ty, Type::Double | Type::String),
+        Clause::Binary => matches!(ty, Type::Int | Type::Uint | Type::Bool),
+        Clause::Hexadecimal | Clause::UpperHexadecimal => {
+            matches!(ty, Type::Int | Type::Uint | Type::String | Type::Bytes)
+        }
     };
     if valid || matches!(ty, Type::Dyn) {
         Ok(())
     } else {
-        Err((arg.id, format!("{wants}, was given {}", ty.name())))
+        Err(refusal(clause, arg.id, ty))
     }
+}
+
+fn refusal(clause: Clause, at: ExprId, ty: &Type) -> Mistake {
+    (
+        at,
+        format!("{}, was given {}", clause.takes(Dialect::Localized), ty.name()),
+    )
 }
 
 /// `%s` takes nearly everything; literals are looked into.
 fn accepts_text(checked: &Checked, arg: &Expr) -> Result<(), Mistake> {
     let ty = checked.ty(arg.id);
     if matches!(ty, Type::Opaque(..) | Type::Message(_) | Type::Object(_)) {
-        return Err((
-            arg.id,
-            format!(
-                "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
-                 durations, and timestamps, was given {}",
-                ty.name()
-            ),
-        ));
+        return Err(refusal(Clause::Text, arg.id, ty));
     }
     match &arg.kind {
         ExprKind::List { elements, .. } => elements.iter().try_for_each(|e| accepts_text(checked, e)),

@@ -4,7 +4,7 @@
 //! thousands and powers of ten, and shows what stands in lists and maps as it would stand in an expression. The newer
 //! one ([`plain`]) writes plain numbers, and texts in lists and maps as they are.
 
-use crate::data::template::{Clause, interpolate};
+use crate::data::template::{Clause, Dialect, interpolate};
 use crate::data::{duration, timestamp};
 use crate::val::{Arena, EvalError, List, Map, Res, Val};
 use scantling_value::go::{float_v, quote};
@@ -67,14 +67,6 @@ fn push(out: &mut Vec<u8>, text: impl AsRef<[u8]>) -> Result<(), String> {
     Ok(())
 }
 
-fn not_text(value: Val<'_>) -> String {
-    format!(
-        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
-         timestamps, was given {}",
-        value.type_name()
-    )
-}
-
 fn write_timestamp(t: crate::val::Timestamp, offset: i32) -> String {
     timestamp::format(timestamp::Moment {
         seconds: t.seconds,
@@ -83,55 +75,42 @@ fn write_timestamp(t: crate::val::Timestamp, offset: i32) -> String {
     })
 }
 
+/// The message about an argument that a clause does not take.
+fn refusal(clause: Clause, dialect: Dialect, value: Val<'_>) -> String {
+    format!("{}, was given {}", clause.takes(dialect), value.type_name())
+}
+
 fn localized_clause<'a>(
     arena: &'a Arena,
     out: &mut Vec<u8>,
     clause: Clause,
     value: Val<'a>,
 ) -> Result<(), String> {
-    let given = value.type_name();
-    match clause {
-        Clause::Text => push(out, localized_text(arena, value, 0)?),
-        Clause::Decimal => match value {
-            Val::Int(n) => push(out, n.to_string()),
-            Val::Uint(n) => push(out, n.to_string()),
-            _ => Err(format!(
-                "decimal clause can only be used on integers, was given {given}"
-            )),
-        },
-        Clause::Fixed(precision) => match as_double(value) {
-            Some(number) => push(out, grouped(number, precision.unwrap_or(DEFAULT_PRECISION))),
-            None => Err(format!(
-                "fixed-point clause can only be used on doubles, was given {given}"
-            )),
-        },
-        Clause::Scientific(precision) => match as_double(value) {
-            // UPSTREAM: the precision is the width, and there are always six decimal places.
-            Some(number) => push(out, power_of_ten(number, precision.unwrap_or(DEFAULT_PRECISION))),
-            None => Err(format!(
-                "scientific clause can only be used on doubles, was given {given}"
-            )),
-        },
-        Clause::Binary => integer(out, value, Radix::Binary).unwrap_or_else(|| {
-            Err(format!(
-                "only integers and bools can be formatted as binary, was given {given}"
-            ))
-        }),
-        Clause::Hexadecimal => hexadecimal(out, value, Radix::Hexadecimal).unwrap_or_else(|| {
-            Err(format!(
-                "only integers, byte buffers, and strings can be formatted as hex, was given {given}"
-            ))
-        }),
-        Clause::UpperHexadecimal => hexadecimal(out, value, Radix::UpperHexadecimal).unwrap_or_else(|| {
-            Err(format!(
-                "only integers, byte buffers, and strings can be formatted as hex, was given {given}"
-            ))
-        }),
-        Clause::Octal => octal(out, value).unwrap_or_else(|| {
-            Err(format!(
-                "octal clause can only be used on integers, was given {given}"
-            ))
-        }),
+    let text = match clause {
+        Clause::Text => Some(localized_text(arena, value, 0)?),
+        Clause::Decimal => decimal(value),
+        Clause::Fixed(precision) => {
+            as_double(value).map(|n| grouped(n, precision.unwrap_or(DEFAULT_PRECISION)))
+        }
+        // UPSTREAM: the precision is the width, and there are always six decimal places.
+        Clause::Scientific(precision) => {
+            as_double(value).map(|n| power_of_ten(n, precision.unwrap_or(DEFAULT_PRECISION)))
+        }
+        Clause::Binary | Clause::Hexadecimal | Clause::UpperHexadecimal | Clause::Octal => {
+            in_radix(clause, value)
+        }
+    };
+    push(
+        out,
+        text.ok_or_else(|| refusal(clause, Dialect::Localized, value))?,
+    )
+}
+
+fn decimal(value: Val<'_>) -> Option<String> {
+    match value {
+        Val::Int(n) => Some(n.to_string()),
+        Val::Uint(n) => Some(n.to_string()),
+        _ => None,
     }
 }
 
@@ -240,7 +219,7 @@ fn localized_text<'a>(arena: &'a Arena, value: Val<'a>, depth: usize) -> Result<
         _ => match (value.as_list(), value.as_map()) {
             (Some(list), _) => localized_list(arena, list, depth)?,
             (_, Some(map)) => localized_map(arena, map, depth)?,
-            (None, None) => return Err(not_text(value)),
+            (None, None) => return Err(refusal(Clause::Text, Dialect::Localized, value)),
         },
     })
 }
@@ -319,55 +298,37 @@ fn braced(entries: &[(String, String)], colon: &str) -> String {
     format!("{{{}}}", entries.join(", "))
 }
 
-#[derive(Clone, Copy)]
-enum Radix {
-    Binary,
-    Octal,
-    Hexadecimal,
-    UpperHexadecimal,
-}
-
-/// An integer or a boolean in a radix; negative numbers have a sign.
-fn integer(out: &mut Vec<u8>, value: Val<'_>, radix: Radix) -> Option<Result<(), String>> {
-    let (negative, magnitude) = match value {
-        Val::Int(n) => (n < 0, n.unsigned_abs()),
-        Val::Uint(n) => (false, n),
-        Val::Bool(b) if matches!(radix, Radix::Binary) => (false, u64::from(b)),
+/// What the clauses for other radices make of a value: digits with a sign, or the bytes of text.
+fn in_radix(clause: Clause, value: Val<'_>) -> Option<String> {
+    let (negative, magnitude) = match (value, clause) {
+        (Val::Int(n), _) => (n < 0, n.unsigned_abs()),
+        (Val::Uint(n), _) => (false, n),
+        (Val::Bool(b), Clause::Binary) => (false, u64::from(b)),
+        (Val::Str(s), _) => return hexadecimal(clause, s.as_bytes()),
+        (Val::Bytes(b), _) => return hexadecimal(clause, b),
         _ => return None,
     };
-    if negative {
-        out.push(b'-');
+    let sign = if negative { "-" } else { "" };
+    match clause {
+        Clause::Binary => Some(format!("{sign}{magnitude:b}")),
+        Clause::Octal => Some(format!("{sign}{magnitude:o}")),
+        Clause::Hexadecimal => Some(format!("{sign}{magnitude:x}")),
+        Clause::UpperHexadecimal => Some(format!("{sign}{magnitude:X}")),
+        Clause::Text | Clause::Decimal | Clause::Fixed(_) | Clause::Scientific(_) => None,
     }
-    Some(push(
-        out,
-        match radix {
-            Radix::Binary => format!("{magnitude:b}"),
-            Radix::Octal => format!("{magnitude:o}"),
-            Radix::Hexadecimal => format!("{magnitude:x}"),
-            Radix::UpperHexadecimal => format!("{magnitude:X}"),
-        },
-    ))
 }
 
-fn octal(out: &mut Vec<u8>, value: Val<'_>) -> Option<Result<(), String>> {
-    integer(out, value, Radix::Octal)
-}
-
-fn hexadecimal(out: &mut Vec<u8>, value: Val<'_>, radix: Radix) -> Option<Result<(), String>> {
-    let bytes = match value {
-        Val::Str(s) => s.as_bytes(),
-        Val::Bytes(b) => b,
-        _ => return integer(out, value, radix),
-    };
+fn hexadecimal(clause: Clause, bytes: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(bytes.len() * 2);
     for b in bytes {
         // Writing to a string cannot fail.
-        let _ = match radix {
-            Radix::UpperHexadecimal => write!(text, "{b:02X}"),
-            Radix::Binary | Radix::Octal | Radix::Hexadecimal => write!(text, "{b:02x}"),
+        let _ = match clause {
+            Clause::Hexadecimal => write!(text, "{b:02x}"),
+            Clause::UpperHexadecimal => write!(text, "{b:02X}"),
+            _ => return None,
         };
     }
-    Some(push(out, text))
+    matches!(clause, Clause::Hexadecimal | Clause::UpperHexadecimal).then_some(text)
 }
 
 fn plain_clause<'a>(
@@ -376,54 +337,29 @@ fn plain_clause<'a>(
     clause: Clause,
     value: Val<'a>,
 ) -> Result<(), String> {
-    let given = value.type_name();
-    match clause {
-        Clause::Text => plain_text(arena, out, value, 0),
+    let text = match clause {
+        Clause::Text => return plain_text(arena, out, value, 0),
         Clause::Decimal => match value {
-            Val::Int(_) | Val::Uint(_) | Val::Double(_) => plain_text(arena, out, value, 0),
-            _ => Err(format!(
-                "decimal clause can only be used on ints, uints, and doubles, was given {given}"
-            )),
+            Val::Double(n) => Some(plain_double(n)),
+            _ => decimal(value),
         },
-        Clause::Fixed(precision) => match plain_number(value) {
-            Some(number) => push(out, fixed(number, precision.unwrap_or(DEFAULT_PRECISION))),
-            None => Err(format!(
-                "fixed-point clause can only be used on ints, uints, and doubles, was given {given}"
-            )),
-        },
-        Clause::Scientific(precision) => match plain_number(value) {
-            Some(number) => push(out, scientific(number, precision.unwrap_or(DEFAULT_PRECISION))),
-            None => Err(format!(
-                "scientific clause can only be used on ints, uints, and doubles, was given {given}"
-            )),
-        },
-        Clause::Binary => integer(out, value, Radix::Binary).unwrap_or_else(|| {
-            Err(format!(
-                "only ints, uints, and bools can be formatted as binary, was given {given}"
-            ))
-        }),
-        Clause::Hexadecimal => hexadecimal(out, value, Radix::Hexadecimal).unwrap_or_else(|| {
-            Err(format!(
-                "only ints, uints, bytes, and strings can be formatted as hex, was given {given}"
-            ))
-        }),
-        Clause::UpperHexadecimal => hexadecimal(out, value, Radix::UpperHexadecimal).unwrap_or_else(|| {
-            Err(format!(
-                "only ints, uints, bytes, and strings can be formatted as hex, was given {given}"
-            ))
-        }),
-        Clause::Octal => octal(out, value).unwrap_or_else(|| {
-            Err(format!(
-                "octal clause can only be used on ints and uints, was given {given}"
-            ))
-        }),
-    }
+        Clause::Fixed(precision) => {
+            plain_number(value).map(|n| fixed(n, precision.unwrap_or(DEFAULT_PRECISION)))
+        }
+        Clause::Scientific(precision) => {
+            plain_number(value).map(|n| scientific(n, precision.unwrap_or(DEFAULT_PRECISION)))
+        }
+        Clause::Binary | Clause::Hexadecimal | Clause::UpperHexadecimal | Clause::Octal => {
+            in_radix(clause, value)
+        }
+    };
+    push(out, text.ok_or_else(|| refusal(clause, Dialect::Plain, value))?)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "the clause asks for a floating-point number"
-)]
+fn plain_double(number: f64) -> String {
+    plain_symbol(number).map_or_else(|| number.to_string(), str::to_owned)
+}
+
 fn plain_number(value: Val<'_>) -> Option<f64> {
     match value {
         Val::Int(n) => Some(n as f64),
@@ -465,7 +401,7 @@ fn plain_text<'a>(arena: &'a Arena, out: &mut Vec<u8>, value: Val<'a>, depth: us
         Val::Bool(b) => push(out, b.to_string()),
         Val::Int(n) => push(out, n.to_string()),
         Val::Uint(n) => push(out, n.to_string()),
-        Val::Double(n) => push(out, plain_symbol(n).map_or_else(|| n.to_string(), str::to_owned)),
+        Val::Double(n) => push(out, plain_double(n)),
         Val::Str(s) | Val::Type(s) => push(out, s),
         Val::Bytes(b) => push(out, b),
         Val::Duration(d) => push(out, duration::format(d.nanos)),
@@ -473,7 +409,7 @@ fn plain_text<'a>(arena: &'a Arena, out: &mut Vec<u8>, value: Val<'a>, depth: us
         _ => match (value.as_list(), value.as_map()) {
             (Some(list), _) => plain_list(arena, out, list, depth),
             (_, Some(map)) => plain_map(arena, out, map, depth),
-            (None, None) => Err(not_text(value)),
+            (None, None) => Err(refusal(Clause::Text, Dialect::Plain, value)),
         },
     }
 }

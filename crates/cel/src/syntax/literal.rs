@@ -65,7 +65,7 @@ pub(crate) fn string(text: &str) -> Result<Literal, Invalid> {
             Piece::Char(c) => value.push(c),
             // In a string, a number stands for a code point.
             Piece::Byte(b) => value.push(char::from(b)),
-            Piece::CodePoint(c) => value.push(c),
+            Piece::CodePoint(c) => value.push(char::from_u32(c).ok_or(INVALID_CODE_POINT)?),
         }
         Ok(())
     })?;
@@ -102,7 +102,7 @@ enum Piece {
     /// `\x7f`, `\177`
     Byte(u8),
     /// `\u007f`, `\U0000007f`
-    CodePoint(char),
+    CodePoint(u32),
 }
 
 impl<'s> Body<'s> {
@@ -144,11 +144,6 @@ impl<'s> Body<'s> {
 
 /// What follows a backslash.
 fn escape(rest: &mut std::str::Chars<'_>) -> Result<Piece, Invalid> {
-    let code_point = |value| {
-        char::from_u32(value)
-            .map(Piece::CodePoint)
-            .ok_or(INVALID_CODE_POINT)
-    };
     Ok(match rest.next().ok_or(CANNOT_UNESCAPE)? {
         'a' => Piece::Char('\u{7}'),
         'b' => Piece::Char('\u{8}'),
@@ -159,8 +154,8 @@ fn escape(rest: &mut std::str::Chars<'_>) -> Result<Piece, Invalid> {
         'v' => Piece::Char('\u{b}'),
         c @ ('\\' | '\'' | '"' | '`' | '?') => Piece::Char(c),
         'x' | 'X' => Piece::Byte(digits(rest, 0, 2, 16).ok_or(CANNOT_UNESCAPE)? as u8),
-        'u' => code_point(digits(rest, 0, 4, 16).ok_or(CANNOT_UNESCAPE)?)?,
-        'U' => code_point(digits(rest, 0, 8, 16).ok_or(CANNOT_UNESCAPE)?)?,
+        'u' => Piece::CodePoint(digits(rest, 0, 4, 16).ok_or(CANNOT_UNESCAPE)?),
+        'U' => Piece::CodePoint(digits(rest, 0, 8, 16).ok_or(CANNOT_UNESCAPE)?),
         c @ '0'..='3' => {
             let first = c.to_digit(8).unwrap_or(0);
             Piece::Byte(digits(rest, first, 2, 8).ok_or(CANNOT_UNESCAPE_OCTAL)? as u8)
@@ -232,6 +227,7 @@ mod tests {
         check(r"b'\xff\377é'", Ok(b"\xff\xff\xc3\xa9"));
         check(r"bR'\xff'", Ok(br"\xff"));
         check(r"b'\u00ff'", Err(CANNOT_UNESCAPE));
+        check(r"b'\ud800'", Err(CANNOT_UNESCAPE));
         check(r"b'\U000000ff'", Err(CANNOT_UNESCAPE));
     }
 }

@@ -36,7 +36,7 @@ impl Macros {
     pub const BLOCK: Macros = Macros(1 << 6);
     /// `math.least`, `math.greatest`.
     pub const MATH: Macros = Macros(1 << 7);
-    /// `existsOne`, a newer name of `exists_one`.
+    /// `existsOne`, a newer name of `exists_one`. With one variable it is not among the standard macros.
     pub const EXISTS_ONE: Macros = Macros(1 << 8);
 
     /// Whether all of `other` are among these.

@@ -57,3 +57,6 @@ pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
     }
     parser::parse(source, options).or_else(|_| diagnose::diagnose(source, options))
 }
+
+#[cfg(test)]
+mod tests;

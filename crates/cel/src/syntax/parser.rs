@@ -70,6 +70,37 @@ pub(crate) fn operator(kind: TokenKind) -> Option<&'static str> {
     })
 }
 
+/// How tightly operators bind, from the loosest on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Or,
+    And,
+    Relation,
+    Sum,
+    Product,
+    /// Tighter than any operator between two operands.
+    Operand,
+}
+
+impl Level {
+    fn of(kind: TokenKind) -> Option<Level> {
+        Some(match kind {
+            TokenKind::Or => Level::Or,
+            TokenKind::And => Level::And,
+            TokenKind::Plus | TokenKind::Minus => Level::Sum,
+            TokenKind::Star | TokenKind::Slash | TokenKind::Percent => Level::Product,
+            TokenKind::Equals
+            | TokenKind::NotEquals
+            | TokenKind::In
+            | TokenKind::Less
+            | TokenKind::LessEquals
+            | TokenKind::GreaterEquals
+            | TokenKind::Greater => Level::Relation,
+            _ => return None,
+        })
+    }
+}
+
 /// Reads an expression that has no mistakes.
 pub(crate) fn parse(source: &str, options: &ParseOptions) -> Parsed<Ast> {
     let mut parser = Parser {
@@ -171,10 +202,10 @@ impl<'s> Parser<'s> {
 
     fn expr(&mut self) -> Parsed {
         self.exprs = deeper(self.exprs)?;
-        let mut node = self.disjunction()?;
+        let mut node = self.operators(Level::Or)?;
         if let Some(question) = self.take_if(TokenKind::Question) {
             let id = self.builder.id(question.offset);
-            let yes = self.disjunction()?;
+            let yes = self.operators(Level::Or)?;
             self.take(TokenKind::Colon)?;
             let no = self.expr()?;
             let height = deeper(node.height.max(yes.height).max(no.height))?;
@@ -185,23 +216,46 @@ impl<'s> Parser<'s> {
         Ok(node)
     }
 
-    fn disjunction(&mut self) -> Parsed {
-        self.chain(TokenKind::Or, "_||_", Self::conjunction)
-    }
-
-    fn conjunction(&mut self) -> Parsed {
-        self.chain(TokenKind::And, "_&&_", Self::relation)
-    }
-
-    fn chain(&mut self, kind: TokenKind, function: &str, operand: fn(&mut Self) -> Parsed) -> Parsed {
-        let first = operand(self)?;
-        if self.kind() != kind {
-            return Ok(first);
+    /// An operand and the operators behind it that bind at least as tightly as `level`, with their operands.
+    fn operators(&mut self, level: Level) -> Parsed {
+        // The rules of the grammar that are entered for the operand; they end where an operator binds less tightly.
+        let mut in_relation = level <= Level::Sum;
+        let mut in_calc = true;
+        if in_relation {
+            self.relations = deeper(self.relations)?;
         }
+        self.calcs = deeper(self.calcs)?;
+        let mut left = self.unary()?;
+        while let Some(binds) = Level::of(self.kind())
+            && binds >= level
+        {
+            if in_calc && binds <= Level::Relation {
+                in_calc = false;
+                self.calcs -= 1;
+            }
+            if in_relation && binds <= Level::And {
+                in_relation = false;
+                self.relations -= 1;
+            }
+            left = match binds {
+                Level::Or => self.chain(left, TokenKind::Or, "_||_", Level::And)?,
+                Level::And => self.chain(left, TokenKind::And, "_&&_", Level::Relation)?,
+                Level::Relation => self.binary(left, Level::Sum)?,
+                Level::Sum => self.binary(left, Level::Product)?,
+                Level::Product | Level::Operand => self.binary(left, Level::Operand)?,
+            };
+        }
+        self.calcs -= u32::from(in_calc);
+        self.relations -= u32::from(in_relation);
+        Ok(left)
+    }
+
+    /// The operators of one kind that come next and the operands behind them.
+    fn chain(&mut self, first: Node, kind: TokenKind, function: &str, operand: Level) -> Parsed {
         let mut height = first.height;
         let mut rest = Vec::new();
         while let Some(operator) = self.take_if(kind) {
-            let node = operand(self)?;
+            let node = self.operators(operand)?;
             height = height.max(node.height);
             // The number of the operator comes after those of its right operand.
             rest.push((self.builder.id(operator.offset), node.expr));
@@ -210,46 +264,12 @@ impl<'s> Parser<'s> {
         Ok(Node { expr, height })
     }
 
-    fn relation(&mut self) -> Parsed {
-        self.relations = deeper(self.relations)?;
-        let mut left = self.calc(0)?;
-        while (TokenKind::Equals..=TokenKind::Greater).contains(&self.kind()) {
-            left = self.binary(left, |parser| {
-                parser.relations = deeper(parser.relations)?;
-                let right = parser.calc(0)?;
-                parser.relations -= 1;
-                Ok(right)
-            })?;
-        }
-        self.relations -= 1;
-        Ok(left)
-    }
-
-    /// Arithmetic with operators that bind at least as tightly as `precedence`.
-    fn calc(&mut self, precedence: u32) -> Parsed {
-        self.calcs = deeper(self.calcs)?;
-        let mut left = self.unary()?;
-        loop {
-            let binds = match self.kind() {
-                TokenKind::Plus | TokenKind::Minus => 1,
-                TokenKind::Star | TokenKind::Slash | TokenKind::Percent => 2,
-                _ => break,
-            };
-            if binds < precedence {
-                break;
-            }
-            left = self.binary(left, |parser| parser.calc(binds + 1))?;
-        }
-        self.calcs -= 1;
-        Ok(left)
-    }
-
     /// The operator that is next and its right operand.
-    fn binary(&mut self, left: Node, right: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
+    fn binary(&mut self, left: Node, operand: Level) -> Parsed {
         let token = self.advance()?;
         let function = operator(token.kind).ok_or(Rejected)?;
         let id = self.builder.id(token.offset);
-        let right = right(self)?;
+        let right = self.operators(operand)?;
         let height = deeper(left.height.max(right.height))?;
         let expr = self.builder.call(id, function, vec![left.expr, right.expr]);
         Ok(Node { expr, height })
@@ -429,32 +449,31 @@ impl<'s> Parser<'s> {
         let mut elements = Vec::new();
         let mut optional = Vec::new();
         let mut height = 0;
-        self.elements(TokenKind::RightBracket, |parser| {
-            if parser.optional_mark()? {
+        while self.next_element(elements.len(), TokenKind::RightBracket)? {
+            if self.optional_mark()? {
                 optional.push(elements.len() as u32);
             }
-            let node = parser.expr()?;
+            let node = self.expr()?;
             height = height.max(node.height);
             elements.push(node.expr);
-            Ok(())
-        })?;
+        }
         let kind = ExprKind::List { elements, optional };
         let expr = Expr { id, kind };
         Ok(Node { expr, height })
     }
 
-    /// Elements with commas between them and perhaps one at the end, or one comma alone, and the closing bracket.
-    fn elements(&mut self, close: TokenKind, mut element: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
-        if self.kind() != close && self.kind() != TokenKind::Comma {
-            element(self)?;
-            while self.kind() == TokenKind::Comma && self.kind_at(1) != close {
-                self.advance()?;
-                element(self)?;
-            }
+    /// Whether another element comes, of which so many have been read. They have commas between them and perhaps one
+    /// at the end; one comma may stand alone. Passes the comma before the element, or the closing bracket.
+    fn next_element(&mut self, count: usize, close: TokenKind) -> Parsed<bool> {
+        if count == 0 && self.kind() != close && self.kind() != TokenKind::Comma {
+            return Ok(true);
         }
-        self.take_if(TokenKind::Comma);
+        let comma = self.take_if(TokenKind::Comma);
+        if count > 0 && comma.is_some() && self.kind() != close {
+            return Ok(true);
+        }
         self.take(close)?;
-        Ok(())
+        Ok(false)
     }
 
     fn map(&mut self) -> Parsed {
@@ -462,14 +481,14 @@ impl<'s> Parser<'s> {
         let id = self.builder.id(open.offset);
         let mut entries = Vec::new();
         let mut height = 0;
-        self.elements(TokenKind::RightBrace, |parser| {
-            let optional = parser.optional_mark()?;
+        while self.next_element(entries.len(), TokenKind::RightBrace)? {
+            let optional = self.optional_mark()?;
             // The entry is numbered before its key, but stands at the colon behind it.
-            let id = parser.builder.id(open.offset);
-            let key = parser.expr()?;
-            let colon = parser.take(TokenKind::Colon)?;
-            parser.builder.place(id, colon.offset);
-            let value = parser.expr()?;
+            let id = self.builder.id(open.offset);
+            let key = self.expr()?;
+            let colon = self.take(TokenKind::Colon)?;
+            self.builder.place(id, colon.offset);
+            let value = self.expr()?;
             height = height.max(key.height).max(value.height);
             entries.push(MapEntry {
                 id,
@@ -477,8 +496,7 @@ impl<'s> Parser<'s> {
                 value: value.expr,
                 optional,
             });
-            Ok(())
-        })?;
+        }
         let kind = ExprKind::Map(entries);
         let expr = Expr { id, kind };
         Ok(Node { expr, height })
@@ -499,22 +517,21 @@ impl<'s> Parser<'s> {
         let id = self.builder.id(open.offset);
         let mut fields = Vec::new();
         let mut height = 0;
-        self.elements(TokenKind::RightBrace, |parser| {
-            let optional = parser.optional_mark()?;
-            let name = parser.advance()?;
-            let name = parser.field_name(name)?;
-            let colon = parser.take(TokenKind::Colon)?;
-            let id = parser.builder.id(colon.offset);
-            let value = parser.expr()?;
+        while self.next_element(fields.len(), TokenKind::RightBrace)? {
+            let optional = self.optional_mark()?;
+            let name = self.advance()?;
+            let name = self.field_name(name)?;
+            let colon = self.take(TokenKind::Colon)?;
+            let id = self.builder.id(colon.offset);
+            let value = self.expr()?;
             height = height.max(value.height);
             fields.push(StructField {
                 id,
-                name: parser.builder.name(name),
+                name: self.builder.name(name),
                 value: value.expr,
                 optional,
             });
-            Ok(())
-        })?;
+        }
         let kind = ExprKind::Struct {
             name: name.into(),
             fields,

@@ -6,6 +6,7 @@
 )]
 
 mod conformance;
+mod fuzz;
 mod run;
 mod test;
 mod tidy;
@@ -18,6 +19,7 @@ usage: cargo xtask <task>
   test                                    run every test; on a fresh machine, too
   tidy                                    check the rules that the tree sets itself
   conformance [cel|corpus|scenarios]      run the bodies of evidence, print `name passed/total`, the sum last
+  fuzz [--seconds N] [target]             run the fuzz targets, each for so many seconds
 ";
 
 fn main() -> ExitCode {
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::test(rest),
         ["tidy"] => tidy::tidy(),
         ["conformance", sets @ ..] => conformance::conformance(sets),
+        ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         _ => Err(USAGE.to_owned()),
     };
     match done {

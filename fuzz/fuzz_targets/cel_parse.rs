@@ -1,0 +1,38 @@
+//! Any text is parsed or its mistakes are shown; the tree's nodes have numbers of their own.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use scantling_cel::ast::{Ast, Expr};
+use scantling_cel::syntax::{Macros, ParseOptions, parse};
+
+const ALL: ParseOptions = ParseOptions {
+    macros: Macros::STANDARD
+        .and(Macros::EXISTS_ONE)
+        .and(Macros::TWO_VARIABLES)
+        .and(Macros::OPT_MAP)
+        .and(Macros::OPT_FLAT_MAP)
+        .and(Macros::SORT_BY)
+        .and(Macros::BIND)
+        .and(Macros::BLOCK)
+        .and(Macros::MATH),
+    optional_syntax: true,
+    escaped_identifiers: true,
+};
+
+fuzz_target!(|source: &str| {
+    for options in [ALL, ParseOptions::default()] {
+        match parse(source, &options) {
+            Ok(ast) => check_numbers(&ast, &ast.root, &mut vec![false; ast.id_limit()]),
+            Err(issues) => assert!(issues.to_string().starts_with("ERROR: <input>:")),
+        }
+    }
+});
+
+/// Every node has a number of its own below the limit, and a place in the source.
+fn check_numbers(ast: &Ast, expr: &Expr, seen: &mut [bool]) {
+    let seen_before = std::mem::replace(&mut seen[expr.id.0 as usize], true);
+    assert!(!seen_before, "two nodes have the number {}", expr.id.0);
+    let offset = ast.offset(expr.id).expect("a node has a place");
+    assert!(offset as usize <= ast.source.chars().count());
+    expr.for_each_child(|child| check_numbers(ast, child, seen));
+}

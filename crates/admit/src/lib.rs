@@ -27,4 +27,4 @@ pub use prepare::Identity;
 pub use resource::{FieldValidation, Resource, Scale};
 pub use scale::with_replicas;
 pub use scantling_schema::definition::Gates;
-pub use shape::{load, shape};
+pub use shape::{load, prune, shape};

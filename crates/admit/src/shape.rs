@@ -28,6 +28,17 @@ pub fn load(resource: &Resource, object: &mut Value) {
     default::fill(resource.plan.root(), object);
 }
 
+/// Drops what a version's schema does not know, as a change of versions does.
+pub fn prune(resource: &Resource, object: &mut Value) {
+    if !resource.preserve_unknown_fields {
+        let options = prune::Options {
+            nulls: Nulls::Keep,
+            unknown: Unknown::Ignore,
+        };
+        prune::prune(resource.plan.root(), object, Place::Resource, &options);
+    }
+}
+
 fn form(
     resource: &Resource,
     object: &mut Value,

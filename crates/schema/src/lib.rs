@@ -5,6 +5,7 @@
     reason = "scantling-schema is pure"
 )]
 
+pub mod core;
 pub mod default;
 pub mod definition;
 pub mod document;

@@ -4,6 +4,7 @@
 //! the table does not know (and says where), drops `null`s, and reports the first value of a wrong type in the words of
 //! the server's decoder. [`Struct::canonical`] is the way back: it leaves out what the server leaves out.
 
+pub(crate) mod core;
 pub(crate) mod tables;
 
 use base64::Engine as _;

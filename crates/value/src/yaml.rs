@@ -8,6 +8,7 @@ mod scalar;
 mod scan;
 mod stream;
 mod tag;
+mod write;
 
 pub(crate) use locate::locate;
 pub use stream::{StreamDocument, documents};
@@ -33,6 +34,11 @@ pub fn decode_strict(text: &[u8], limits: Limits) -> Result<Decoded, DecodeError
     };
     let (value, duplicates) = construct::construct(&document, limits).map_err(problem)?;
     Ok(Decoded { value, duplicates })
+}
+
+/// Writes a document as a Kubernetes API server does.
+pub fn encode(value: &Value) -> String {
+    write::write(value)
 }
 
 /// The duplicates of a YAML document as one text, as a server's strict decoder words them.

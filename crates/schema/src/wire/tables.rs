@@ -11,15 +11,15 @@ const fn field(name: &'static str, ty: Type, keep: Keep) -> Field {
     }
 }
 
-const fn always(name: &'static str, ty: Type) -> Field {
+pub(crate) const fn always(name: &'static str, ty: Type) -> Field {
     field(name, ty, Keep::Always)
 }
 
-const fn filled(name: &'static str, ty: Type) -> Field {
+pub(crate) const fn filled(name: &'static str, ty: Type) -> Field {
     field(name, ty, Keep::Filled)
 }
 
-const fn set(name: &'static str, ty: Type) -> Field {
+pub(crate) const fn set(name: &'static str, ty: Type) -> Field {
     field(name, ty, Keep::Set)
 }
 

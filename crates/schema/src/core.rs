@@ -1,0 +1,35 @@
+//! The core kinds that clients cannot do without: their documents, decoded as a Kubernetes API server decodes them.
+
+use crate::wire::{DecodeError, Options, core};
+use scantling_value::{Map, PathBuf, Value};
+
+/// A core kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoreKind {
+    /// `Namespace`
+    Namespace,
+    /// `Event`
+    Event,
+}
+
+/// A document that fits its kind.
+#[derive(Debug)]
+pub struct CoreObject {
+    /// The members, without unset and empty ones.
+    pub members: Map,
+    /// The fields that the kind does not have.
+    pub unknown: Vec<PathBuf>,
+}
+
+impl CoreKind {
+    /// Reads a document of the kind.
+    pub fn decode(self, document: Value) -> Result<CoreObject, DecodeError> {
+        let options = Options { package: "v1", immutability: false, unions: false, applies_on_create: false };
+        let kind = match self {
+            CoreKind::Namespace => &core::NAMESPACE,
+            CoreKind::Event => &core::EVENT,
+        };
+        let decoded = kind.decode(document, options)?;
+        Ok(CoreObject { members: kind.canonical(&decoded.members), unknown: decoded.unknown })
+    }
+}

@@ -1,0 +1,85 @@
+//! The fields of the core kinds that every server has: Namespace and Event.
+
+use super::tables::{OBJECT_META, TEXT, always, filled, set};
+use super::{Struct, Type};
+
+/// A namespace.
+pub(crate) static NAMESPACE: Struct = Struct {
+    name: "v1.Namespace",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        filled("metadata", Type::Struct(&OBJECT_META)),
+        filled("spec", Type::Struct(&NAMESPACE_SPEC)),
+        filled("status", Type::Struct(&NAMESPACE_STATUS)),
+    ],
+};
+
+static NAMESPACE_SPEC: Struct = Struct {
+    name: "v1.NamespaceSpec",
+    fields: &[filled("finalizers", Type::List(None, &Type::Text("v1.FinalizerName")))],
+};
+
+static NAMESPACE_STATUS: Struct = Struct {
+    name: "v1.NamespaceStatus",
+    fields: &[
+        filled("phase", Type::Text("v1.NamespacePhase")),
+        filled("conditions", Type::List(None, &Type::Struct(&NAMESPACE_CONDITION))),
+    ],
+};
+
+static NAMESPACE_CONDITION: Struct = Struct {
+    name: "v1.NamespaceCondition",
+    fields: &[
+        always("type", Type::Text("v1.NamespaceConditionType")),
+        always("status", Type::Text("v1.ConditionStatus")),
+        filled("lastTransitionTime", Type::Time),
+        filled("reason", TEXT),
+        filled("message", TEXT),
+    ],
+};
+
+/// An event.
+pub(crate) static EVENT: Struct = Struct {
+    name: "v1.Event",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        always("metadata", Type::Struct(&OBJECT_META)),
+        always("involvedObject", Type::Struct(&OBJECT_REFERENCE)),
+        filled("reason", TEXT),
+        filled("message", TEXT),
+        filled("source", Type::Struct(&EVENT_SOURCE)),
+        filled("firstTimestamp", Type::Time),
+        filled("lastTimestamp", Type::Time),
+        filled("count", Type::Int32),
+        filled("type", TEXT),
+        filled("eventTime", Type::Time),
+        set("series", Type::Struct(&EVENT_SERIES)),
+        filled("action", TEXT),
+        set("related", Type::Struct(&OBJECT_REFERENCE)),
+        always("reportingComponent", TEXT),
+        always("reportingInstance", TEXT),
+    ],
+};
+
+static OBJECT_REFERENCE: Struct = Struct {
+    name: "v1.ObjectReference",
+    fields: &[
+        filled("kind", TEXT),
+        filled("namespace", TEXT),
+        filled("name", TEXT),
+        filled("uid", Type::Text("types.UID")),
+        filled("apiVersion", TEXT),
+        filled("resourceVersion", TEXT),
+        filled("fieldPath", TEXT),
+    ],
+};
+
+static EVENT_SOURCE: Struct =
+    Struct { name: "v1.EventSource", fields: &[filled("component", TEXT), filled("host", TEXT)] };
+
+static EVENT_SERIES: Struct = Struct {
+    name: "v1.EventSeries",
+    fields: &[filled("count", Type::Int32), filled("lastObservedTime", Type::Time)],
+};

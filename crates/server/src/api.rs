@@ -1,0 +1,413 @@
+//! From a request to its answer: who asks, what for, and which handler knows.
+
+use crate::auth::{Tokens, User};
+use crate::discovery::{self, Form};
+use crate::kind::{Kind, Kinds, Version};
+use crate::media;
+use crate::metrics::Metrics;
+use crate::options::ListOptions;
+use crate::reply::{Body, Reply};
+use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
+use crate::status::{About, ApiError, ApiResult};
+use crate::view::Shape;
+use crate::{openapi, read, watch, write};
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response};
+use scantling_store::{KeySpace, Store};
+use scantling_value::{Map, Value};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::{Semaphore, watch as signal};
+
+/// The most bytes of a request's body.
+pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// The state that all requests share.
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) keys: KeySpace,
+    pub(crate) kinds: ArcSwap<Kinds>,
+    pub(crate) documents: openapi::Documents,
+    pub(crate) tokens: Tokens,
+    pub(crate) metrics: Metrics,
+    pub(crate) in_flight: Semaphore,
+    pub(crate) request_timeout: Duration,
+    pub(crate) address: String,
+    pub(crate) ready: AtomicBool,
+    pub(crate) stop: signal::Receiver<bool>,
+    /// Definitions are compiled against these, and share their parts through these.
+    pub(crate) compiler: crate::definitions::Compiler,
+    /// Up to which revision this server has seen the definitions.
+    pub(crate) settled: signal::Sender<u64>,
+}
+
+/// A request that names objects of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) api: &'a Arc<Api>,
+    pub(crate) kind: &'a Arc<Kind>,
+    pub(crate) version: &'a Version,
+    pub(crate) path: &'a ObjectPath,
+    pub(crate) query: &'a Query,
+    pub(crate) accept: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    /// How errors name the resource.
+    pub(crate) fn about(&self) -> About<'a> {
+        About { group: &self.kind.group, kind: &self.kind.plural }
+    }
+
+    /// How errors about an object's content name it.
+    pub(crate) fn about_kind(&self) -> About<'a> {
+        About { group: &self.kind.group, kind: &self.kind.kind }
+    }
+
+    /// The `apiVersion` of the request.
+    pub(crate) fn api_version(&self) -> String {
+        discovery::api_version(&self.kind.group, &self.version.name)
+    }
+
+    /// The key of an object.
+    pub(crate) fn key(&self, name: &str) -> ApiResult<String> {
+        let key = self.api.keys.object(&self.kind.group, &self.kind.plural, self.path.namespace.as_deref(), name);
+        key.map_err(|_| ApiError::not_found(self.about(), name))
+    }
+
+    /// The prefix of the keys of the collection.
+    pub(crate) fn prefix(&self) -> ApiResult<String> {
+        let keys = &self.api.keys;
+        let prefix = match &self.path.namespace {
+            Some(ns) => keys.namespace(&self.kind.group, &self.kind.plural, ns),
+            None => keys.collection(&self.kind.group, &self.kind.plural),
+        };
+        prefix.map_err(|_| ApiError::no_resource())
+    }
+
+    /// The form of the answer.
+    pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
+        Shape::new(media::wanted(self.accept, true)?, self.query, self.version, now())
+    }
+}
+
+/// Seconds since the epoch.
+pub(crate) fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs().cast_signed())
+}
+
+/// What of a request outlives its body.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) query: Query,
+    pub(crate) accept: Option<String>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) if_none_match: Option<String>,
+    pub(crate) user_agent: String,
+    pub(crate) user: Arc<User>,
+}
+
+impl Api {
+    /// Answers one request. Nothing that happens here ends the connection of another.
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        certificate: Option<Arc<User>>,
+    ) -> Response<Body> {
+        let started = Instant::now();
+        let id = uuid::Uuid::new_v4().to_string();
+        let (parts, body) = request.into_parts();
+        let text = |name: HeaderName| header_text(&parts.headers, name);
+        let accept = text(header::ACCEPT);
+        let gzip = text(header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip"));
+        let target = Target::parse(parts.uri.path());
+        let long = is_long_running(&parts, &target);
+        let label = crate::metrics::Label::of(&parts.method, &target, long);
+
+        let user = match certificate {
+            Some(user) => Some(user),
+            None => {
+                let authorization = header_text(&parts.headers, header::AUTHORIZATION);
+                self.tokens.user(authorization.as_deref()).cloned().map(Arc::new)
+            }
+        };
+        let mut reply = match user {
+            None if !matches!(target, Target::Health { .. }) => Reply::error(&ApiError::unauthorized(), accept.as_deref()),
+            user => {
+                let anonymous = || Arc::new(User { name: "system:anonymous".to_owned(), groups: Vec::new() });
+                let head = Head {
+                    method: parts.method.clone(),
+                    query: Query::parse(parts.uri.query().unwrap_or_default()),
+                    accept: accept.clone(),
+                    content_type: text(header::CONTENT_TYPE),
+                    if_none_match: text(header::IF_NONE_MATCH),
+                    user_agent: text(header::USER_AGENT).unwrap_or_default(),
+                    user: user.unwrap_or_else(anonymous),
+                };
+                self.guarded(head, target, body, long).await
+            }
+        };
+        if let Ok(v) = HeaderValue::from_str(&id) {
+            reply.headers.insert(HeaderName::from_static("audit-id"), v);
+        }
+        self.metrics.request(&label, reply.status, started.elapsed());
+        tracing::info!(
+            id,
+            method = %parts.method,
+            path = parts.uri.path(),
+            status = reply.status,
+            micros = started.elapsed().as_micros() as u64,
+            "request"
+        );
+        reply.into_response(gzip)
+    }
+
+    /// With limits on how many requests run at once and how long one takes; a panic is that request's alone.
+    async fn guarded(self: &Arc<Self>, head: Head, target: Target, body: Incoming, long: bool) -> Reply {
+        let accept = head.accept.clone();
+        let refuse = |e: &ApiError| Reply::error(e, accept.as_deref());
+        let Ok(_place) = self.in_flight.try_acquire() else {
+            return refuse(&ApiError::too_many_requests("Too many requests, please try again later.", 1));
+        };
+        let _ = long;
+        let work = AssertUnwindSafe(self.answer(&head, target, body));
+        let caught = futures_util::FutureExt::catch_unwind(work);
+        match tokio::time::timeout(self.request_timeout, caught).await {
+            Ok(Ok(Ok(reply))) => reply,
+            Ok(Ok(Err(e))) => {
+                if let Some(why) = e.private_text() {
+                    tracing::error!(why, code = e.code(), "request failed");
+                }
+                refuse(&e)
+            }
+            Ok(Err(_)) => {
+                tracing::error!("a request handler panicked");
+                refuse(&ApiError::internal_error("this request caused a fault; see the server's log"))
+            }
+            Err(_) => {
+                let message = "Timeout: request did not complete within the allotted timeout";
+                refuse(&ApiError::new(504, "Timeout", message).details(Map::new()))
+            }
+        }
+    }
+
+    async fn answer(self: &Arc<Self>, head: &Head, target: Target, body: Incoming) -> ApiResult<Reply> {
+        let accept = head.accept.as_deref();
+        if let Target::Object(path) = target {
+            return self.object(head, &path, body).await;
+        }
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return Ok(Reply::page_not_found());
+        }
+        let kinds = self.kinds.load();
+        let document = |v: Value| -> ApiResult<Reply> {
+            let wanted = media::wanted(accept, false)?;
+            Ok(Reply::object(200, &v, wanted.encoding))
+        };
+        match target {
+            Target::Index => document(index(&kinds)),
+            Target::Health { probe, check } => Ok(self.health(probe, check.as_deref(), &head.query)),
+            Target::Metrics => {
+                Ok(Reply::bytes(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics.render()))
+            }
+            Target::Version => document(version()),
+            Target::OpenApiV2 => self.documents.v2(&kinds, head),
+            Target::OpenApiV3Index => self.documents.index(&kinds, head),
+            Target::OpenApiV3(name) => self.documents.v3(&kinds, &name, head),
+            Target::CoreVersions => self.aggregated(&kinds, head, true, || discovery::core_versions(&self.address)),
+            Target::Groups => self.aggregated(&kinds, head, false, || discovery::groups(&kinds)),
+            Target::Group(name) => discovery::group(&kinds, &name).map_or_else(|| Ok(Reply::page_not_found()), document),
+            Target::Resources(GroupVersion { group, version }) => {
+                let found = discovery::resources(&kinds, &group, &version);
+                found.map_or_else(|| Ok(Reply::page_not_found()), document)
+            }
+            Target::Object(_) | Target::Unknown => Ok(Reply::page_not_found()),
+        }
+    }
+
+    /// `/api` and `/apis`: plain or aggregated, with a tag by which clients keep what they have.
+    fn aggregated(&self, kinds: &Kinds, head: &Head, core: bool, plain: impl Fn() -> Value) -> ApiResult<Reply> {
+        let accept = head.accept.as_deref().unwrap_or("*/*");
+        let Some(form) = media::clauses(accept).iter().find_map(Form::of) else {
+            let wanted = media::wanted(Some(accept), false)?;
+            return Ok(Reply::object(200, &plain(), wanted.encoding).with(header::VARY, "Accept"));
+        };
+        if form == Form::Plain {
+            return Ok(Reply::object(200, &plain(), media::Encoding::Json).with(header::VARY, "Accept"));
+        }
+        let groups = kinds.groups().filter(|g| g.is_empty() == core);
+        let text = discovery::aggregated(kinds, groups, form).to_json();
+        let tag = openapi::tag(text.as_bytes());
+        let reply = if head.if_none_match.as_deref() == Some(&tag) {
+            Reply::bytes(304, form.content_type(), Bytes::new())
+        } else {
+            Reply::bytes(200, form.content_type(), text)
+        };
+        Ok(reply.with(header::VARY, "Accept").with(header::ETAG, &tag))
+    }
+
+    fn health(&self, probe: Probe, check: Option<&str>, query: &Query) -> Reply {
+        let ready = self.ready.load(Ordering::Acquire);
+        let mut checks = vec![("ping", true), ("log", true), ("store", true)];
+        if probe == Probe::Ready {
+            checks.push(("shutdown", ready));
+        }
+        let name = match probe {
+            Probe::Health => "healthz",
+            Probe::Live => "livez",
+            Probe::Ready => "readyz",
+        };
+        if let Some(one) = check {
+            return match checks.iter().find(|(n, _)| *n == one) {
+                Some((_, true)) => Reply::text(200, "ok"),
+                Some((_, false)) => Reply::text(500, format!("internal server error: {one}: not ready\n")),
+                None => Reply::page_not_found(),
+            };
+        }
+        let well = checks.iter().all(|(_, ok)| *ok);
+        if well && !query.has("verbose") {
+            return Reply::text(200, "ok");
+        }
+        let mut out = String::new();
+        for (check, ok) in &checks {
+            out.push_str(&if *ok { format!("[+]{check} ok\n") } else { format!("[-]{check} failed: reason withheld\n") });
+        }
+        out.push_str(&format!("{name} check {}\n", if well { "passed" } else { "failed" }));
+        Reply::text(if well { 200 } else { 500 }, out)
+    }
+
+    /// A request about objects.
+    async fn object(self: &Arc<Self>, head: &Head, path: &ObjectPath, body: Incoming) -> ApiResult<Reply> {
+        let kinds = self.kinds.load_full();
+        let Some(kind) = kinds.get(&path.gv.group, &path.resource) else { return Ok(Reply::page_not_found()) };
+        let Some(version) = kind.served_version(&path.gv.version) else { return Ok(Reply::page_not_found()) };
+        // Namespaced objects are named within a namespace, others without one; lists may cross namespaces.
+        let across = path.namespace.is_none() && path.name.is_none() && head.method == Method::GET;
+        if kind.namespaced != path.namespace.is_some() && !(kind.namespaced && across) {
+            return Ok(Reply::page_not_found());
+        }
+        let call = Call { api: self, kind, version, path, query: &head.query, accept: head.accept.as_deref() };
+        let mut warnings: Vec<String> = version.deprecation.iter().cloned().collect();
+        let mut answer = self.dispatch(&call, head, body, &mut warnings).await;
+        if !warnings.is_empty() {
+            let reply = match answer {
+                Ok(reply) => Ok(reply),
+                Err(e) => {
+                    if let Some(why) = e.private_text() {
+                        tracing::error!(why, code = e.code(), "request failed");
+                    }
+                    Ok(Reply::error(&e, head.accept.as_deref()))
+                }
+            };
+            answer = reply.map(|mut r| {
+                r.warn(&warnings);
+                r
+            });
+        }
+        answer
+    }
+
+    async fn dispatch(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        head: &Head,
+        body: Incoming,
+        warnings: &mut Vec<String>,
+    ) -> ApiResult<Reply> {
+        let name = call.path.name.as_deref();
+        let sub = call.path.subresource.as_deref();
+        let known = match sub {
+            None => true,
+            Some("status") => call.version.has_status(),
+            Some("scale") => call.version.scale.is_some(),
+            Some(_) => false,
+        };
+        if !known {
+            return Err(ApiError::not_found(call.about(), name.unwrap_or_default()));
+        }
+        if head.method == Method::GET || head.method == Method::HEAD {
+            return match (name, sub) {
+                (Some(name), Some("scale")) => crate::scale::get(call, name).await,
+                (Some(name), _) if !call.path.watch => read::get(call, name).await,
+                _ => {
+                    let options = ListOptions::parse(call.query, call.path.watch)?;
+                    if options.watch { watch::watch(call, &options).await } else { read::list(call, &options).await }
+                }
+            };
+        }
+        let body = read_body(body).await?;
+        let mut write = write::Write { call, head, body, warnings };
+        match (&head.method, name, sub) {
+            (&Method::POST, _, None) => write.create().await,
+            (&Method::POST, _, Some(_)) => Err(ApiError::method_not_allowed(call.about(), "create")),
+            (&Method::DELETE, _, Some(_)) => Err(ApiError::method_not_allowed(call.about(), "delete")),
+            (&Method::PUT | &Method::PATCH, None, _) => Err(ApiError::bad_request("name must be provided")),
+            (&Method::PUT, Some(name), None | Some("status")) => write.update(name).await,
+            (&Method::PUT, Some(name), Some(_)) => crate::scale::update(&mut write, name).await,
+            (&Method::PATCH, Some(name), _) => write.patch(name).await,
+            (&Method::DELETE, Some(name), None) => write.delete(name).await,
+            (&Method::DELETE, None, None) => write.delete_collection().await,
+            (method, ..) => {
+                let action = method.as_str().to_ascii_lowercase();
+                Err(ApiError::method_not_allowed(call.about(), &action))
+            }
+        }
+    }
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+    let mut all = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
+    let first = all.next()?.to_owned();
+    Some(all.fold(first, |text, more| text + "," + more))
+}
+
+/// Whether a request lasts as long as its client likes.
+fn is_long_running(parts: &hyper::http::request::Parts, target: &Target) -> bool {
+    let Target::Object(path) = target else { return false };
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    parts.method == Method::GET && (path.watch || (query.flag("watch") && path.name.is_none()))
+}
+
+async fn read_body(body: Incoming) -> ApiResult<Bytes> {
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(e) if e.is::<LengthLimitError>() => {
+            Err(ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}")))
+        }
+        Err(e) => Err(ApiError::bad_request(format!("cannot read the request's body: {e}"))),
+    }
+}
+
+/// `/`: the paths that there are.
+fn index(kinds: &Kinds) -> Value {
+    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/apis/"].iter().map(|p| (*p).to_owned()).collect();
+    for group in kinds.groups().filter(|g| !g.is_empty()) {
+        paths.push(format!("/apis/{group}"));
+        paths.extend(discovery::served_versions(kinds, group).iter().map(|v| format!("/apis/{group}/{v}")));
+    }
+    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    Value::Object(Map::from_iter([("paths", Value::from(paths))]))
+}
+
+/// `/version`: the Kubernetes release whose behaviour this is, in Kubernetes' form.
+fn version() -> Value {
+    let entries = [
+        ("major", "1"),
+        ("minor", "37"),
+        ("gitVersion", concat!("v1.37.0+scantling-", env!("CARGO_PKG_VERSION"))),
+        ("gitCommit", ""),
+        ("gitTreeState", "clean"),
+        ("buildDate", "1970-01-01T00:00:00Z"),
+        ("goVersion", "none"),
+        ("compiler", "rustc"),
+        ("platform", "linux/amd64"),
+    ];
+    Value::Object(entries.into_iter().map(|(k, v)| (k, Value::from(v))).collect())
+}

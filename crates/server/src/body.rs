@@ -1,0 +1,96 @@
+//! The body of a request as an object, refused in a server's words where it is none.
+
+use crate::api::Call;
+use crate::media::BodyForm;
+use crate::status::{ApiError, ApiResult};
+use scantling_value::{Limits, Value, json, yaml};
+
+/// An object as it was sent.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) object: Value,
+    /// What strict decoding of the text found: fields that stand twice.
+    pub(crate) found: Vec<String>,
+}
+
+/// What a decoder looks at first.
+const TYPE_META: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// Decodes an object of a kind.
+pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm) -> ApiResult<Sent> {
+    let unrecognized = |why: String| {
+        let kind = &call.kind.kind;
+        let message = format!("the object provided is unrecognized (must be of type {kind}): {why} ({})", summary(text));
+        ApiError::bad_request(message)
+    };
+    let parse_error = |why: &dyn std::fmt::Display| {
+        unrecognized(format!("couldn't get version/kind; json parse error: {why}"))
+    };
+    let decoded = match form {
+        BodyForm::Json => json::decode_strict(text, Limits::SERVER).map_err(|e| parse_error(&e))?,
+        BodyForm::Yaml => yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?,
+        BodyForm::Protobuf => {
+            let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+            return Err(unrecognized(why.to_owned()));
+        }
+    };
+    let (object, found) = (decoded.value, decoded.duplicates);
+    let shown = |v: &Value| match form {
+        BodyForm::Json => String::from_utf8_lossy(text).into_owned(),
+        _ => v.to_json(),
+    };
+    match &object {
+        Value::Object(_) | Value::Null => {}
+        other => {
+            let found = kind_of(other);
+            return Err(parse_error(&format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}")));
+        }
+    }
+    let field = |name: &str| match object.get(name) {
+        None | Some(Value::Null) => Ok(""),
+        Some(Value::String(s)) => Ok(s.as_str()),
+        Some(other) => Err(parse_error(&format!(
+            "json: cannot unmarshal {} into Go struct field .{name} of type string",
+            kind_of(other)
+        ))),
+    };
+    let (api_version, kind) = (field("apiVersion")?, field("kind")?);
+    if api_version.matches('/').count() > 1 {
+        return Err(unrecognized(format!("unexpected GroupVersion string: {api_version}")));
+    }
+    if kind.is_empty() {
+        return Err(unrecognized(format!("Object 'Kind' is missing in '{}'", shown(&object))));
+    }
+    let expected = call.api_version();
+    if api_version != expected {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    Ok(Sent { object, found })
+}
+
+/// A JSON type as Go's decoder calls it.
+pub(crate) fn kind_of(v: &Value) -> &'static str {
+    match v {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The beginning of a body: as text if it looks like JSON, else in hexadecimal.
+fn summary(text: &[u8]) -> String {
+    const LENGTH: usize = 30;
+    let head = text.get(..LENGTH).unwrap_or(text);
+    let more = if text.len() > LENGTH { " ..." } else { "" };
+    match head.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(head)),
+        Some(_) => format!("{}{more}", head.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+    }
+}

@@ -1,0 +1,264 @@
+//! The core kinds that clients cannot do without.
+
+use crate::kind::{Kind, Version};
+use crate::openapi;
+use crate::status::ApiResult;
+use crate::strategy::Strategy;
+use crate::table::{Column, Columns};
+use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
+use scantling_schema::core::CoreKind;
+use scantling_schema::meta::{self, NameRule, Scope};
+use scantling_schema::structural::Structural;
+use scantling_value::{Map, Path, Value, go};
+use std::sync::Arc;
+
+/// The kinds that are there before any definition.
+pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
+    let column = |name: &str, kind: &str, description: &str, path: &str| Column {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: String::new(),
+        description: description.to_owned(),
+        priority: 0,
+        path: path.to_owned(),
+    };
+    let age = || column("Age", "date", crate::table::CREATED, ".metadata.creationTimestamp");
+    let version = |name: &str, storage: bool, status: bool, columns: &[Column]| Version {
+        name: name.to_owned(),
+        served: true,
+        storage,
+        deprecation: None,
+        status,
+        scale: None,
+        columns: Columns::new(columns),
+        selectable: Vec::new(),
+    };
+    let kind = |group: &str, plural: &str, singular: &str, kind: &str, short: &[&str], namespaced, versions, strategy| Kind {
+        group: group.to_owned(),
+        plural: plural.to_owned(),
+        singular: singular.to_owned(),
+        kind: kind.to_owned(),
+        list_kind: format!("{kind}List"),
+        short_names: short.iter().map(|s| (*s).to_owned()).collect(),
+        categories: if group == crate::definitions::GROUP { vec!["api-extensions".to_owned()] } else { Vec::new() },
+        namespaced,
+        versions,
+        strategy,
+        terminating: false,
+        built_in: true,
+        mark: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let created = [column("Created At", "date", crate::table::CREATED, ".metadata.creationTimestamp")];
+    let phase = [column("Status", "string", "The status of the namespace", ".status.phase"), age()];
+    let event = [
+        column("Last Seen", "date", "Time that the event was last observed", ".lastTimestamp"),
+        column("Type", "string", "", ".type"),
+        column("Reason", "string", "", ".reason"),
+        column("Object", "string", "", ".involvedObject.name"),
+        column("Message", "string", "", ".message"),
+    ];
+    let core = |kind| -> Arc<dyn Strategy> { Arc::new(Core { kind }) };
+    let definitions: Arc<dyn Strategy> = Arc::new(crate::definitions::Definitions { compiler: compiler.clone() });
+    let namespace = vec![version("v1", true, true, &phase)];
+    let events = vec![version("v1", true, false, &event)];
+    let both = vec![version("v1", true, true, &created), version("v1beta1", false, true, &created)];
+    vec![
+        kind("", "namespaces", "namespace", "Namespace", &["ns"], false, namespace, core(CoreKind::Namespace)),
+        kind("", "events", "event", "Event", &["ev"], true, events, core(CoreKind::Event)),
+        kind(
+            crate::definitions::GROUP,
+            crate::definitions::PLURAL,
+            "customresourcedefinition",
+            "CustomResourceDefinition",
+            &["crd", "crds"],
+            false,
+            both,
+            definitions,
+        ),
+    ]
+}
+
+/// The schema that documents publish of a built-in kind: what clients need to find its operations.
+pub(crate) fn published(kind: &Kind, version: &Version) -> Value {
+    let text = |description: &str| {
+        Value::Object(Map::from_iter([("type", Value::from("string")), ("description", description.into())]))
+    };
+    let free = || {
+        let entries = [("type", Value::from("object")), ("x-kubernetes-preserve-unknown-fields", true.into())];
+        Value::Object(Map::from_iter(entries))
+    };
+    let properties = [
+        ("apiVersion", text(openapi::API_VERSION)),
+        ("kind", text(openapi::KIND)),
+        ("metadata", openapi::metadata_schema()),
+        ("spec", free()),
+        ("status", free()),
+    ];
+    let entries = [
+        ("type", Value::from("object")),
+        ("properties", Value::Object(properties.into_iter().collect())),
+        ("x-kubernetes-preserve-unknown-fields", true.into()),
+        ("x-kubernetes-group-version-kind", openapi::gvk_list(&kind.group, &version.name, &kind.kind)),
+    ];
+    Value::Object(entries.into_iter().collect())
+}
+
+/// Whether a built-in kind has this selectable field.
+pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
+    if known.contains(&field) {
+        return Ok(());
+    }
+    let names: Vec<String> = known.iter().map(|k| go::quote(k)).collect();
+    Err(format!("{} is not a known field selector: only {}", go::quote(field), names.join(", ")))
+}
+
+/// A core kind.
+#[derive(Debug)]
+struct Core {
+    kind: CoreKind,
+}
+
+impl Core {
+    fn judge(
+        &self,
+        operation: Operation<'_>,
+        found: &[String],
+        mode: FieldValidation,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
+        let decoded = self.kind.decode(outcome.object.clone()).map_err(|e| Refusal::Undecodable(e.to_string()))?;
+        let unknown = decoded.unknown.iter().map(|p| format!("unknown field \"{p}\""));
+        let found: Vec<String> = found.iter().cloned().chain(unknown).collect();
+        match mode {
+            FieldValidation::Strict if !found.is_empty() => return Err(Refusal::Strict(found)),
+            FieldValidation::Ignore => {}
+            _ => outcome.warnings.extend(found),
+        }
+        let mut object = decoded.members;
+        let root = Path::ROOT;
+        let at = root.field("metadata");
+        let scope = if self.kind == CoreKind::Namespace { Scope::Cluster } else { Scope::Namespaced };
+        let mut metadata = match object.remove("metadata") {
+            Some(Value::Object(m)) => m,
+            _ => Map::new(),
+        };
+        let errors = match operation {
+            Operation::Create(identity) => {
+                for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+                    metadata.remove(field);
+                }
+                metadata.insert("uid", Value::from(identity.uid.clone()));
+                metadata.insert("creationTimestamp", Value::from(identity.created.clone()));
+                if metadata.get("name").is_none()
+                    && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str)
+                {
+                    let name = format!("{prefix}{}", identity.suffix);
+                    metadata.insert("name", name.into());
+                }
+                if self.kind == CoreKind::Namespace {
+                    new_namespace(&mut object, &mut metadata);
+                }
+                let names = NameRule::Subdomain;
+                meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
+            }
+            Operation::Update(old) | Operation::UpdateStatus(old) => {
+                let before = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+                for field in ["creationTimestamp", "deletionTimestamp", "uid", "deletionGracePeriodSeconds", "generation"] {
+                    if let Some(v) = before.get(field) {
+                        metadata.insert(field, v.clone());
+                    }
+                }
+                // The status has an endpoint of its own, and so has the specification of a namespace.
+                let kept = if matches!(operation, Operation::Update(_)) { "status" } else { "spec" };
+                if self.kind == CoreKind::Namespace {
+                    for field in [kept, "spec"] {
+                        match old.get(field) {
+                            Some(v) => object.insert(field, v.clone()),
+                            None => object.remove(field),
+                        };
+                    }
+                }
+                let (a, b) = (Value::Object(metadata.clone()), Value::Object(before));
+                meta::check_update(Some(&a), Some(&b), &at)
+            }
+        };
+        object.insert("metadata", metadata.into());
+        outcome.object = object.into();
+        if errors.is_empty() { Ok(()) } else { Err(Refusal::Invalid(errors)) }
+    }
+}
+
+fn new_namespace(object: &mut Map, metadata: &mut Map) {
+    let finalizers = Map::from_iter([("finalizers", Value::from(vec!["kubernetes"]))]);
+    object.insert("spec", finalizers.into());
+    object.insert("status", Map::from_iter([("phase", Value::from("Active"))]).into());
+    let name = metadata.get("name").cloned().unwrap_or_default();
+    let labels = metadata.get_or_insert_with("labels", || Map::new().into());
+    if let Some(labels) = labels.as_object_mut() {
+        labels.insert("kubernetes.io/metadata.name", name);
+    }
+}
+
+impl Strategy for Core {
+    fn read(&self, _kind: &Kind, _version: &Version, stored: Value) -> ApiResult<Value> {
+        Ok(stored)
+    }
+
+    fn store(&self, _kind: &Kind, _version: &Version, object: Value) -> Value {
+        object
+    }
+
+    fn admit(
+        &self,
+        _kind: &Kind,
+        _version: &Version,
+        operation: Operation<'_>,
+        object: Value,
+        found: &[String],
+        mode: FieldValidation,
+    ) -> Outcome {
+        let mut outcome = Outcome { object, refusal: None, warnings: Vec::new(), stats: Stats::default() };
+        outcome.refusal = self.judge(operation, found, mode, &mut outcome).err();
+        outcome
+    }
+
+    fn schema(&self, _kind: &Kind, _version: &Version) -> Option<Arc<Structural>> {
+        None
+    }
+
+    fn published(&self, kind: &Kind, version: &Version) -> Value {
+        published(kind, version)
+    }
+
+    fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
+        match self.kind {
+            CoreKind::Namespace => selectable(field, &["metadata.name", "name", "status.phase"]),
+            CoreKind::Event => selectable(
+                field,
+                &[
+                    "metadata.name",
+                    "metadata.namespace",
+                    "involvedObject.kind",
+                    "involvedObject.namespace",
+                    "involvedObject.name",
+                    "involvedObject.uid",
+                    "involvedObject.apiVersion",
+                    "involvedObject.resourceVersion",
+                    "involvedObject.fieldPath",
+                    "reason",
+                    "reportingComponent",
+                    "source",
+                    "type",
+                ],
+            ),
+        }
+    }
+
+    fn unconditional_update(&self) -> bool {
+        true
+    }
+
+    fn strategic_patch(&self) -> bool {
+        true
+    }
+}

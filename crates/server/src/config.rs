@@ -1,0 +1,79 @@
+//! How a server is set up: values, no flags and no environment.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything that decides how a server behaves. [`Config::default`] listens on a free loopback port.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address to listen on.
+    pub bind_address: IpAddr,
+    /// The port to listen on; 0 takes a free one.
+    pub secure_port: u16,
+    /// Where the server's own certificate is kept; without it, one is made for this run alone.
+    pub certificate_dir: Option<PathBuf>,
+    /// A certificate (chain) in PEM instead of one of the server's own.
+    pub tls_cert_file: Option<PathBuf>,
+    /// Its key.
+    pub tls_private_key_file: Option<PathBuf>,
+    /// The authority whose client certificates are accepted.
+    pub client_ca_file: Option<PathBuf>,
+    /// A file of `token,user,uid,"groups"` lines.
+    pub token_auth_file: Option<PathBuf>,
+    /// The administrator's token; without it, a random one.
+    pub admin_token: Option<String>,
+    /// How many requests are worked on at once; watches do not count.
+    pub max_requests_inflight: usize,
+    /// How long a request may take.
+    pub request_timeout: Duration,
+    /// Where keys begin in the store.
+    pub etcd_prefix: String,
+    /// Feature gates that are not at their default.
+    pub feature_gates: BTreeMap<String, bool>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            bind_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            secure_port: 0,
+            certificate_dir: None,
+            tls_cert_file: None,
+            tls_private_key_file: None,
+            client_ca_file: None,
+            token_auth_file: None,
+            admin_token: None,
+            max_requests_inflight: 600,
+            request_timeout: Duration::from_secs(60),
+            etcd_prefix: "/registry".to_owned(),
+            feature_gates: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// The gates of admission and of definitions, as the feature gates set them.
+    pub(crate) fn gates(&self) -> Result<(scantling_admit::Gates, scantling_schema::definition::Gates), String> {
+        let mut admit = scantling_admit::Gates::default();
+        let mut define = scantling_schema::definition::Gates { immutability: true, unions: true, ..Default::default() };
+        for (name, on) in &self.feature_gates {
+            match name.as_str() {
+                "CRDValidationRatcheting" => (admit.ratcheting, define.ratcheting) = (*on, *on),
+                "CustomResourceValidationExpressions" => (admit.rules, define.expressions) = (*on, *on),
+                "ServerSideFieldValidation" => (admit.field_validation, define.field_validation) = (*on, *on),
+                "CustomResourceImmutability" => (admit.immutability, define.immutability) = (*on, *on),
+                "CustomResourceUnions" => (admit.unions, define.unions) = (*on, *on),
+                other => {
+                    return Err(format!(
+                        "unknown feature gate {other}: known ones are CRDValidationRatcheting, \
+                         CustomResourceValidationExpressions, ServerSideFieldValidation, CustomResourceImmutability, \
+                         CustomResourceUnions"
+                    ));
+                }
+            }
+        }
+        Ok((admit, define))
+    }
+}

@@ -1,0 +1,309 @@
+//! The controller of definitions: follows the store, settles what becomes of each definition, and serves its kind.
+//!
+//! Every server runs one over the same store. What is to be done is a function of the definitions that there are, and
+//! every write is conditional on what was read, so that servers need not agree on who does it.
+
+use crate::api::Api;
+use crate::definitions::{self, GROUP, PLURAL};
+use crate::naming;
+use crate::read;
+use crate::write::timestamp;
+use bytes::Bytes;
+use scantling_schema::definition::{ApiVersion, Condition, Definition};
+use scantling_store::{Change, Entry, Event, ListRequest, ReadAt, StoreError, Write};
+use scantling_value::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The finalizer that holds a definition until its objects are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// How long to wait before a failing store is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A definition as it was last seen.
+struct Seen {
+    definition: Arc<Definition>,
+    revision: u64,
+}
+
+/// What the controller knows.
+pub(crate) struct Controller {
+    api: Arc<Api>,
+    seen: BTreeMap<String, Seen>,
+}
+
+impl Controller {
+    /// Reads all definitions and serves the established ones.
+    pub(crate) async fn start(api: Arc<Api>) -> Result<(Controller, u64), StoreError> {
+        let mut controller = Controller { api, seen: BTreeMap::new() };
+        let revision = controller.read_all().await?;
+        Ok((controller, revision))
+    }
+
+    async fn read_all(&mut self) -> Result<u64, StoreError> {
+        let api = Arc::clone(&self.api);
+        let prefix = api.keys.collection(GROUP, PLURAL)?;
+        let request = ListRequest { prefix, at: ReadAt::Latest, ..ListRequest::default() };
+        let page = api.store.list(request).await?;
+        self.seen.clear();
+        for entry in &page.entries {
+            self.take(entry);
+        }
+        let names: Vec<String> = self.seen.keys().cloned().collect();
+        for name in names {
+            self.serve(&name);
+        }
+        let revision = page.revision;
+        self.settle_all().await;
+        Ok(revision)
+    }
+
+    /// Follows the store until the server stops.
+    pub(crate) async fn run(mut self, mut revision: u64) {
+        let mut stop = self.api.stop.clone();
+        loop {
+            tokio::select! {
+                () = self.follow(&mut revision) => {}
+                _ = stop.wait_for(|s| *s) => return,
+            }
+            // The watch ended: what was missed is read again.
+            tokio::time::sleep(PAUSE).await;
+            if let Ok(r) = self.read_all().await {
+                revision = r;
+            }
+        }
+    }
+
+    async fn follow(&mut self, revision: &mut u64) {
+        let api = Arc::clone(&self.api);
+        let Ok(prefix) = api.keys.collection(GROUP, PLURAL) else { return };
+        let mut watch = match api.store.watch(&prefix, *revision).await {
+            Ok(w) => w,
+            Err(e) => {
+                tracing::warn!(error = %e, "cannot watch definitions");
+                return;
+            }
+        };
+        loop {
+            match watch.next().await {
+                Ok(event) => {
+                    self.event(&event).await;
+                    *revision = event.revision;
+                    api.settled.send_replace(event.revision);
+                }
+                Err(e) => {
+                    tracing::warn!(error = %e, "the watch on definitions ended");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn event(&mut self, event: &Event) {
+        match &event.change {
+            Change::Create { new } | Change::Update { new, .. } => {
+                if let Some(name) = self.take(new) {
+                    self.serve(&name);
+                    self.settle(&name).await;
+                }
+            }
+            Change::Delete { old } => {
+                let name = old.key.rsplit('/').next().unwrap_or_default().to_owned();
+                if let Some(gone) = self.seen.remove(&name) {
+                    let spec = &gone.definition.spec;
+                    self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
+                    // Names that were taken may be free now.
+                    self.settle_group(&spec.group.clone()).await;
+                }
+            }
+        }
+    }
+
+    /// Remembers a definition; returns its name.
+    fn take(&mut self, entry: &Entry) -> Option<String> {
+        let stored = read::stored(entry).ok()?;
+        match Definition::decode(stored, ApiVersion::V1, self.api.compiler.definition_gates) {
+            Ok(received) => {
+                let name = received.definition.name().to_owned();
+                let definition = Arc::new(received.definition);
+                self.seen.insert(name.clone(), Seen { definition, revision: entry.mod_revision });
+                Some(name)
+            }
+            Err(e) => {
+                tracing::error!(key = %entry.key, error = %e, "a stored definition cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Serves the kind of a definition, if it is established.
+    fn serve(&self, name: &str) {
+        let Some(Seen { definition, revision }) = self.seen.get(name) else { return };
+        let spec = &definition.spec;
+        if definition.is("Established") {
+            let kind = Arc::new(definitions::kind(definition, &self.api.compiler, revision.to_string()));
+            self.api.publish(|k| k.insert(Arc::clone(&kind)));
+        } else {
+            self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
+        }
+    }
+
+    async fn settle_all(&mut self) {
+        let names: Vec<String> = self.seen.keys().cloned().collect();
+        for name in names {
+            self.settle(&name).await;
+        }
+    }
+
+    async fn settle_group(&mut self, group: &str) {
+        let in_group = |s: &Seen| s.definition.spec.group == group;
+        let names: Vec<String> = self.seen.iter().filter(|(_, s)| in_group(s)).map(|(n, _)| n.clone()).collect();
+        for name in names {
+            self.settle(&name).await;
+        }
+    }
+
+    /// Writes the status that a definition should have, and carries out its deletion.
+    async fn settle(&mut self, name: &str) {
+        let Some(seen) = self.seen.get(name) else { return };
+        let (definition, revision) = (Arc::clone(&seen.definition), seen.revision);
+        if definition.metadata.get("deletionTimestamp").is_some() {
+            let api = Arc::clone(&self.api);
+            tokio::spawn(async move { clean_up(&api, &definition).await });
+            return;
+        }
+        let others = self.seen.iter().filter(|(n, _)| *n != name).map(|(_, s)| s.definition.as_ref());
+        let others = others.filter(|d| d.spec.group == definition.spec.group);
+        let status = naming::settle(&definition, others, &timestamp());
+        if status == definition.status {
+            return;
+        }
+        let mut next = Definition::clone(&definition);
+        next.status = status;
+        match write(&self.api, &next, revision).await {
+            Ok(event) => {
+                // What this server wrote, it need not read again.
+                self.seen.insert(name.to_owned(), Seen { definition: Arc::new(next), revision: event });
+                self.serve(name);
+            }
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
+            Err(e) => tracing::warn!(name, error = %e, "cannot write the status of a definition"),
+        }
+    }
+}
+
+async fn write(api: &Api, definition: &Definition, expected: u64) -> Result<u64, StoreError> {
+    let key = api.keys.object(GROUP, PLURAL, None, definition.name())?;
+    let mut object = definition.encode(ApiVersion::V1);
+    if let Some(m) = crate::write::metadata_mut(&mut object) {
+        m.remove("resourceVersion");
+    }
+    let value = Bytes::from(object.to_json());
+    api.store.write(&key, Write::Update { value, expected }).await.map(|e| e.revision)
+}
+
+/// Deletes the objects of a definition that is on its way out, and then lets go of it.
+async fn clean_up(api: &Arc<Api>, definition: &Definition) {
+    let spec = &definition.spec;
+    let key = api.keys.object(GROUP, PLURAL, None, definition.name());
+    let (Ok(prefix), Ok(key)) = (api.keys.collection(&spec.group, &spec.names.plural), key) else { return };
+    loop {
+        match delete_all(api, &prefix).await {
+            Ok(0) => break,
+            Ok(_) => {
+                // Finalizers of others hold some: they are waited for, as long as the definition is there.
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(e) => {
+                tracing::warn!(definition = definition.name(), error = %e, "cannot delete the objects of a definition");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        let mut stop = api.stop.clone();
+        if *stop.borrow_and_update() {
+            return;
+        }
+    }
+    // The definition may have changed meanwhile: its finalizer goes in whatever state it is.
+    loop {
+        let Ok(Some(entry)) = api.store.get(&key, ReadAt::Latest).await else { return };
+        let Ok(mut object) = read::stored(&entry) else { return };
+        let Some(metadata) = crate::write::metadata_mut(&mut object) else { return };
+        metadata.remove("resourceVersion");
+        let others: Vec<Value> = metadata
+            .get("finalizers")
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+            .iter()
+            .filter(|f| f.as_str() != Some(CLEANUP))
+            .cloned()
+            .collect();
+        let write = if others.is_empty() {
+            Write::Delete { expected: entry.mod_revision }
+        } else {
+            metadata.insert("finalizers", Value::Array(others));
+            Write::Update { value: object.to_json().into(), expected: entry.mod_revision }
+        };
+        match api.store.write(&key, write).await {
+            Err(StoreError::Conflict { .. }) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Deletes or marks every object below a prefix; returns how many are still there.
+pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<usize, StoreError> {
+    let request = ListRequest { prefix: prefix.to_owned(), at: ReadAt::Latest, ..ListRequest::default() };
+    let page = api.store.list(request).await?;
+    let mut held = 0;
+    for entry in &page.entries {
+        if !delete_one(api, entry).await? {
+            held += 1;
+        }
+    }
+    Ok(held)
+}
+
+/// Deletes an object, or marks it where finalizers hold it; says whether it is gone.
+async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreError> {
+    let Ok(mut object) = read::stored(entry) else {
+        api.store.write(&entry.key, Write::Delete { expected: entry.mod_revision }).await?;
+        return Ok(true);
+    };
+    let finalizers = crate::delete::finalizers(&object);
+    let write = if finalizers.is_empty() {
+        Write::Delete { expected: entry.mod_revision }
+    } else {
+        if !crate::delete::mark(&mut object, &finalizers) {
+            return Ok(false);
+        }
+        if let Some(m) = crate::write::metadata_mut(&mut object) {
+            m.remove("resourceVersion");
+        }
+        Write::Update { value: object.to_json().into(), expected: entry.mod_revision }
+    };
+    match api.store.write(&entry.key, write).await {
+        Ok(_) => Ok(finalizers.is_empty()),
+        Err(StoreError::Conflict { .. }) => Ok(false),
+        Err(StoreError::NotFound { .. }) => Ok(true),
+        Err(e) => Err(e),
+    }
+}
+
+/// A condition with its time kept where its status has not changed.
+pub(crate) fn condition(old: Option<&Condition>, ty: &str, status: &str, reason: &str, message: &str, now: &str) -> Condition {
+    let last_transition_time = match old {
+        Some(o) if o.status == status => o.last_transition_time.clone(),
+        _ => now.into(),
+    };
+    Condition {
+        ty: ty.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: message.into(),
+        last_transition_time,
+        ..Condition::default()
+    }
+}

@@ -1,0 +1,325 @@
+//! CustomResourceDefinitions: their own kind, and the controller that turns them into kinds that are served.
+//!
+//! The controller follows the store: whichever server wrote a definition, every server sees it, settles its status and
+//! serves it. All decisions are functions of the definitions that there are; the controller only carries them out.
+
+use crate::api::Api;
+use crate::custom::{Compiled, Custom};
+use crate::kind::{Kind, Kinds, Scale, Version};
+use crate::openapi;
+use crate::status::{ApiError, ApiResult};
+use crate::strategy::Strategy;
+use crate::table::{Column, Columns};
+use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats};
+use scantling_schema::definition::{ApiVersion, Definition};
+use scantling_schema::document::Schema;
+use scantling_schema::meta::{self, NameRule, Scope};
+use scantling_schema::plan;
+use scantling_schema::structural::{Interner, Structural};
+use scantling_value::{Map, Path, Value};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// The group of definitions.
+pub(crate) const GROUP: &str = "apiextensions.k8s.io";
+/// The plural name of definitions.
+pub(crate) const PLURAL: &str = "customresourcedefinitions";
+
+/// What compiled definitions share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compiler {
+    shared: Arc<Mutex<Shared>>,
+    pub(crate) gates: Gates,
+    pub(crate) definition_gates: scantling_schema::definition::Gates,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    interner: Interner,
+    plans: plan::Compiler,
+}
+
+impl Compiler {
+    /// A compiler for definitions under these gates.
+    pub(crate) fn new(gates: Gates, definition_gates: scantling_schema::definition::Gates) -> Self {
+        Compiler { shared: Arc::default(), gates, definition_gates }
+    }
+}
+
+/// A definition that kinds are compiled from when their first object comes along.
+#[derive(Debug)]
+pub(crate) struct Source {
+    definition: Arc<Definition>,
+    compiler: Compiler,
+}
+
+impl Source {
+    /// Compiles one version. A schema that cannot be compiled (an old, non-structural one) checks nothing.
+    pub(crate) fn compile(&self, version: usize) -> Arc<Resource> {
+        let spec = &self.definition.spec;
+        let v = spec.versions().get(version);
+        let schema = v.and_then(|v| spec.schema_of(v));
+        let plan = {
+            let mut shared = self.compiler.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let Shared { interner, plans } = &mut *shared;
+            let structural = schema.and_then(|s| Schema::new(s).structural(interner).ok());
+            plans.compile(&structural.unwrap_or_else(|| Arc::new(Structural::default())))
+        };
+        let subresources = v.and_then(|v| spec.subresources_of(v));
+        let scale = subresources.and_then(|s| s.scale.as_ref()).map(|s| scantling_admit::Scale {
+            spec_replicas: s.spec_replicas_path.clone(),
+            status_replicas: s.status_replicas_path.clone(),
+            label_selector: s.label_selector_path.clone().filter(|p| !p.is_empty()),
+        });
+        let name = v.map(|v| v.name.as_str()).unwrap_or_default();
+        Arc::new(Resource {
+            plan,
+            kind: spec.names.kind.clone(),
+            api_version: crate::discovery::api_version(&spec.group, name).into(),
+            scope: if spec.scope == "Cluster" { Scope::Cluster } else { Scope::Namespaced },
+            status: subresources.is_some_and(|s| s.status),
+            scale,
+            preserve_unknown_fields: spec.preserves_unknown_fields(),
+        })
+    }
+}
+
+/// The kind that a definition makes, once its names are accepted.
+pub(crate) fn kind(definition: &Arc<Definition>, compiler: &Compiler, mark: String) -> Kind {
+    let spec = &definition.spec;
+    let names = &definition.status.accepted_names;
+    let source = Arc::new(Source { definition: Arc::clone(definition), compiler: compiler.clone() });
+    let own = |s: &scantling_value::Str| s.to_string();
+    let list = |l: &Option<Vec<scantling_value::Str>>| l.iter().flatten().map(own).collect();
+    let compiled = spec.versions().iter().enumerate().map(|(i, v)| {
+        let c = Compiled {
+            resource: OnceLock::new(),
+            source: Arc::clone(&source),
+            version: i,
+            document: spec.schema_of(v).cloned(),
+        };
+        (own(&v.name), c)
+    });
+    let versions = spec.versions().iter().map(|v| version(definition, v)).collect();
+    Kind {
+        group: own(&spec.group),
+        plural: own(&names.plural),
+        singular: own(&names.singular),
+        kind: own(&names.kind),
+        list_kind: own(&names.list_kind),
+        short_names: list(&names.short_names),
+        categories: list(&names.categories),
+        namespaced: spec.scope != "Cluster",
+        versions,
+        strategy: Arc::new(Custom { versions: compiled.collect(), gates: compiler.gates }),
+        terminating: definition.is("Terminating"),
+        built_in: false,
+        mark,
+    }
+}
+
+fn version(definition: &Definition, v: &scantling_schema::definition::Version) -> Version {
+    let spec = &definition.spec;
+    let subresources = spec.subresources_of(v);
+    let path = |p: &str| p.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
+    let scale = subresources.and_then(|s| s.scale.as_ref()).map(|s| Scale {
+        spec_replicas: path(&s.spec_replicas_path),
+        status_replicas: path(&s.status_replicas_path),
+        label_selector: s.label_selector_path.as_ref().filter(|p| !p.is_empty()).map(|p| path(p)),
+        spec_path: s.spec_replicas_path.to_string(),
+    });
+    let columns: Vec<Column> = spec
+        .columns_of(v)
+        .iter()
+        .map(|c| Column {
+            name: c.name.to_string(),
+            kind: c.ty.to_string(),
+            format: c.format.to_string(),
+            description: c.description.to_string(),
+            priority: c.priority,
+            path: c.json_path.to_string(),
+        })
+        .collect();
+    Version {
+        name: v.name.to_string(),
+        served: v.served,
+        storage: v.storage,
+        deprecation: v.deprecated.then(|| deprecation(definition, v)),
+        status: subresources.is_some_and(|s| s.status),
+        scale,
+        columns: Columns::new(&columns),
+        selectable: spec.selectable_fields_of(v).iter().map(|f| f.trim_start_matches('.').to_owned()).collect(),
+    }
+}
+
+/// What users of a deprecated version are told: the definition's text, or which version to use instead.
+fn deprecation(definition: &Definition, v: &scantling_schema::definition::Version) -> String {
+    if let Some(text) = &v.deprecation_warning {
+        return text.to_string();
+    }
+    let (group, kind) = (&definition.spec.group, &definition.spec.names.kind);
+    let mut better: Vec<&str> = definition
+        .spec
+        .versions()
+        .iter()
+        .filter(|o| o.served && !o.deprecated && crate::discovery::compare_versions(&o.name, &v.name).is_gt())
+        .map(|o| o.name.as_str())
+        .collect();
+    better.sort_by(|a, b| crate::discovery::compare_versions(b, a));
+    let said = format!("{group}/{} {kind} is deprecated", v.name);
+    better.first().map_or(said.clone(), |b| format!("{said}; use {group}/{b} {kind}"))
+}
+
+/// The kind of definitions itself.
+#[derive(Debug)]
+pub(crate) struct Definitions {
+    pub(crate) compiler: Compiler,
+}
+
+fn api_version(version: &Version) -> ApiVersion {
+    if version.name == "v1beta1" { ApiVersion::V1Beta1 } else { ApiVersion::V1 }
+}
+
+impl Definitions {
+    fn decode(&self, object: Value, api: ApiVersion) -> Result<(Definition, Vec<String>), String> {
+        let received = Definition::decode(object, api, self.compiler.definition_gates).map_err(|e| e.to_string())?;
+        let unknown = received.unknown.iter().map(|p| format!("unknown field \"{p}\"")).collect();
+        Ok((received.definition, unknown))
+    }
+}
+
+impl Strategy for Definitions {
+    fn read(&self, _kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
+        let (definition, _) = self.decode(stored, ApiVersion::V1).map_err(|e| {
+            ApiError::internal_error("a stored definition cannot be read").private(e)
+        })?;
+        Ok(definition.encode(api_version(version)))
+    }
+
+    fn store(&self, _kind: &Kind, version: &Version, object: Value) -> Value {
+        if version.name == "v1" {
+            return object;
+        }
+        match self.decode(object.clone(), api_version(version)) {
+            Ok((definition, _)) => definition.encode(ApiVersion::V1),
+            Err(_) => object,
+        }
+    }
+
+    fn admit(
+        &self,
+        _kind: &Kind,
+        version: &Version,
+        operation: Operation<'_>,
+        object: Value,
+        found: &[String],
+        mode: FieldValidation,
+    ) -> Outcome {
+        let api = api_version(version);
+        let mut outcome = Outcome { object, refusal: None, warnings: Vec::new(), stats: Stats::default() };
+        outcome.refusal = self.judge(api, operation, found, mode, &mut outcome).err();
+        outcome
+    }
+
+    fn schema(&self, _kind: &Kind, _version: &Version) -> Option<Arc<Structural>> {
+        None
+    }
+
+    fn published(&self, kind: &Kind, version: &Version) -> Value {
+        crate::builtin::published(kind, version)
+    }
+
+    fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
+        crate::builtin::selectable(field, &["metadata.name"])
+    }
+
+    fn strategic_patch(&self) -> bool {
+        true
+    }
+}
+
+impl Definitions {
+    fn judge(
+        &self,
+        api: ApiVersion,
+        operation: Operation<'_>,
+        found: &[String],
+        mode: FieldValidation,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
+        let sent = std::mem::take(&mut outcome.object);
+        outcome.object = sent.clone();
+        let (mut new, unknown) = self.decode(sent, api).map_err(Refusal::Undecodable)?;
+        let found: Vec<String> = found.iter().cloned().chain(unknown).collect();
+        match mode {
+            FieldValidation::Strict if !found.is_empty() => return Err(Refusal::Strict(found)),
+            FieldValidation::Ignore => {}
+            _ => outcome.warnings.extend(found),
+        }
+        let gates = self.compiler.definition_gates;
+        let root = Path::ROOT;
+        let at = root.field("metadata");
+        let old = match operation {
+            Operation::Create(_) => None,
+            Operation::Update(old) | Operation::UpdateStatus(old) => {
+                Some(self.decode(old.clone(), api).map_err(Refusal::Undecodable)?.0)
+            }
+        };
+        let errors = match (operation, &old) {
+            (Operation::Create(identity), _) => {
+                new.prepare_create(gates);
+                for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+                    new.metadata.remove(field);
+                }
+                new.metadata.insert("uid", Value::from(identity.uid.clone()));
+                new.metadata.insert("creationTimestamp", Value::from(identity.created.clone()));
+                let metadata = Value::Object(new.metadata.clone());
+                let mut errors = meta::check_new(Some(&metadata), Scope::Cluster, NameRule::Subdomain, &at);
+                errors.extend(new.validate(api));
+                errors
+            }
+            (Operation::Update(_), Some(old)) => {
+                new.prepare_update(old, gates);
+                keep_system_fields(&mut new.metadata, &old.metadata);
+                let (a, b) = (Value::Object(new.metadata.clone()), Value::Object(old.metadata.clone()));
+                let mut errors = meta::check_update(Some(&a), Some(&b), &at);
+                errors.extend(new.validate_update(old, api));
+                errors
+            }
+            (_, Some(old)) => {
+                new.prepare_status_update(old);
+                keep_system_fields(&mut new.metadata, &old.metadata);
+                let (a, b) = (Value::Object(new.metadata.clone()), Value::Object(old.metadata.clone()));
+                let mut errors = meta::check_update(Some(&a), Some(&b), &at);
+                errors.extend(new.validate_status_update());
+                errors
+            }
+            (_, None) => Vec::new(),
+        };
+        outcome.object = new.encode(api);
+        if errors.is_empty() { Ok(()) } else { Err(Refusal::Invalid(errors)) }
+    }
+}
+
+fn keep_system_fields(new: &mut Map, old: &Map) {
+    for field in ["creationTimestamp", "deletionTimestamp", "uid", "deletionGracePeriodSeconds"] {
+        if let Some(v) = old.get(field) {
+            new.insert(field, v.clone());
+        }
+    }
+}
+
+impl Api {
+    /// Serves a definition's kind, or no longer.
+    pub(crate) fn publish(&self, update: impl Fn(&mut Kinds)) {
+        self.kinds.rcu(|kinds| {
+            let mut next = Kinds::clone(kinds);
+            update(&mut next);
+            next
+        });
+    }
+}
+
+/// The schema name by which documents find definitions.
+pub(crate) fn schema_name() -> String {
+    openapi::schema_name(GROUP, "v1", "CustomResourceDefinition")
+}

@@ -1,0 +1,192 @@
+//! Deleting: at once, or by marking what finalizers hold.
+
+use crate::body::kind_of;
+use crate::media::{self, BodyForm};
+use crate::options::{DeleteOptions, ListOptions, Propagation};
+use crate::read::{self, Selection, store_error};
+use crate::reply::Reply;
+use crate::request::parse_uint;
+use crate::status::{self, ApiError, ApiResult};
+use crate::write::{Write, metadata_mut, modified, set_version, stored_form, text, timestamp};
+use scantling_store::{ReadAt, StoreError};
+use scantling_value::{Limits, Value, json, yaml};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What became of an object.
+pub(crate) enum Deleted {
+    /// It is gone.
+    Gone { uid: String },
+    /// It is marked; finalizers hold it.
+    Held(Value),
+}
+
+impl Write<'_> {
+    /// DELETE of an object.
+    pub(crate) async fn delete(&mut self, name: &str) -> ApiResult<Reply> {
+        let call = self.call;
+        let options = self.delete_options()?;
+        match self.delete_object(name, &options).await? {
+            Deleted::Gone { uid } => {
+                let wanted = media::encoding(call.accept);
+                Ok(Reply::object(200, &status::success(call.about(), name, &uid), wanted))
+            }
+            Deleted::Held(object) => {
+                let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+                call.shape()?.object(code, object)
+            }
+        }
+    }
+
+    /// DELETE of a collection: the objects as they were before.
+    pub(crate) async fn delete_collection(&mut self) -> ApiResult<Reply> {
+        let call = self.call;
+        let shape = call.shape()?;
+        let delete = self.delete_options()?;
+        let mut options = ListOptions::parse(call.query, false)?;
+        options.watch = false;
+        let selection = Selection::parse(call, &options)?;
+        let found = read::find(call, &options, &selection).await?;
+        for object in &found.items {
+            match self.delete_object(text(object, "name"), &delete).await {
+                Ok(_) => {}
+                Err(e) if e.code() == 404 => {}
+                Err(e) => return Err(e),
+            }
+        }
+        shape.list(&call.api_version(), &call.kind.list_kind, found.items, &found.meta)
+    }
+
+    fn delete_options(&self) -> ApiResult<DeleteOptions> {
+        if self.body.is_empty() {
+            return DeleteOptions::parse(self.call.query, None);
+        }
+        let form = media::body_form(self.head.content_type.as_deref())?;
+        let bad = |e: &dyn std::fmt::Display| {
+            ApiError::bad_request(format!("couldn't get version/kind; json parse error: {e}"))
+        };
+        let body = match form {
+            BodyForm::Json => json::decode(&self.body, Limits::SERVER).map_err(|e| bad(&e))?,
+            BodyForm::Yaml => {
+                yaml::decode(&self.body, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?
+            }
+            BodyForm::Protobuf => {
+                return Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"]));
+            }
+        };
+        if !matches!(body, Value::Object(_)) {
+            return Err(bad(&format!("json: cannot unmarshal {} into Go value", kind_of(&body))));
+        }
+        DeleteOptions::parse(self.call.query, Some(&body))
+    }
+
+    /// Deletes one object of the call's collection.
+    pub(crate) async fn delete_object(&self, name: &str, options: &DeleteOptions) -> ApiResult<Deleted> {
+        let call = self.call;
+        let key = call.key(name)?;
+        loop {
+            let entry = call.api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+            let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+            let mut object = read::shown(call, &entry)?;
+            let uid = text(&object, "uid").to_owned();
+            self.preconditions(name, &uid, entry.mod_revision, options)?;
+            let before: Vec<String> = finalizers(&object);
+            let after = with_propagation(&before, options);
+            if !after.is_empty() {
+                let marked = mark(&mut object, &after);
+                if options.dry_run || !(marked || after != before) {
+                    return Ok(Deleted::Held(object));
+                }
+                let value = stored_form(call, object.clone());
+                let write = scantling_store::Write::Update { value, expected: entry.mod_revision };
+                match call.api.store.write(&key, write).await {
+                    Ok(event) => {
+                        set_version(&mut object, event.revision);
+                        return Ok(Deleted::Held(object));
+                    }
+                    Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => continue,
+                    Err(e) => return Err(store_error(e)),
+                }
+            }
+            if options.dry_run {
+                return Ok(Deleted::Gone { uid });
+            }
+            let delete = scantling_store::Write::Delete { expected: entry.mod_revision };
+            match call.api.store.write(&key, delete).await {
+                Ok(_) => return Ok(Deleted::Gone { uid }),
+                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
+                Err(e) => return Err(store_error(e)),
+            }
+        }
+    }
+
+    fn preconditions(&self, name: &str, uid: &str, revision: u64, options: &DeleteOptions) -> ApiResult<()> {
+        let about = self.call.about_kind();
+        if let Some(asked) = options.uid.as_deref().filter(|a| *a != uid) {
+            let why = format!(
+                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have \
+                 been deleted and then recreated"
+            );
+            return Err(ApiError::conflict(about, name, &why));
+        }
+        if let Some(asked) = options.resource_version.as_deref()
+            && parse_uint(asked).ok() != Some(revision)
+        {
+            let why = format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
+                 ({revision}). The object might have been modified"
+            );
+            return Err(ApiError::conflict(about, name, &why));
+        }
+        Ok(())
+    }
+
+    /// The refusal of a delete that came too late.
+    pub(crate) fn too_late(&self, name: &str) -> ApiError {
+        modified(self.call.about(), name)
+    }
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<String> {
+    let list = object.at(["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The finalizers that a deletion leaves: those there are, and the one that says what becomes of dependents.
+fn with_propagation(before: &[String], options: &DeleteOptions) -> Vec<String> {
+    let has = |f: &str| before.iter().any(|b| b == f);
+    let (orphan, foreground) = match (options.propagation, options.orphan_dependents) {
+        (Some(p), _) => (p == Propagation::Orphan, p == Propagation::Foreground),
+        (None, Some(orphan)) => (orphan, false),
+        (None, None) => (has(ORPHAN), has(FOREGROUND)),
+    };
+    let mut after: Vec<String> = before.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND).cloned().collect();
+    if orphan {
+        after.push(ORPHAN.to_owned());
+    }
+    if foreground {
+        after.push(FOREGROUND.to_owned());
+    }
+    // The same ones in another order are no change.
+    let (mut a, mut b) = (after.clone(), before.to_vec());
+    a.sort();
+    b.sort();
+    if a == b { before.to_vec() } else { after }
+}
+
+/// Marks an object as being deleted; says whether it was not before.
+pub(crate) fn mark(object: &mut Value, finalizers: &[String]) -> bool {
+    let Some(m) = metadata_mut(object) else { return false };
+    m.insert("finalizers", Value::Array(finalizers.iter().map(|f| f.as_str().into()).collect()));
+    if m.get("deletionTimestamp").is_some() {
+        return false;
+    }
+    let generation = m.get("generation").and_then(Value::as_int).unwrap_or(0);
+    if generation > 0 && m.get("deletionGracePeriodSeconds").is_none() {
+        m.insert("generation", Value::Int(generation.saturating_add(1)));
+    }
+    m.insert("deletionTimestamp", timestamp().into());
+    m.insert("deletionGracePeriodSeconds", Value::Int(0));
+    true
+}

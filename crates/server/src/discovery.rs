@@ -1,0 +1,292 @@
+//! Discovery: which groups, versions and resources there are, in the plain and the aggregated form.
+
+use crate::kind::{Kind, Kinds, Version};
+use crate::media::Clause;
+use base64::Engine as _;
+use scantling_value::{Map, Value};
+use sha2::Digest as _;
+use std::cmp::Ordering;
+
+/// The form of `/api` and `/apis` that a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Form {
+    Plain,
+    V2,
+    V2Beta1,
+}
+
+impl Form {
+    /// What a clause of an `Accept` header asks for, if it is one of these.
+    pub(crate) fn of(clause: &Clause<'_>) -> Option<Form> {
+        if !matches!(clause.kind, "application/json" | "*/*" | "application/*") {
+            return None;
+        }
+        match clause.param("as") {
+            None => Some(Form::Plain),
+            Some("APIGroupDiscoveryList") if clause.param("g") == Some("apidiscovery.k8s.io") => {
+                match clause.param("v") {
+                    Some("v2") => Some(Form::V2),
+                    Some("v2beta1") => Some(Form::V2Beta1),
+                    _ => None,
+                }
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The media type of an answer in this form.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Form::Plain => "application/json",
+            Form::V2 => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+            Form::V2Beta1 => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+        }
+    }
+}
+
+fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Object(entries.into_iter().collect())
+}
+
+fn texts(list: &[impl AsRef<str>]) -> Value {
+    Value::Array(list.iter().map(|s| s.as_ref().into()).collect())
+}
+
+/// `group/version`, or the version alone in the core group.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// `/api`
+pub(crate) fn core_versions(address: &str) -> Value {
+    let server = object([("clientCIDR", "0.0.0.0/0".into()), ("serverAddress", address.into())]);
+    object([
+        ("kind", "APIVersions".into()),
+        ("versions", texts(&["v1"])),
+        ("serverAddressByClientCIDRs", Value::Array(vec![server])),
+    ])
+}
+
+/// `/apis/<group>`
+pub(crate) fn group(kinds: &Kinds, name: &str) -> Option<Value> {
+    let mut g = group_entry(kinds, name)?;
+    let m = g.as_object_mut()?;
+    m.insert("kind", "APIGroup".into());
+    m.insert("apiVersion", "v1".into());
+    Some(g)
+}
+
+/// `/apis`
+pub(crate) fn groups(kinds: &Kinds) -> Value {
+    let groups = kinds.groups().filter(|g| !g.is_empty()).filter_map(|g| group_entry(kinds, g)).collect();
+    object([("kind", "APIGroupList".into()), ("apiVersion", "v1".into()), ("groups", Value::Array(groups))])
+}
+
+fn group_entry(kinds: &Kinds, name: &str) -> Option<Value> {
+    let versions = served_versions(kinds, name);
+    let entry = |v: &String| object([("groupVersion", api_version(name, v).into()), ("version", v.as_str().into())]);
+    let preferred = versions.first().map(entry)?;
+    let all = versions.iter().map(entry).collect();
+    Some(object([("name", name.into()), ("versions", Value::Array(all)), ("preferredVersion", preferred)]))
+}
+
+/// The versions that a group serves, the preferred one first.
+pub(crate) fn served_versions(kinds: &Kinds, group: &str) -> Vec<String> {
+    let mut out: Vec<String> = kinds
+        .in_group(group)
+        .flat_map(|k| k.versions.iter().filter(|v| v.served).map(|v| v.name.clone()))
+        .collect();
+    out.sort_by(|a, b| compare_versions(b, a));
+    out.dedup();
+    out
+}
+
+/// Kubernetes' order of versions: v10 over v2 over v1beta1 over v1alpha1 over anything else.
+pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
+    match (rank(a), rank(b)) {
+        (Some(x), Some(y)) => x.cmp(&y),
+        (Some(_), None) => Ordering::Greater,
+        (None, Some(_)) => Ordering::Less,
+        (None, None) => b.cmp(a),
+    }
+}
+
+/// Stage (2 stable, 1 beta, 0 alpha), major, minor.
+fn rank(version: &str) -> Option<(u8, u64, u64)> {
+    let rest = version.strip_prefix('v')?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, stage) = rest.split_at_checked(digits)?;
+    let number = |s: &str| (!s.starts_with('0')).then(|| s.parse::<u64>().ok()).flatten();
+    let major = number(major)?;
+    match stage {
+        "" => Some((2, major, 0)),
+        s => {
+            let (stage, minor) = s
+                .strip_prefix("beta")
+                .map(|m| (1, m))
+                .or_else(|| s.strip_prefix("alpha").map(|m| (0, m)))?;
+            Some((stage, major, if minor.is_empty() { 0 } else { number(minor)? }))
+        }
+    }
+}
+
+/// `/apis/<group>/<version>`
+pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+    let mut list = Vec::new();
+    let mut any = false;
+    for kind in kinds.in_group(group) {
+        let Some(v) = kind.served_version(version) else { continue };
+        any = true;
+        list.push(resource(kind));
+        for sub in subresources(kind, v) {
+            let mut m: Map = [
+                ("name", Value::from(format!("{}/{}", kind.plural, sub.name))),
+                ("singularName", "".into()),
+                ("namespaced", kind.namespaced.into()),
+                ("kind", sub.kind.into()),
+                ("verbs", texts(sub.verbs)),
+            ]
+            .into_iter()
+            .collect();
+            if !sub.group.is_empty() {
+                m.insert("group", sub.group.into());
+                m.insert("version", sub.version.into());
+            }
+            list.push(m.into());
+        }
+    }
+    any.then(|| {
+        object([
+            ("kind", "APIResourceList".into()),
+            ("apiVersion", "v1".into()),
+            ("groupVersion", api_version(group, version).into()),
+            ("resources", Value::Array(list)),
+        ])
+    })
+}
+
+fn resource(kind: &Kind) -> Value {
+    let mut m: Map = [
+        ("name", Value::from(kind.plural.as_str())),
+        ("singularName", kind.singular.as_str().into()),
+        ("namespaced", kind.namespaced.into()),
+        ("kind", kind.kind.as_str().into()),
+        ("verbs", texts(kind.verbs())),
+        ("storageVersionHash", storage_hash(kind).into()),
+    ]
+    .into_iter()
+    .collect();
+    if !kind.short_names.is_empty() {
+        m.insert("shortNames", texts(&kind.short_names));
+    }
+    if !kind.categories.is_empty() {
+        m.insert("categories", texts(&kind.categories));
+    }
+    m.into()
+}
+
+/// By which clients see that the stored form of a kind has changed.
+fn storage_hash(kind: &Kind) -> String {
+    let stored = kind.storage_version().map_or("", |v| v.name.as_str());
+    let digest = sha2::Sha256::digest(format!("{}/{stored}/{}", kind.group, kind.kind));
+    base64::engine::general_purpose::STANDARD.encode(digest.get(..8).unwrap_or_default())
+}
+
+struct Subresource<'a> {
+    name: &'static str,
+    kind: &'a str,
+    group: &'a str,
+    version: &'a str,
+    verbs: &'static [&'static str],
+}
+
+const SUB_VERBS: &[&str] = &["get", "patch", "update"];
+
+fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>> {
+    let mut out = Vec::new();
+    if version.has_status() {
+        out.push(Subresource { name: "status", kind: &kind.kind, group: "", version: "", verbs: SUB_VERBS });
+    }
+    if version.scale.is_some() {
+        out.push(Subresource { name: "scale", kind: "Scale", group: "autoscaling", version: "v1", verbs: SUB_VERBS });
+    }
+    out
+}
+
+/// `/api` and `/apis` in one document.
+pub(crate) fn aggregated<'a>(kinds: &Kinds, groups: impl Iterator<Item = &'a str>, form: Form) -> Value {
+    let version = if form == Form::V2Beta1 { "v2beta1" } else { "v2" };
+    let items = groups
+        .filter_map(|g| {
+            let versions: Vec<Value> =
+                served_versions(kinds, g).iter().map(|v| aggregated_version(kinds, g, v)).collect();
+            (!versions.is_empty()).then(|| {
+                let metadata = if g.is_empty() { Map::new() } else { Map::from_iter([("name", Value::from(g))]) };
+                object([("metadata", metadata.into()), ("versions", Value::Array(versions))])
+            })
+        })
+        .collect();
+    object([
+        ("kind", "APIGroupDiscoveryList".into()),
+        ("apiVersion", format!("apidiscovery.k8s.io/{version}").into()),
+        ("metadata", Map::new().into()),
+        ("items", Value::Array(items)),
+    ])
+}
+
+fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
+    let response = |group: &str, version: &str, kind: &str| {
+        object([("group", group.into()), ("version", version.into()), ("kind", kind.into())])
+    };
+    let resources = kinds
+        .in_group(group)
+        .filter_map(|kind| {
+            let v = kind.served_version(version)?;
+            let scope = if kind.namespaced { "Namespaced" } else { "Cluster" };
+            let mut m: Map = [
+                ("resource", Value::from(kind.plural.as_str())),
+                ("responseKind", response(group, version, &kind.kind)),
+                ("scope", scope.into()),
+                ("singularResource", kind.singular.as_str().into()),
+                ("verbs", texts(kind.verbs())),
+            ]
+            .into_iter()
+            .collect();
+            if !kind.short_names.is_empty() {
+                m.insert("shortNames", texts(&kind.short_names));
+            }
+            if !kind.categories.is_empty() {
+                m.insert("categories", texts(&kind.categories));
+            }
+            let subs: Vec<Value> = subresources(kind, v)
+                .into_iter()
+                .map(|s| {
+                    let (g, v) = if s.group.is_empty() { (group, version) } else { (s.group, s.version) };
+                    object([
+                        ("subresource", s.name.into()),
+                        ("responseKind", response(g, v, s.kind)),
+                        ("verbs", texts(s.verbs)),
+                    ])
+                })
+                .collect();
+            if !subs.is_empty() {
+                m.insert("subresources", Value::Array(subs));
+            }
+            Some(Value::from(m))
+        })
+        .collect();
+    object([("version", version.into()), ("resources", Value::Array(resources)), ("freshness", "Current".into())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_by_priority() {
+        let mut v = ["foo1", "v1", "v10", "v2", "v1beta2", "v11alpha2", "v1alpha1", "v3beta1", "foo10", "v12alpha1"];
+        v.sort_by(|a, b| compare_versions(b, a));
+        let want = ["v10", "v2", "v1", "v3beta1", "v1beta2", "v12alpha1", "v11alpha2", "v1alpha1", "foo1", "foo10"];
+        assert_eq!(v, want);
+    }
+}

@@ -1,0 +1,132 @@
+//! Kinds as data: everything that the request pipeline knows about a kind of object.
+
+use crate::strategy::Strategy;
+use crate::table::Columns;
+use imbl::OrdMap;
+use std::sync::Arc;
+
+/// A kind of object, in all its versions.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    pub(crate) group: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    /// All versions, served or not, in the order of the definition.
+    pub(crate) versions: Vec<Version>,
+    /// What is particular about reading and writing its objects.
+    pub(crate) strategy: Arc<dyn Strategy>,
+    /// Whether the definition is being deleted: nothing is created any more.
+    pub(crate) terminating: bool,
+    /// Built-in kinds list their verbs in another order.
+    pub(crate) built_in: bool,
+    /// Changes whenever anything about the kind does.
+    pub(crate) mark: String,
+}
+
+/// One version of a kind.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    pub(crate) served: bool,
+    pub(crate) storage: bool,
+    /// What every request to this version is warned of.
+    pub(crate) deprecation: Option<String>,
+    pub(crate) status: bool,
+    pub(crate) scale: Option<Scale>,
+    pub(crate) columns: Columns,
+    /// The fields beside name and namespace that field selectors may use: `spec.color`.
+    pub(crate) selectable: Vec<String>,
+}
+
+/// Where a kind keeps what the scale subresource shows, as member names from the root.
+#[derive(Clone, Debug)]
+pub(crate) struct Scale {
+    pub(crate) spec_replicas: Vec<String>,
+    pub(crate) status_replicas: Vec<String>,
+    pub(crate) label_selector: Option<Vec<String>>,
+    /// The path of the replicas as the definition writes it.
+    pub(crate) spec_path: String,
+}
+
+impl Kind {
+    /// A version that is served.
+    pub(crate) fn served_version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|v| v.served && v.name == name)
+    }
+
+    /// The version in which objects are stored.
+    pub(crate) fn storage_version(&self) -> Option<&Version> {
+        self.versions.iter().find(|v| v.storage)
+    }
+
+    /// The verbs that discovery lists.
+    pub(crate) fn verbs(&self) -> &'static [&'static str] {
+        if self.built_in {
+            &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+        } else {
+            &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+        }
+    }
+}
+
+impl Version {
+    /// Whether the status has an endpoint of its own.
+    pub(crate) fn has_status(&self) -> bool {
+        self.status
+    }
+}
+
+/// All kinds that are served, by group and plural name. A change copies the few nodes on its path, so that requests
+/// under way keep the state they began with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kinds {
+    by_name: OrdMap<(Arc<str>, Arc<str>), Arc<Kind>>,
+}
+
+impl Kinds {
+    /// The kind behind a path.
+    pub(crate) fn get(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
+        self.by_name.get(&(Arc::from(group), Arc::from(plural)))
+    }
+
+    /// Adds or replaces a kind.
+    pub(crate) fn insert(&mut self, kind: Arc<Kind>) {
+        self.by_name.insert((Arc::from(kind.group.as_str()), Arc::from(kind.plural.as_str())), kind);
+    }
+
+    /// Removes a kind.
+    pub(crate) fn remove(&mut self, group: &str, plural: &str) {
+        self.by_name.remove(&(Arc::from(group), Arc::from(plural)));
+    }
+
+    /// The groups that have kinds: built-in ones first, then by name.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &str> {
+        let mut out: Vec<(bool, &str)> = Vec::new();
+        for ((group, _), kind) in &self.by_name {
+            let entry = (!kind.built_in, group.as_ref());
+            if out.last() != Some(&entry) {
+                out.push(entry);
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out.into_iter().map(|(_, g)| g)
+    }
+
+    /// The kinds of a group, by plural name.
+    pub(crate) fn in_group(&self, group: &str) -> impl Iterator<Item = &Arc<Kind>> {
+        let from = (Arc::from(group), Arc::from(""));
+        let group = group.to_owned();
+        self.by_name.range(from..).take_while(move |((g, _), _)| g.as_ref() == group).map(|(_, k)| k)
+    }
+
+    /// All kinds.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.by_name.values()
+    }
+}

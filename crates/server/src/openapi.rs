@@ -1,0 +1,522 @@
+//! OpenAPI documents: one per group and version, written when it is asked for.
+//!
+//! What all documents share (the schemas of metadata, the descriptions of parameters) is data, in
+//! `openapi/common.json`. A document's hash is made from what it depends on, not from its text, so that the index of
+//! thousands of definitions costs no document.
+
+use crate::api::Head;
+use crate::discovery::served_versions;
+use crate::kind::{Kind, Kinds, Version};
+use crate::reply::Reply;
+use crate::status::ApiResult;
+use bytes::Bytes;
+use hyper::header;
+use scantling_value::{Limits, Map, Value, json};
+use sha2::Digest as _;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+const COMMON: &str = include_str!("openapi/common.json");
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+
+/// What all documents share.
+struct Common {
+    schemas: Map,
+    parameters: Map,
+}
+
+static SHARED: LazyLock<Common> = LazyLock::new(|| {
+    let mut doc = json::decode(COMMON.as_bytes(), Limits::SAFE).unwrap_or_default();
+    let mut take = |key| match doc.as_object_mut().and_then(|m| m.remove(key)) {
+        Some(Value::Object(m)) => m,
+        _ => Map::new(),
+    };
+    Common { schemas: take("schemas"), parameters: take("parameters") }
+});
+
+/// The documents that were asked for lately, by name and hash.
+#[derive(Debug, Default)]
+pub(crate) struct Documents {
+    written: Mutex<BTreeMap<String, (String, Bytes)>>,
+}
+
+/// How many written documents are kept.
+const KEPT: usize = 64;
+
+/// A tag for a text.
+pub(crate) fn tag(text: &[u8]) -> String {
+    format!("\"{}\"", hash(&[text]))
+}
+
+fn hash(parts: &[&[u8]]) -> String {
+    let mut h = sha2::Sha256::new();
+    for p in parts {
+        h.update((p.len() as u64).to_le_bytes());
+        h.update(p);
+    }
+    h.finalize().iter().map(|b| format!("{b:02X}")).collect()
+}
+
+/// The kinds of a group that a version serves.
+fn kinds_of<'a>(kinds: &'a Kinds, group: &str, version: &'a str) -> impl Iterator<Item = (&'a Arc<Kind>, &'a Version)> {
+    let of: Vec<_> = kinds.in_group(group).filter_map(|k| Some((k, k.served_version(version)?))).collect();
+    of.into_iter()
+}
+
+fn path_of(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+fn hash_of(kinds: &Kinds, group: &str, version: &str) -> String {
+    let marks: Vec<String> = kinds_of(kinds, group, version).map(|(k, _)| format!("{}:{}", k.plural, k.mark)).collect();
+    let parts: Vec<&[u8]> = marks.iter().map(String::as_bytes).collect();
+    hash(&parts)
+}
+
+impl Documents {
+    /// `/openapi/v3`
+    pub(crate) fn index(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
+        let mut paths = Map::new();
+        for group in kinds.groups() {
+            for version in served_versions(kinds, group) {
+                let path = path_of(group, &version);
+                let url = format!("/openapi/v3/{path}?hash={}", hash_of(kinds, group, &version));
+                paths.insert(path, Value::Object(Map::from_iter([("serverRelativeURL", Value::from(url))])));
+            }
+        }
+        let text = Value::Object(Map::from_iter([("paths", Value::from(paths))])).to_json();
+        let tag = tag(text.as_bytes());
+        Ok(conditional(head, &tag, text.into()))
+    }
+
+    /// `/openapi/v3/apis/<group>/<version>`
+    pub(crate) fn v3(&self, kinds: &Kinds, name: &str, head: &Head) -> ApiResult<Reply> {
+        let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
+            ["api", version] => (String::new(), (*version).to_owned()),
+            ["apis", group, version] => ((*group).to_owned(), (*version).to_owned()),
+            _ => return Ok(nothing()),
+        };
+        if kinds_of(kinds, &group, &version).next().is_none() {
+            return Ok(nothing());
+        }
+        let hash = hash_of(kinds, &group, &version);
+        let text = self.written(name, &hash, || document(kinds, &group, &version).to_json().into());
+        let mut reply = conditional(head, &format!("\"{hash}\""), text);
+        if head.query.get("hash") == Some(&hash) {
+            // The text behind this address never changes: clients may keep it for good.
+            reply = reply.with(header::CACHE_CONTROL, "public, immutable");
+        }
+        Ok(reply)
+    }
+
+    fn written(&self, name: &str, hash: &str, write: impl FnOnce() -> Bytes) -> Bytes {
+        if let Ok(written) = self.written.lock()
+            && let Some((h, text)) = written.get(name)
+            && h == hash
+        {
+            return text.clone();
+        }
+        let text = write();
+        if let Ok(mut written) = self.written.lock() {
+            if written.len() >= KEPT {
+                written.pop_first();
+            }
+            written.insert(name.to_owned(), (hash.to_owned(), text.clone()));
+        }
+        text
+    }
+
+    /// `/openapi/v2`
+    pub(crate) fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
+        let _ = (kinds, head);
+        Ok(nothing())
+    }
+}
+
+/// The answer for a document that is not there.
+fn nothing() -> Reply {
+    Reply::bytes(404, "", Bytes::new())
+}
+
+fn conditional(head: &Head, tag: &str, text: Bytes) -> Reply {
+    let same = head.if_none_match.as_deref() == Some(tag);
+    let reply = if same { Reply::bytes(304, "application/json", Bytes::new()) } else { Reply::bytes(200, "application/json", text) };
+    reply.with(header::ETAG, tag).with(header::VARY, "Accept")
+}
+
+fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Object(entries.into_iter().collect())
+}
+
+fn reference(name: &str) -> Value {
+    object([("$ref", format!("#/components/schemas/{name}").into())])
+}
+
+/// The name of a kind's schema: the group's parts in reverse, the version, the kind.
+pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> String {
+    let mut parts: Vec<&str> = if group.is_empty() { vec!["core", "api", "k8s", "io"] } else { group.split('.').collect() };
+    parts.reverse();
+    format!("{}.{version}.{kind}", parts.join("."))
+}
+
+/// A group as a word: `s5-162.example.com` is `S5162ExampleCom`.
+fn group_word(group: &str) -> String {
+    let group = if group.is_empty() { "core" } else { group };
+    let mut out = String::new();
+    for part in group.split('.') {
+        let clean: String = part.chars().filter(char::is_ascii_alphanumeric).collect();
+        out.push_str(&capital(&clean));
+    }
+    out
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map(|c| c.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
+}
+
+/// The document of a group and version.
+fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
+    let mut paths = Map::new();
+    let mut schemas = Map::new();
+    let mut scales = false;
+    for (kind, v) in kinds_of(kinds, group, version) {
+        let writer = Writer::new(kind, v);
+        writer.paths(&mut paths);
+        schemas.insert(writer.name.clone(), kind.strategy.published(kind, v));
+        schemas.insert(format!("{}List", writer.name), writer.list_schema());
+        scales |= v.scale.is_some();
+    }
+    for (name, schema) in SHARED.schemas.iter() {
+        if scales || !name.starts_with(SCALE) {
+            schemas.insert(name.clone(), schema.clone());
+        }
+    }
+    object([
+        ("openapi", "3.0.0".into()),
+        ("info", object([("title", "Kubernetes CRD Swagger".into()), ("version", "v0.1.0".into())])),
+        ("paths", paths.into()),
+        ("components", object([("schemas", schemas.into())])),
+    ])
+}
+
+struct Writer<'a> {
+    kind: &'a Kind,
+    version: &'a Version,
+    /// The name of the kind's schema.
+    name: String,
+    /// The middle of operation names: `S5162ExampleComV1`.
+    word: String,
+    tag: String,
+}
+
+/// What an operation answers with.
+#[derive(Clone, Copy)]
+enum Answer {
+    Object,
+    List,
+    Status,
+    Scale,
+}
+
+/// One operation of a path.
+struct Operation<'a> {
+    method: &'a str,
+    action: &'a str,
+    verb: &'a str,
+    description: String,
+    /// What follows the kind in the operation's name.
+    suffix: &'a str,
+    parameters: &'a [&'a str],
+    body: Option<Value>,
+    answer: Answer,
+    codes: &'a [&'a str],
+}
+
+const LIST: &[&str] = &[
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+    "watch",
+];
+const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
+const PATCH: &[&str] = &["dryRun", "fieldManager of a patch", "fieldValidation", "force"];
+const DELETE: &[&str] = &[
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
+];
+
+impl<'a> Writer<'a> {
+    fn new(kind: &'a Kind, version: &'a Version) -> Self {
+        let word = group_word(&kind.group);
+        let mut chars = word.chars();
+        let lower = chars.next().map(|c| c.to_ascii_lowercase().to_string() + chars.as_str()).unwrap_or_default();
+        Writer {
+            kind,
+            version,
+            name: schema_name(&kind.group, &version.name, &kind.kind),
+            word: format!("{word}{}", capital(&version.name)),
+            tag: format!("{lower}_{}", version.name),
+        }
+    }
+
+    fn content(&self, answer: Answer) -> Value {
+        let schema = reference(&match answer {
+            Answer::Object => self.name.clone(),
+            Answer::List => format!("{}List", self.name),
+            Answer::Status => format!("{META}.Status"),
+            Answer::Scale => SCALE.to_owned(),
+        });
+        both(&schema)
+    }
+
+    fn paths(&self, out: &mut Map) {
+        let Kind { group, plural, kind, namespaced, .. } = self.kind;
+        let root = format!("/{}", path_of(group, &self.version.name));
+        let base = if *namespaced { format!("{root}/namespaces/{{namespace}}/{plural}") } else { format!("{root}/{plural}") };
+        let scope = if *namespaced { "Namespaced" } else { "" };
+        let whole = Some(object([("content", self.content(Answer::Object)), ("required", true.into())]));
+        let item: &[&str] = if *namespaced { &["name", "namespace", "pretty"] } else { &["name", "pretty"] };
+        let collection: &[&str] = if *namespaced { &["namespace", "pretty"] } else { &["pretty"] };
+        let operation = |method, verb, action, description: String, suffix, parameters, body, answer, codes| Operation {
+            method,
+            action,
+            verb,
+            description,
+            suffix,
+            parameters,
+            body,
+            answer,
+            codes,
+        };
+        let list = |suffix, parameters| {
+            let what = format!("list objects of kind {kind}");
+            operation("get", "list", "list", what, suffix, parameters, None, Answer::List, &["200"][..])
+        };
+        if *namespaced {
+            let all: Vec<&str> = {
+                let mut all = LIST.to_vec();
+                all.push("pretty");
+                all.sort_unstable();
+                all
+            };
+            self.path(out, format!("{root}/{plural}"), &all, "", vec![list("ForAllNamespaces", &[])]);
+        }
+        let collection_ops = vec![
+            list("", LIST),
+            operation(
+                "post",
+                "create",
+                "post",
+                format!("create a {kind}"),
+                "",
+                WRITE,
+                whole.clone(),
+                Answer::Object,
+                &["200", "201", "202"],
+            ),
+            operation(
+                "delete",
+                "delete",
+                "deletecollection",
+                format!("delete collection of {kind}"),
+                "",
+                LIST,
+                None,
+                Answer::Status,
+                &["200"],
+            ),
+        ];
+        self.path(out, base.clone(), collection, scope, collection_ops);
+        let three = |of: &str, suffix, answer: Answer| {
+            let body = Some(object([("content", self.content(answer)), ("required", true.into())]));
+            vec![
+                operation("get", "read", "get", format!("read {of}the specified {kind}"), suffix, &["resourceVersion"][..], None, answer, &["200"][..]),
+                operation("put", "replace", "put", format!("replace {of}the specified {kind}"), suffix, WRITE, body, answer, &["200", "201"]),
+                operation(
+                    "patch",
+                    "patch",
+                    "patch",
+                    format!("partially update {of}the specified {kind}"),
+                    suffix,
+                    PATCH,
+                    Some(patch_body()),
+                    answer,
+                    &["200"],
+                ),
+            ]
+        };
+        let mut ops = three("", "", Answer::Object);
+        let options = object([("content", both(&reference(&format!("{META}.DeleteOptions"))))]);
+        ops.push(operation(
+            "delete",
+            "delete",
+            "delete",
+            format!("delete a {kind}"),
+            "",
+            DELETE,
+            Some(options),
+            Answer::Status,
+            &["200", "202"],
+        ));
+        self.path(out, format!("{base}/{{name}}"), item, scope, ops);
+        if self.version.scale.is_some() {
+            let ops = three("scale of ", "Scale", Answer::Scale);
+            self.path(out, format!("{base}/{{name}}/scale"), item, scope, ops);
+        }
+        if self.version.has_status() {
+            let ops = three("status of ", "Status", Answer::Object);
+            self.path(out, format!("{base}/{{name}}/status"), item, scope, ops);
+        }
+    }
+
+    fn parameters(&self, names: &[&str]) -> Value {
+        let one = |name: &&str| {
+            let mut p = SHARED.parameters.get(name).cloned().unwrap_or_default();
+            if let Some(m) = p.as_object_mut()
+                && *name == "name"
+            {
+                m.insert("description", format!("name of the {}", self.kind.kind).into());
+            }
+            p
+        };
+        Value::Array(names.iter().map(one).collect())
+    }
+
+    fn path(&self, out: &mut Map, path: String, shared: &[&str], scope: &str, operations: Vec<Operation<'_>>) {
+        let mut item = Map::new();
+        item.insert("parameters", self.parameters(shared));
+        for o in operations {
+            let collection = if o.verb == "deletecollection" { "Collection" } else { "" };
+            let id = format!("{}{}{collection}{scope}{}{}", o.action, self.word, self.kind.kind, o.suffix);
+            let mut responses = Map::from_iter([("401", object([("description", "Unauthorized".into())]))]);
+            for code in o.codes {
+                let said = match *code {
+                    "200" => "OK",
+                    "201" => "Created",
+                    _ => "Accepted",
+                };
+                responses.insert(*code, object([("description", said.into()), ("content", self.content(o.answer))]));
+            }
+            let gvk = object([
+                ("group", self.kind.group.as_str().into()),
+                ("version", self.version.name.as_str().into()),
+                ("kind", self.kind.kind.as_str().into()),
+            ]);
+            let mut op = Map::from_iter([
+                ("tags", Value::from(vec![self.tag.as_str()])),
+                ("description", o.description.into()),
+                ("operationId", id.into()),
+                ("responses", responses.into()),
+                ("x-kubernetes-action", o.verb.into()),
+                ("x-kubernetes-group-version-kind", gvk),
+            ]);
+            if !o.parameters.is_empty() {
+                op.insert("parameters", self.parameters(o.parameters));
+            }
+            if let Some(body) = o.body {
+                op.insert("requestBody", body);
+            }
+            item.insert(o.method, op.into());
+        }
+        out.insert(path, item.into());
+    }
+
+    fn list_schema(&self) -> Value {
+        let Kind { group, plural, kind, list_kind, .. } = self.kind;
+        let text = |description: &str| object([("type", "string".into()), ("description", description.into())]);
+        let items = object([
+            ("type", "array".into()),
+            (
+                "description",
+                format!(
+                    "List of {plural}. More info: \
+                     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+                )
+                .into(),
+            ),
+            ("items", reference(&self.name)),
+        ]);
+        let metadata = object([
+            ("allOf", Value::Array(vec![reference(&format!("{META}.ListMeta"))])),
+            ("description", LIST_META.into()),
+        ]);
+        let properties =
+            [("apiVersion", text(API_VERSION)), ("kind", text(KIND)), ("metadata", metadata), ("items", items)];
+        object([
+            ("type", "object".into()),
+            ("description", format!("{list_kind} is a list of {kind}").into()),
+            ("required", Value::from(vec!["items"])),
+            ("properties", Value::Object(properties.into_iter().collect())),
+            ("x-kubernetes-group-version-kind", gvk_list(group, &self.version.name, list_kind)),
+        ])
+    }
+}
+
+/// The extension by which clients find the schema of a kind.
+pub(crate) fn gvk_list(group: &str, version: &str, kind: &str) -> Value {
+    let gvk = object([("group", group.into()), ("version", version.into()), ("kind", kind.into())]);
+    Value::Array(vec![gvk])
+}
+
+/// The schema of a kind's metadata.
+pub(crate) fn metadata_schema() -> Value {
+    object([
+        ("allOf", Value::Array(vec![reference(&format!("{META}.ObjectMeta"))])),
+        ("description", METADATA.into()),
+    ])
+}
+
+fn both(schema: &Value) -> Value {
+    let media = object([("schema", schema.clone())]);
+    object([("application/json", media.clone()), ("application/yaml", media)])
+}
+
+fn patch_body() -> Value {
+    let media = object([("schema", reference(&format!("{META}.Patch")))]);
+    let content = object([
+        ("application/apply-patch+yaml", media.clone()),
+        ("application/json-patch+json", media.clone()),
+        ("application/merge-patch+json", media),
+    ]);
+    object([("content", content), ("required", true.into())])
+}
+
+pub(crate) const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. \
+     Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More \
+     info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+pub(crate) const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers \
+     may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const METADATA: &str = "Standard object's metadata. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+const LIST_META: &str = "Standard list metadata. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert_eq!(schema_name("s5-162.example.com", "v1", "Widget"), "com.example.s5-162.v1.Widget");
+        assert_eq!(group_word("s5-162.example.com"), "S5162ExampleCom");
+    }
+
+    #[test]
+    fn common_data_is_read() {
+        assert!(SHARED.schemas.contains_key(&format!("{META}.ObjectMeta")));
+        assert!(SHARED.parameters.contains_key("fieldManager of a patch"));
+    }
+}

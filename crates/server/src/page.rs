@@ -1,0 +1,85 @@
+//! The token by which a client asks for the next page of a list.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use scantling_value::{Limits, Map, Value, json};
+
+const FORM: &str = "meta.k8s.io/v1";
+
+/// Where the next page begins: after a key, in the state of one revision.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Continue {
+    pub(crate) revision: u64,
+    /// The last key of the page before, without the prefix of the list.
+    pub(crate) after: String,
+}
+
+impl Continue {
+    /// The token.
+    pub(crate) fn encode(&self) -> String {
+        let entries = [
+            ("v", Value::from(FORM)),
+            ("rv", Value::Int(i64::try_from(self.revision).unwrap_or(i64::MAX))),
+            ("start", format!("{}\0", self.after).into()),
+        ];
+        URL_SAFE_NO_PAD.encode(Value::Object(Map::from_iter(entries)).to_json())
+    }
+
+    /// Reads a token; what is none is refused in a server's words.
+    pub(crate) fn decode(token: &str) -> Result<Continue, String> {
+        let invalid = |why: &dyn std::fmt::Display| format!("continue key is not valid: {why}");
+        let bytes = decode_base64(token).map_err(|at| invalid(&format!("illegal base64 data at input byte {at}")))?;
+        let token = json::decode(&bytes, Limits::SAFE).map_err(|e| invalid(&e))?;
+        let text = |key| token.get(key).and_then(Value::as_str).unwrap_or_default();
+        let version = text("v");
+        if version != FORM {
+            return Err(invalid(&format!("server does not recognize this encoded version {version}")));
+        }
+        let revision = token.get("rv").and_then(Value::as_int).and_then(|r| u64::try_from(r).ok()).unwrap_or(0);
+        if revision == 0 {
+            return Err(invalid(&format!("incorrect encoded start resourceVersion (version {FORM})")));
+        }
+        let start = text("start");
+        if start.is_empty() {
+            return Err(invalid(&format!("encoded start key empty (version {FORM})")));
+        }
+        // A key that climbs out of the list's prefix is no key of it.
+        let clean = start.trim_start_matches('/').split('/').all(|s| !s.is_empty() && s != "." && s != "..");
+        if !clean {
+            return Err(invalid(&start));
+        }
+        let start = start.strip_prefix('/').unwrap_or(start);
+        let after = start.strip_suffix('\0').unwrap_or(start).to_owned();
+        Ok(Continue { revision, after })
+    }
+}
+
+/// Decodes unpadded base64 of the URL alphabet; on failure the position that Go names.
+fn decode_base64(token: &str) -> Result<Vec<u8>, usize> {
+    use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
+    URL_SAFE_NO_PAD.decode(token).map_err(|e| match e {
+        InvalidByte(at, _) | InvalidLastSymbol(at, _) => at,
+        InvalidLength(_) | InvalidPadding => token.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens() {
+        let c = Continue { revision: 7, after: "default/a".to_owned() };
+        assert_eq!(Continue::decode(&c.encode()), Ok(c));
+        let table = [
+            ("!!!", "continue key is not valid: illegal base64 data at input byte 0"),
+            ("bm90IGpzb24", "continue key is not valid: invalid character 'o' in literal null (expecting 'u')"),
+            ("e30", "continue key is not valid: server does not recognize this encoded version "),
+        ];
+        for (token, want) in table {
+            assert_eq!(Continue::decode(token).unwrap_err(), want, "{token}");
+        }
+        let climbing = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../x"}"#);
+        assert_eq!(Continue::decode(&climbing).unwrap_err(), "continue key is not valid: ../x");
+    }
+}

@@ -1,0 +1,202 @@
+//! Getting and listing.
+
+use crate::api::Call;
+use crate::options::{ListOptions, VersionMatch};
+use crate::page::Continue;
+use crate::reply::Reply;
+use crate::request::parse_uint;
+use crate::selector::{FieldSelector, LabelSelector};
+use crate::status::{ApiError, ApiResult};
+use crate::view::ListMeta;
+use scantling_store::{Entry, ListRequest, Page, ReadAt, StoreError};
+use scantling_value::{Limits, Value, go, json};
+use std::num::NonZeroUsize;
+
+/// What a list or watch is restricted to.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+}
+
+impl Selection {
+    /// Reads both selectors.
+    pub(crate) fn parse(call: &Call<'_>, options: &ListOptions) -> ApiResult<Selection> {
+        let labels = LabelSelector::parse(&options.label_selector).map_err(ApiError::bad_request)?;
+        let mut fields = FieldSelector::parse(&options.field_selector).map_err(ApiError::bad_request)?;
+        for term in &fields.terms {
+            let known = call.kind.strategy.selectable(call.kind, call.version, &term.field);
+            known.map_err(ApiError::bad_request)?;
+        }
+        // The old watch paths name an object.
+        if let Some(name) = call.path.name.as_ref().filter(|_| call.path.watch) {
+            let term = crate::selector::FieldTerm { field: "metadata.name".to_owned(), value: name.clone(), equal: true };
+            fields.terms.push(term);
+        }
+        Ok(Selection { labels, fields })
+    }
+
+    /// Whether everything is selected.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.terms.is_empty()
+    }
+
+    /// Whether an object is selected.
+    pub(crate) fn matches(&self, call: &Call<'_>, object: &Value) -> bool {
+        let labels = object.at(["metadata", "labels"]).and_then(Value::as_object);
+        self.labels.matches(labels) && self.fields.matches(|f| call.kind.strategy.field(object, f))
+    }
+}
+
+/// Decodes what is stored, and adds its version.
+pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
+    let mut object = json::decode(&entry.value, Limits::SERVER)
+        .map_err(|e| ApiError::internal("stored object is damaged").private(format!("{}: {e}", entry.key)))?;
+    if let Some(m) = object.as_object_mut() {
+        let metadata = m.get_or_insert_with("metadata", || Value::Object(scantling_value::Map::new()));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("resourceVersion", entry.mod_revision.to_string().into());
+        }
+    }
+    Ok(object)
+}
+
+/// A stored object as the requested version shows it.
+pub(crate) fn shown(call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
+    call.kind.strategy.read(call.kind, call.version, stored(entry)?)
+}
+
+fn parse_version(text: &str) -> Result<u64, String> {
+    parse_uint(text).map_err(|e| format!("resourceVersion: Invalid value: {}: {e}", go::quote(text)))
+}
+
+/// A failure of the store, as clients are told of it.
+pub(crate) fn store_error(e: StoreError) -> ApiError {
+    match e {
+        StoreError::FutureRevision { requested, current } => ApiError::version_too_large(requested, current),
+        StoreError::Compacted { .. } => {
+            ApiError::expired("The resourceVersion for the provided list is too old.")
+        }
+        StoreError::TooLarge { size, limit, .. } => ApiError::too_large(format!(
+            "etcdserver: request is too large: the object has {size} bytes, where at most {limit} are allowed"
+        )),
+        other => ApiError::internal_error("the store failed").private(other.to_string()),
+    }
+}
+
+/// GET of one object.
+pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
+    let at = match call.query.get("resourceVersion").unwrap_or_default() {
+        "" => ReadAt::Latest,
+        text => ReadAt::AtLeast(parse_version(text).map_err(ApiError::internal)?),
+    };
+    let key = call.key(name)?;
+    let entry = call.api.store.get(&key, at).await.map_err(store_error)?;
+    let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+    let object = shown(call, &entry)?;
+    call.shape()?.object(200, object)
+}
+
+/// GET of a collection.
+pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
+    let selection = Selection::parse(call, options)?;
+    let shape = call.shape()?;
+    let found = find(call, options, &selection).await?;
+    let kind = &call.kind.list_kind;
+    shape.list(&call.api_version(), kind, found.items, &found.meta)
+}
+
+/// A page of selected objects.
+pub(crate) struct Found {
+    pub(crate) items: Vec<Value>,
+    pub(crate) meta: ListMeta,
+}
+
+/// Reads pages until enough selected objects are found.
+pub(crate) async fn find(call: &Call<'_>, options: &ListOptions, selection: &Selection) -> ApiResult<Found> {
+    let prefix = call.prefix()?;
+    let limit = usize::try_from(options.limit).ok().and_then(NonZeroUsize::new);
+    let (mut after, mut at) = start(options, limit.is_some())?;
+    after = after.map(|a| format!("{prefix}{a}"));
+    // A selector on the name finds one key.
+    let only = selection.fields.exact("metadata.name").map(str::to_owned);
+    let mut items = Vec::new();
+    loop {
+        let request = ListRequest {
+            prefix: prefix.clone(),
+            after: after.clone(),
+            limit,
+            at,
+            remaining: None,
+        };
+        let Page { revision, entries, remaining } = call.api.store.list(request).await.map_err(|e| match e {
+            StoreError::Compacted { .. } if !options.continue_token.is_empty() => ApiError::expired(CONTINUE_EXPIRED),
+            e => store_error(e),
+        })?;
+        at = ReadAt::Exact(revision);
+        let mut last = None;
+        for entry in &entries {
+            last = Some(entry.key.to_string());
+            if only.as_ref().is_some_and(|n| entry.key.rsplit('/').next() != Some(n)) {
+                continue;
+            }
+            let object = shown(call, entry)?;
+            if selection.matches(call, &object) {
+                items.push(object);
+            }
+            if limit.is_some_and(|l| items.len() >= l.get()) {
+                break;
+            }
+        }
+        let rest = remaining > 0 || last.as_ref() != entries.last().map(|e| e.key.to_string()).as_ref();
+        let full = limit.is_some_and(|l| items.len() >= l.get());
+        if rest && !full {
+            after = last;
+            continue;
+        }
+        let meta = ListMeta {
+            resource_version: revision.to_string(),
+            continue_token: match (rest, &last) {
+                (true, Some(key)) => {
+                    let after = key.strip_prefix(&prefix).unwrap_or(key).to_owned();
+                    Continue { revision, after }.encode()
+                }
+                _ => String::new(),
+            },
+            remaining: (rest && selection.is_everything()).then_some(remaining),
+        };
+        return Ok(Found { items, meta });
+    }
+}
+
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You \
+     can start a new list without the continue parameter.";
+
+/// Where a list begins, and in which state.
+fn start(options: &ListOptions, limited: bool) -> ApiResult<(Option<String>, ReadAt)> {
+    let version = options.resource_version.as_str();
+    if !options.continue_token.is_empty() {
+        let c = Continue::decode(&options.continue_token)
+            .map_err(|e| ApiError::bad_request(format!("invalid continue token: {e}")))?;
+        if !matches!(version, "" | "0") {
+            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        return Ok((Some(c.after), ReadAt::Exact(c.revision)));
+    }
+    if version.is_empty() {
+        return Ok((None, ReadAt::Latest));
+    }
+    let n = parse_version(version).map_err(|e| ApiError::bad_request(format!("invalid resource version: {e}")))?;
+    let at = match options.version_match {
+        Some(VersionMatch::Exact) => ReadAt::Exact(n),
+        // A page at a version has always meant exactly that version.
+        None if limited && n > 0 => ReadAt::Exact(n),
+        _ => ReadAt::AtLeast(n),
+    };
+    Ok((None, at))
+}
+
+/// Where a watch begins.
+pub(crate) fn watch_version(version: &str) -> ApiResult<u64> {
+    if version.is_empty() { Ok(0) } else { parse_version(version).map_err(ApiError::internal) }
+}

@@ -1,0 +1,150 @@
+//! Answers: bodies, encodings, headers.
+
+use crate::media::{Encoding, encoding};
+use crate::status::ApiError;
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use scantling_value::Value;
+use std::convert::Infallible;
+
+/// The body of every answer.
+pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// An answer on its way out: what is added to it late (warnings, compression) needs no second copy.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Content,
+}
+
+/// What an answer carries.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// All of it.
+    Whole(Bytes),
+    /// A stream that ends by itself.
+    Stream(Body),
+}
+
+/// Bodies from this size on are compressed for clients that take it, as by kube-apiserver.
+const WORTH_COMPRESSING: usize = 128 * 1024;
+
+impl Reply {
+    /// Text.
+    pub(crate) fn text(status: u16, text: impl Into<Bytes>) -> Reply {
+        Reply::bytes(status, "text/plain; charset=utf-8", text)
+    }
+
+    /// Bytes of a media type.
+    pub(crate) fn bytes(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
+        Reply { status, content_type, headers: HeaderMap::new(), body: Content::Whole(body.into()) }
+    }
+
+    /// An object in the encoding that was asked for.
+    pub(crate) fn object(status: u16, value: &Value, encoding: Encoding) -> Reply {
+        let body = match encoding {
+            Encoding::Json => {
+                let mut out = Vec::with_capacity(1024);
+                value.write_json(&mut out);
+                out.push(b'\n');
+                out
+            }
+            Encoding::Yaml => scantling_value::yaml::encode(value).into_bytes(),
+            Encoding::Protobuf => crate::protobuf::status(value),
+        };
+        Reply::bytes(status, encoding.content_type(), body)
+    }
+
+    /// An error, in the encoding that was asked for as far as there is one.
+    pub(crate) fn error(e: &ApiError, accept: Option<&str>) -> Reply {
+        let mut r = Reply::object(e.code(), &e.to_status(), encoding(accept));
+        if let Some(seconds) = e.retry_after_seconds() {
+            r.headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        r
+    }
+
+    /// The plain answer for what no handler serves.
+    pub(crate) fn page_not_found() -> Reply {
+        let mut r = Reply::text(404, "404 page not found\n");
+        r.headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        r
+    }
+
+    /// Adds a header.
+    pub(crate) fn with(mut self, name: HeaderName, value: &str) -> Reply {
+        if let Ok(v) = HeaderValue::from_str(value) {
+            self.headers.insert(name, v);
+        }
+        self
+    }
+
+    /// Adds `Warning` headers, each text once; long ones are cut as a server cuts them.
+    pub(crate) fn warn(&mut self, warnings: &[String]) {
+        let total: usize = warnings.iter().map(|w| w.chars().count()).sum();
+        let cut = total > 4096;
+        let mut room = 4096usize;
+        let mut seen = Vec::new();
+        for text in warnings {
+            if seen.contains(&text) {
+                continue;
+            }
+            seen.push(text);
+            let text: String = if cut { text.chars().take(256).collect() } else { text.clone() };
+            let n = text.chars().count();
+            if cut && n > room {
+                continue;
+            }
+            room = room.saturating_sub(n);
+            if let Ok(v) = HeaderValue::from_bytes(warning(&text).as_bytes()) {
+                self.headers.append(header::WARNING, v);
+            }
+        }
+    }
+
+    /// The HTTP answer.
+    pub(crate) fn into_response(mut self, accepts_gzip: bool) -> Response<Body> {
+        let body = match self.body {
+            Content::Stream(body) => body,
+            Content::Whole(bytes) => {
+                let bytes = if accepts_gzip && bytes.len() >= WORTH_COMPRESSING {
+                    self.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                    gzip(&bytes)
+                } else {
+                    bytes
+                };
+                self.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+                Full::new(bytes).boxed_unsync()
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.headers_mut() = self.headers;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        response
+    }
+}
+
+/// A `Warning` header's value: code 299, no agent, a quoted text.
+fn warning(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn gzip(bytes: &[u8]) -> Bytes {
+    use std::io::Write;
+    // Level 1: what kube-apiserver uses, for the same reason: lists are written far more often than kept.
+    let mut out = flate2::write::GzEncoder::new(Vec::with_capacity(bytes.len() / 4), flate2::Compression::fast());
+    match out.write_all(bytes).and_then(|()| out.finish()) {
+        Ok(v) => v.into(),
+        // Writing to memory does not fail.
+        Err(_) => Bytes::new(),
+    }
+}

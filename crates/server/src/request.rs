@@ -1,0 +1,252 @@
+//! What a request's path and query say.
+
+use crate::status::{ApiError, ApiResult};
+use percent_encoding::percent_decode_str;
+
+/// What a path names.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Target {
+    /// `/`
+    Index,
+    /// `/healthz`, `/livez`, `/readyz`, with a single check behind a slash.
+    Health {
+        /// Which of the three.
+        probe: Probe,
+        /// A single check.
+        check: Option<String>,
+    },
+    /// `/metrics`
+    Metrics,
+    /// `/version`
+    Version,
+    /// `/openapi/v2`
+    OpenApiV2,
+    /// `/openapi/v3`
+    OpenApiV3Index,
+    /// `/openapi/v3/apis/<group>/<version>`: the part after `/openapi/v3/`.
+    OpenApiV3(String),
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// `/apis/<group>`
+    Group(String),
+    /// `/apis/<group>/<version>`, `/api/v1`
+    Resources(GroupVersion),
+    /// A collection, an object or a subresource.
+    Object(ObjectPath),
+    /// Nothing.
+    Unknown,
+}
+
+/// The three health endpoints.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Probe {
+    Health,
+    Live,
+    Ready,
+}
+
+/// An API group, empty for the core group, and a version.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GroupVersion {
+    pub(crate) group: String,
+    pub(crate) version: String,
+}
+
+/// A path to a collection, an object or a subresource.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ObjectPath {
+    pub(crate) gv: GroupVersion,
+    pub(crate) namespace: Option<String>,
+    pub(crate) resource: String,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+    /// Whether the old form `/apis/G/V/watch/…` was used.
+    pub(crate) watch: bool,
+}
+
+impl Target {
+    /// Reads a path. Segments are decoded after splitting, so that an escaped slash cannot name another object.
+    pub(crate) fn parse(path: &str) -> Target {
+        let Some(rest) = path.strip_prefix('/') else { return Target::Unknown };
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        if rest.is_empty() {
+            return Target::Index;
+        }
+        let mut segments = Vec::new();
+        for raw in rest.split('/') {
+            match percent_decode_str(raw).decode_utf8() {
+                Ok(s) if is_clean(&s) => segments.push(s.into_owned()),
+                _ => return Target::Unknown,
+            }
+        }
+        let words: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let health = |probe, check: &[&str]| match check {
+            [] => Target::Health { probe, check: None },
+            [one] => Target::Health { probe, check: Some((*one).to_owned()) },
+            _ => Target::Unknown,
+        };
+        match words.as_slice() {
+            ["healthz", check @ ..] => health(Probe::Health, check),
+            ["livez", check @ ..] => health(Probe::Live, check),
+            ["readyz", check @ ..] => health(Probe::Ready, check),
+            ["metrics"] => Target::Metrics,
+            ["version"] => Target::Version,
+            ["openapi", "v2"] => Target::OpenApiV2,
+            ["openapi", "v3"] => Target::OpenApiV3Index,
+            ["openapi", "v3", doc @ ..] => Target::OpenApiV3(doc.join("/")),
+            ["api"] => Target::CoreVersions,
+            ["apis"] => Target::Groups,
+            ["api", version, rest @ ..] => Target::in_version("", version, rest),
+            ["apis", group] => Target::Group((*group).to_owned()),
+            ["apis", group, version, rest @ ..] => Target::in_version(group, version, rest),
+            _ => Target::Unknown,
+        }
+    }
+
+    fn in_version(group: &str, version: &str, rest: &[&str]) -> Target {
+        let gv = GroupVersion { group: group.to_owned(), version: version.to_owned() };
+        let (watch, rest) = match rest {
+            [] => return Target::Resources(gv),
+            ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+            rest => (false, rest),
+        };
+        // A namespace is an object itself: `/namespaces/x` and its subresources, against what lies in it.
+        let namespace_subresource = |s: &str| matches!(s, "status" | "finalize");
+        let (namespace, rest) = match rest {
+            ["namespaces", ns, resource, more @ ..] if !(more.is_empty() && namespace_subresource(resource)) => {
+                (Some((*ns).to_owned()), rest.get(2..).unwrap_or_default())
+            }
+            rest => (None, rest),
+        };
+        let own = |s: &&str| (*s).to_owned();
+        let (resource, name, subresource) = match rest {
+            [resource] => (own(resource), None, None),
+            [resource, name] => (own(resource), Some(own(name)), None),
+            [resource, name, sub] => (own(resource), Some(own(name)), Some(own(sub))),
+            _ => return Target::Unknown,
+        };
+        Target::Object(ObjectPath { gv, namespace, resource, name, subresource, watch })
+    }
+}
+
+/// Whether a decoded segment can be part of a name: no path tricks, no control characters.
+fn is_clean(s: &str) -> bool {
+    !s.is_empty() && s != "." && s != ".." && !s.contains(['/', '%', '\\']) && !s.contains(char::is_control)
+}
+
+/// The parameters of a query, with Go's conversions and their error texts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    /// Reads a query string; pairs that do not decode are left out, as a server does.
+    pub(crate) fn parse(text: &str) -> Query {
+        let decode = |s: &str| {
+            let plus = s.replace('+', " ");
+            percent_decode_str(&plus).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+        };
+        let pairs = text
+            .split('&')
+            .filter(|p| !p.is_empty())
+            .filter_map(|p| {
+                let (k, v) = p.split_once('=').unwrap_or((p, ""));
+                Some((decode(k)?, decode(v)?))
+            })
+            .collect();
+        Query { pairs }
+    }
+
+    /// The first value of a parameter.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+    }
+
+    /// All values of a parameter.
+    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
+        self.pairs.iter().filter(|(k, _)| k == name).map(|(_, v)| v.as_str()).collect()
+    }
+
+    /// Whether the parameter is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// A switch: there, and neither `0` nor `false`.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
+    }
+
+    /// A number.
+    pub(crate) fn int(&self, name: &str) -> ApiResult<Option<i64>> {
+        self.get(name).map(|v| parse_int(v).map_err(ApiError::bad_request)).transpose()
+    }
+}
+
+/// A decimal 64-bit integer, with Go's words for what is none.
+pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|e| go_number_error("ParseInt", text, &e))
+}
+
+/// An unsigned decimal 64-bit integer, with Go's words for what is none.
+pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
+    // Rust takes a leading plus sign, Go does not.
+    let parsed = if text.starts_with('+') { "".parse() } else { text.parse() };
+    parsed.map_err(|e| go_number_error("ParseUint", text, &e))
+}
+
+fn go_number_error(function: &str, text: &str, error: &std::num::ParseIntError) -> String {
+    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+    let why = if matches!(error.kind(), PosOverflow | NegOverflow) { "value out of range" } else { "invalid syntax" };
+    format!("strconv.{function}: parsing {}: {why}", scantling_value::go::quote(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(path: &str) -> String {
+        match Target::parse(path) {
+            Target::Object(o) => format!(
+                "{}/{} ns={:?} {} name={:?} sub={:?} watch={}",
+                o.gv.group, o.gv.version, o.namespace, o.resource, o.name, o.subresource, o.watch
+            ),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn paths() {
+        let table = [
+            ("/api/v1/namespaces", r#"/v1 ns=None namespaces name=None sub=None watch=false"#),
+            ("/api/v1/namespaces/a", r#"/v1 ns=None namespaces name=Some("a") sub=None watch=false"#),
+            ("/api/v1/namespaces/a/status", r#"/v1 ns=None namespaces name=Some("a") sub=Some("status") watch=false"#),
+            ("/api/v1/namespaces/a/events", r#"/v1 ns=Some("a") events name=None sub=None watch=false"#),
+            ("/apis/g/v1/namespaces/a/ws/x/scale", r#"g/v1 ns=Some("a") ws name=Some("x") sub=Some("scale") watch=false"#),
+            ("/apis/g/v1/namespaces/a/status/x", r#"g/v1 ns=Some("a") status name=Some("x") sub=None watch=false"#),
+            ("/apis/g/v1/watch/namespaces/a/ws", r#"g/v1 ns=Some("a") ws name=None sub=None watch=true"#),
+            ("/apis/g/v1/ws/a%2Fb", "Unknown"),
+            ("/apis/g/v1/ws/..", "Unknown"),
+            ("/apis/g/v1/ws/%2e%2e", "Unknown"),
+            ("/apis/g/v1/", r#"Resources(GroupVersion { group: "g", version: "v1" })"#),
+            ("/apis/g/v1/ws/a/b/c", "Unknown"),
+            ("/healthz/ping", r#"Health { probe: Health, check: Some("ping") }"#),
+        ];
+        for (path, want) in table {
+            assert_eq!(object(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn query_conversions() {
+        let q = Query::parse("limit=two&watch=perhaps&b=false&c=0&empty=&x=a%20b+c&n=99999999999999999999");
+        assert_eq!(q.int("limit").unwrap_err().message(), r#"strconv.ParseInt: parsing "two": invalid syntax"#);
+        assert_eq!(q.int("empty").unwrap_err().message(), r#"strconv.ParseInt: parsing "": invalid syntax"#);
+        assert!(q.int("n").unwrap_err().message().ends_with("value out of range"));
+        assert!(q.flag("watch") && q.flag("empty") && !q.flag("b") && !q.flag("c") && !q.flag("none"));
+        assert_eq!(q.get("x"), Some("a b c"));
+    }
+}

@@ -1,0 +1,396 @@
+//! Label and field selectors: their text forms, their errors, and matching.
+
+use scantling_schema::names;
+use scantling_value::{FieldError, Map, Path, aggregate};
+
+/// A conjunction of requirements on labels.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LabelSelector {
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Test {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    Absent,
+    Above(i64),
+    Below(i64),
+}
+
+impl LabelSelector {
+    /// Reads the form of the `labelSelector` parameter.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut p = Parser { tokens: tokens(text), at: 0 };
+        let mut requirements = Vec::new();
+        loop {
+            match p.peek(Context::Value) {
+                Token::Word(_) | Token::Not => {
+                    let r = p.requirement().map_err(|e| format!("unable to parse requirement: {e}"))?;
+                    requirements.push(r);
+                    match p.next(Context::Value) {
+                        Token::End => break,
+                        Token::Comma => {
+                            let after = p.peek(Context::Value);
+                            if !matches!(after, Token::Word(_) | Token::Not) {
+                                return Err(format!("found '{after}', expected: identifier after ','"));
+                            }
+                        }
+                        other => return Err(format!("found '{other}', expected: ',' or 'end of string'")),
+                    }
+                }
+                Token::End => break,
+                other => return Err(format!("found '{other}', expected: !, identifier, or 'end of string'")),
+            }
+        }
+        Ok(LabelSelector { requirements })
+    }
+
+    /// Whether every object matches.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// Whether an object with these labels matches.
+    pub(crate) fn matches(&self, labels: Option<&Map>) -> bool {
+        self.requirements.iter().all(|r| {
+            let value = labels.and_then(|l| l.get(&r.key)).and_then(|v| v.as_str());
+            match (&r.test, value) {
+                (Test::In(set), Some(v)) => set.iter().any(|s| s == v),
+                (Test::NotIn(set), Some(v)) => set.iter().all(|s| s != v),
+                (Test::Exists, found) => found.is_some(),
+                (Test::Absent, found) => found.is_none(),
+                (Test::NotIn(_), None) => true,
+                (Test::In(_) | Test::Above(_) | Test::Below(_), None) => false,
+                (Test::Above(bound), Some(v)) => v.parse::<i64>().is_ok_and(|n| n > *bound),
+                (Test::Below(bound), Some(v)) => v.parse::<i64>().is_ok_and(|n| n < *bound),
+            }
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    Equal,
+    DoubleEqual,
+    NotEqual,
+    Not,
+    Open,
+    Close,
+    Comma,
+    Above,
+    Below,
+    In,
+    NotIn,
+    End,
+    /// What no rule begins with; the lexer's own words.
+    Bad(String),
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Token::Word(w) | Token::Bad(w) => w,
+            Token::Equal => "=",
+            Token::DoubleEqual => "==",
+            Token::NotEqual => "!=",
+            Token::Not => "!",
+            Token::Open => "(",
+            Token::Close => ")",
+            Token::Comma => ",",
+            Token::Above => ">",
+            Token::Below => "<",
+            Token::In => "in",
+            Token::NotIn => "notin",
+            Token::End => "",
+        })
+    }
+}
+
+fn symbol(text: &str) -> Option<Token> {
+    Some(match text {
+        "=" => Token::Equal,
+        "==" => Token::DoubleEqual,
+        "!=" => Token::NotEqual,
+        "!" => Token::Not,
+        "(" => Token::Open,
+        ")" => Token::Close,
+        "," => Token::Comma,
+        ">" => Token::Above,
+        "<" => Token::Below,
+        _ => return None,
+    })
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let is_symbol = |c: char| matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<');
+    let is_space = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
+    let mut out = Vec::new();
+    let mut rest = text.trim_start_matches(is_space);
+    while let Some(first) = rest.chars().next() {
+        let taken = if is_symbol(first) {
+            // The longest run of symbols that is a token.
+            let two = rest.get(..2).and_then(symbol).map(|t| (2, t));
+            let one = rest.get(..1).and_then(symbol).map(|t| (1, t));
+            two.or(one).unwrap_or_else(|| (1, Token::Bad(format!("error expected: keyword found '{first}'"))))
+        } else {
+            let end = rest.find(|c| is_symbol(c) || is_space(c)).unwrap_or(rest.len());
+            let word = rest.get(..end).unwrap_or_default();
+            let token = match word {
+                "in" => Token::In,
+                "notin" => Token::NotIn,
+                _ => Token::Word(word.to_owned()),
+            };
+            (end, token)
+        };
+        out.push(taken.1);
+        rest = rest.get(taken.0..).unwrap_or_default().trim_start_matches(is_space);
+    }
+    out
+}
+
+/// Where `in` and `notin` are words like any other, and where they are operators.
+#[derive(Clone, Copy, PartialEq)]
+enum Context {
+    Value,
+    Operator,
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Parser {
+    fn peek(&self, context: Context) -> Token {
+        match (self.tokens.get(self.at), context) {
+            (Some(t @ (Token::In | Token::NotIn)), Context::Value) => Token::Word(t.to_string()),
+            (Some(t), _) => t.clone(),
+            (None, _) => Token::End,
+        }
+    }
+
+    fn next(&mut self, context: Context) -> Token {
+        let t = self.peek(context);
+        self.at += 1;
+        t
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let mut token = self.next(Context::Value);
+        let absent = token == Token::Not;
+        if absent {
+            token = self.next(Context::Value);
+        }
+        let Token::Word(key) = token else { return Err(format!("found '{token}', expected: identifier")) };
+        let ends = matches!(self.peek(Context::Value), Token::End | Token::Comma);
+        if absent || ends {
+            check(&key, &[])?;
+            return Ok(Requirement { key, test: if absent { Test::Absent } else { Test::Exists } });
+        }
+        let operator = self.next(Context::Operator);
+        let values = match operator {
+            Token::In | Token::NotIn => self.values()?,
+            Token::Equal | Token::DoubleEqual | Token::NotEqual | Token::Above | Token::Below => vec![self.value()?],
+            other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+        };
+        let number = if matches!(operator, Token::Above | Token::Below) {
+            let text = values.first().map_or("", String::as_str);
+            match text.parse::<i64>() {
+                Ok(n) => n,
+                Err(_) => {
+                    let root = Path::ROOT;
+                    let at = root.field("values");
+                    let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+                    return Err(FieldError::invalid(&at.index(0), text, why).to_string());
+                }
+            }
+        } else {
+            0
+        };
+        check(&key, &values)?;
+        let test = match operator {
+            Token::NotIn | Token::NotEqual => Test::NotIn(values),
+            Token::Above => Test::Above(number),
+            Token::Below => Test::Below(number),
+            _ => Test::In(values),
+        };
+        Ok(Requirement { key, test })
+    }
+
+    fn value(&mut self) -> Result<String, String> {
+        if matches!(self.peek(Context::Value), Token::End | Token::Comma) {
+            return Ok(String::new());
+        }
+        match self.next(Context::Value) {
+            Token::Word(w) => Ok(w),
+            other => Err(format!("found '{other}', expected: identifier")),
+        }
+    }
+
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        let open = self.next(Context::Value);
+        if open != Token::Open {
+            return Err(format!("found '{open}' expected: '('"));
+        }
+        let mut out = Vec::new();
+        match self.peek(Context::Value) {
+            Token::Word(_) | Token::Comma => {}
+            Token::Close => {
+                self.next(Context::Value);
+                return Ok(vec![String::new()]);
+            }
+            other => return Err(format!("found '{other}', expected: ',', ')' or identifier")),
+        }
+        loop {
+            match self.next(Context::Value) {
+                Token::Word(w) => {
+                    out.push(w);
+                    match self.peek(Context::Value) {
+                        Token::Comma => {}
+                        Token::Close => break,
+                        other => return Err(format!("found '{other}', expected: ',' or ')'")),
+                    }
+                }
+                Token::Comma => {
+                    if out.is_empty() {
+                        out.push(String::new());
+                    }
+                    match self.peek(Context::Value) {
+                        Token::Close => {
+                            out.push(String::new());
+                            break;
+                        }
+                        Token::Comma => {
+                            self.next(Context::Value);
+                            out.push(String::new());
+                        }
+                        _ => {}
+                    }
+                }
+                other => return Err(format!("found '{other}', expected: ',', or identifier")),
+            }
+        }
+        self.next(Context::Value);
+        out.sort();
+        out.dedup();
+        Ok(out)
+    }
+}
+
+/// The rules for keys and values, with all that break them.
+fn check(key: &str, values: &[String]) -> Result<(), String> {
+    let root = Path::ROOT;
+    let mut errors = Vec::new();
+    let wrong = names::label_key(key);
+    if !wrong.is_empty() {
+        errors.push(FieldError::invalid(&root.field("key"), key, wrong.join("; ")));
+    }
+    let at = root.field("values");
+    for (i, v) in values.iter().enumerate() {
+        let wrong = names::label_value(v);
+        if !wrong.is_empty() {
+            errors.push(FieldError::invalid(&at.index(i).key(key), v.as_str(), wrong.join("; ")));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(aggregate(&errors)) }
+}
+
+/// A conjunction of equalities on fields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FieldSelector {
+    /// The terms, in the order of the text.
+    pub(crate) terms: Vec<FieldTerm>,
+}
+
+/// One equality or inequality.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FieldTerm {
+    /// `metadata.name`
+    pub(crate) field: String,
+    /// Its value.
+    pub(crate) value: String,
+    /// Whether it must be equal, or must not.
+    pub(crate) equal: bool,
+}
+
+impl FieldSelector {
+    /// Reads the form of the `fieldSelector` parameter.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut terms = Vec::new();
+        for part in split_terms(text).into_iter().filter(|p| !p.is_empty()) {
+            let Some((field, equal, value)) = split_term(part) else {
+                return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
+            };
+            terms.push(FieldTerm { field: field.to_owned(), value: unescape(value)?, equal });
+        }
+        Ok(FieldSelector { terms })
+    }
+
+    /// The value that one field must have, if a term says so.
+    pub(crate) fn exact(&self, field: &str) -> Option<&str> {
+        self.terms.iter().find(|t| t.equal && t.field == field).map(|t| t.value.as_str())
+    }
+
+    /// Whether an object whose fields read so matches.
+    pub(crate) fn matches(&self, read: impl Fn(&str) -> String) -> bool {
+        self.terms.iter().all(|t| (read(&t.field) == t.value) == t.equal)
+    }
+}
+
+/// Splits at commas that no backslash escapes.
+fn split_terms(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (i, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                out.extend(text.get(start..i));
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    out.extend(text.get(start..));
+    out
+}
+
+fn split_term(term: &str) -> Option<(&str, bool, &str)> {
+    let at = term.char_indices().find_map(|(i, _)| {
+        let rest = term.get(i..)?;
+        let operator = ["!=", "==", "="].into_iter().find(|op| rest.starts_with(op))?;
+        Some((i, operator))
+    });
+    let (i, operator) = at?;
+    Some((term.get(..i)?, operator != "!=", term.get(i + operator.len()..)?))
+}
+
+fn unescape(text: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(e @ ('\\' | ',' | '=')) => out.push(e),
+                Some(e) => return Err(format!("invalid field selector: invalid escape sequence: \\{e}")),
+                None => return Err("invalid field selector: invalid escape sequence: \\".to_owned()),
+            },
+            // The code point as a number: so a server prints it.
+            ',' | '=' => {
+                return Err(format!("invalid field selector: unescaped character in value: {}", u32::from(c)));
+            }
+            _ => out.push(c),
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,191 @@
+//! A running server.
+
+use crate::api::Api;
+use crate::auth::{Tokens, User};
+use crate::config::Config;
+use crate::controller::Controller;
+use crate::definitions::Compiler;
+use crate::kind::Kinds;
+use crate::metrics::Metrics;
+use crate::{builtin, listen, openapi, tls};
+use arc_swap::ArcSwap;
+use scantling_store::{KeySpace, Store, StoreError, Write};
+use scantling_value::{Map, Value};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+/// Why a server did not start: what was tried, and what to do.
+#[derive(Debug)]
+pub struct StartError(String);
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// A running server. Dropping it stops nothing: call [`Server::stop`].
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    authority: String,
+    admin_token: String,
+    api: Arc<Api>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// The namespaces that are there from the start.
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+impl Server {
+    /// Listens and serves.
+    pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Server, StartError> {
+        let fail = |e: String| StartError(e);
+        let identity = match (&config.tls_cert_file, &config.tls_private_key_file, &config.certificate_dir) {
+            (Some(cert), Some(key), _) => tls::load(cert, key).map_err(fail)?,
+            (None, None, Some(dir)) => tls::load_or_generate(dir, config.bind_address).map_err(fail)?,
+            (None, None, None) => tls::generate(config.bind_address).map_err(|e| StartError(e.to_string()))?,
+            _ => return Err(StartError("--tls-cert-file and --tls-private-key-file go together".to_owned())),
+        };
+        let tls = tls::server_config(&identity, config.client_ca_file.as_deref()).map_err(fail)?;
+        let mut tokens = Tokens::default();
+        if let Some(path) = &config.token_auth_file {
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| StartError(format!("cannot read {}: {e}", path.display())))?;
+            tokens.add_file(&text).map_err(|e| StartError(format!("{}: {e}", path.display())))?;
+        }
+        let admin_token = config.admin_token.clone().unwrap_or_else(random_token);
+        let groups = vec!["system:masters".to_owned()];
+        tokens.add(&admin_token, User { name: "admin".to_owned(), groups });
+
+        let at = SocketAddr::new(config.bind_address, config.secure_port);
+        let listener = TcpListener::bind(at).await.map_err(|e| {
+            StartError(format!("cannot listen on {at}: {e}; choose another --secure-port or stop what listens there"))
+        })?;
+        let address = listener.local_addr().map_err(|e| StartError(e.to_string()))?;
+        let (stop, stopped) = watch::channel(false);
+        let (settled, _) = watch::channel(0);
+        let (gates, definition_gates) = config.gates().map_err(fail)?;
+        let compiler = Compiler::new(gates, definition_gates);
+        let mut kinds = Kinds::default();
+        for kind in builtin::kinds(&compiler) {
+            kinds.insert(Arc::new(kind));
+        }
+        let keys = KeySpace::new(&config.etcd_prefix).map_err(|e| StartError(e.to_string()))?;
+        let api = Arc::new(Api {
+            store,
+            keys,
+            kinds: ArcSwap::from_pointee(kinds),
+            documents: openapi::Documents::default(),
+            tokens,
+            metrics: Metrics::new(),
+            in_flight: Semaphore::new(config.max_requests_inflight),
+            request_timeout: config.request_timeout,
+            address: address.to_string(),
+            ready: AtomicBool::new(false),
+            stop: stopped.clone(),
+            compiler,
+            settled,
+        });
+        let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));
+        make_namespaces(&api).await.map_err(store_failed)?;
+        let (controller, revision) = Controller::start(Arc::clone(&api)).await.map_err(store_failed)?;
+        api.settled.send_replace(revision);
+        api.ready.store(true, Ordering::Release);
+        let tasks = vec![
+            tokio::spawn(controller.run(revision)),
+            tokio::spawn(listen::listen(listener, tls, Arc::clone(&api), stopped)),
+        ];
+        Ok(Server { address, authority: identity.authority, admin_token, api, stop, tasks })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The administrator's token.
+    pub fn admin_token(&self) -> &str {
+        &self.admin_token
+    }
+
+    /// The authority that clients are to trust, in PEM.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// A kubeconfig for the administrator.
+    pub fn kubeconfig(&self) -> String {
+        use base64::Engine as _;
+        let authority = base64::engine::general_purpose::STANDARD.encode(&self.authority);
+        let host = match self.address.ip() {
+            ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+            std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+            ip => ip.to_string(),
+        };
+        let (port, token) = (self.address.port(), &self.admin_token);
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: scantling\nclusters:\n- name: scantling\n  cluster:\n    \
+             certificate-authority-data: {authority}\n    server: https://{host}:{port}\nusers:\n- name: admin\n  \
+             user:\n    token: {token}\ncontexts:\n- name: scantling\n  context:\n    cluster: scantling\n    user: \
+             admin\n    namespace: default\n"
+        )
+    }
+
+    /// Writes the kubeconfig, readable by its owner alone.
+    pub fn write_kubeconfig(&self, path: &Path) -> Result<(), StartError> {
+        tls::write_private(path, &self.kubeconfig()).map_err(StartError)
+    }
+
+    /// Stops: readiness fails first, running requests end, watches are closed.
+    pub async fn stop(self) {
+        self.api.ready.store(false, Ordering::Release);
+        let _ = self.stop.send(true);
+        for task in self.tasks {
+            let _ = task.await;
+        }
+    }
+}
+
+fn random_token() -> String {
+    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+}
+
+async fn make_namespaces(api: &Api) -> Result<(), StoreError> {
+    for name in NAMESPACES {
+        let key = api.keys.object("", "namespaces", None, name)?;
+        if api.has_namespace(name).await {
+            continue;
+        }
+        let identity = crate::write::identity();
+        let labels = Map::from_iter([("kubernetes.io/metadata.name", Value::from(name))]);
+        let metadata = Map::from_iter([
+            ("name", Value::from(name)),
+            ("uid", identity.uid.into()),
+            ("creationTimestamp", identity.created.into()),
+            ("labels", labels.into()),
+        ]);
+        let object = Map::from_iter([
+            ("kind", Value::from("Namespace")),
+            ("apiVersion", "v1".into()),
+            ("metadata", metadata.into()),
+            ("spec", Map::from_iter([("finalizers", Value::from(vec!["kubernetes"]))]).into()),
+            ("status", Map::from_iter([("phase", Value::from("Active"))]).into()),
+        ]);
+        let value = Value::Object(object).to_json().into();
+        match api.store.write(&key, Write::Create { value }).await {
+            Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}

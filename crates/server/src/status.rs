@@ -1,0 +1,297 @@
+//! What a request that fails is told: a `Status` in the form and words of a Kubernetes API server.
+//!
+//! Engine errors know no HTTP; they become an [`ApiError`] here, at the edge, and nowhere else. What is for the
+//! log alone stays in `private` and is never sent.
+
+use scantling_value::{FieldError, Map, Value, aggregate};
+
+/// The resource that an error is about, as `details` and messages name it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'a> {
+    /// The API group, empty for the core group.
+    pub(crate) group: &'a str,
+    /// The plural name, or for validation errors the kind.
+    pub(crate) kind: &'a str,
+}
+
+impl About<'_> {
+    /// `widgets.example.com`, or `widgets` in the core group.
+    pub(crate) fn qualified(&self) -> String {
+        if self.group.is_empty() { self.kind.to_owned() } else { format!("{}.{}", self.kind, self.group) }
+    }
+}
+
+/// A request's failure.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError(Box<Repr>);
+
+#[derive(Clone, Debug)]
+struct Repr {
+    code: u16,
+    reason: &'static str,
+    message: String,
+    details: Option<Map>,
+    /// Headers beyond the usual ones.
+    retry_after: Option<u32>,
+    private: Option<String>,
+}
+
+/// What every handler gives.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
+impl ApiError {
+    /// Any failure: an HTTP status from 400 up, a reason (empty: none), a message.
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        let code = code.max(400);
+        ApiError(Box::new(Repr {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after: None,
+            private: None,
+        }))
+    }
+
+    fn about(mut self, about: About<'_>, name: &str) -> Self {
+        let mut d = Map::new();
+        for (key, value) in [("group", about.group), ("kind", about.kind), ("name", name)] {
+            if !value.is_empty() {
+                d.insert(key, value.into());
+            }
+        }
+        self.0.details = Some(d);
+        self
+    }
+
+    /// 400
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 401
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// 403 on a resource.
+    pub(crate) fn forbidden(about: About<'_>, name: &str, why: &str) -> Self {
+        let message = format!("{} {} is forbidden: {why}", about.qualified(), quoted(name));
+        Self::new(403, "Forbidden", message).about(about, name)
+    }
+
+    /// 404
+    pub(crate) fn not_found(about: About<'_>, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{} {} not found", about.qualified(), quoted(name))).about(about, name)
+    }
+
+    /// 404 for what no resource stands behind, answered as a `Status`.
+    pub(crate) fn no_resource() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource").details(Map::new())
+    }
+
+    /// 405
+    pub(crate) fn method_not_allowed(about: About<'_>, action: &str) -> Self {
+        let message = format!("{action} is not supported on resources of kind {}", quoted(&about.qualified()));
+        Self::new(405, "MethodNotAllowed", message).about(about, "")
+    }
+
+    /// 406
+    pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    /// 409 of a name that is taken.
+    pub(crate) fn already_exists(about: About<'_>, name: &str) -> Self {
+        let message = format!("{} {} already exists", about.qualified(), quoted(name));
+        Self::new(409, "AlreadyExists", message).about(about, name)
+    }
+
+    /// 409 of a write that lost.
+    pub(crate) fn conflict(about: About<'_>, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {}: {why}", about.qualified(), quoted(name));
+        Self::new(409, "Conflict", message).about(about, name)
+    }
+
+    /// 410
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 413
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 415
+    pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// 422 of an object with field errors. The message names each error once; the causes list all.
+    pub(crate) fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
+        let what = aggregate(errors);
+        let message = format!("{} {} is invalid: {what}", about.qualified(), quoted(name));
+        Self::new(422, "Invalid", message).about(about, name).causes(errors)
+    }
+
+    /// 422 of a patch that does not fit, of which a server says nothing more.
+    pub(crate) fn unprocessable() -> Self {
+        Self::new(422, "Invalid", "the server rejected our request due to an error in our request").details(Map::new())
+    }
+
+    /// 429
+    pub(crate) fn too_many_requests(message: impl Into<String>, seconds: u32) -> Self {
+        let mut e = Self::new(429, "TooManyRequests", message);
+        e.0.retry_after = Some(seconds);
+        e
+    }
+
+    /// 500 with a text for the client and nothing hidden.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// 500 in the form `Internal error occurred: …`, with its cause.
+    pub(crate) fn internal_error(why: impl Into<String>) -> Self {
+        let why = why.into();
+        let e = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
+        let cause: Map = [("message", Value::from(why))].into_iter().collect();
+        e.details([("causes", Value::Array(vec![cause.into()]))].into_iter().collect())
+    }
+
+    /// 504 of a resource version that has not been yet.
+    pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
+        let cause: Map = [
+            ("message", Value::from("Too large resource version")),
+            ("reason", Value::from("ResourceVersionTooLarge")),
+        ]
+        .into_iter()
+        .collect();
+        let details = [("causes", Value::Array(vec![cause.into()])), ("retryAfterSeconds", Value::Int(1))];
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let mut e = Self::new(504, "Timeout", message).details(details.into_iter().collect());
+        e.0.retry_after = Some(1);
+        e
+    }
+
+    /// Adds the causes of field errors.
+    fn causes(mut self, errors: &[FieldError]) -> Self {
+        let causes: Vec<Value> = errors
+            .iter()
+            .map(|e| {
+                let entries =
+                    [("reason", e.reason().into()), ("message", e.message().into()), ("field", e.field().into())];
+                Value::Object(entries.into_iter().filter(|(_, v): &(_, Value)| v.as_str() != Some("")).collect())
+            })
+            .collect();
+        self.0.details.get_or_insert_default().insert("causes", Value::Array(causes));
+        self
+    }
+
+    /// Sets all of `details`.
+    pub(crate) fn details(mut self, details: Map) -> Self {
+        self.0.details = Some(details);
+        self
+    }
+
+    /// `details.retryAfterSeconds` and the header of that meaning.
+    pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
+        self.0.details.get_or_insert_default().insert("retryAfterSeconds", Value::Int(seconds.into()));
+        self.0.retry_after = Some(seconds);
+        self
+    }
+
+    /// The same failure under another code and reason.
+    pub(crate) fn with_code(mut self, code: u16, reason: &'static str) -> Self {
+        self.0.code = code.max(400);
+        self.0.reason = reason;
+        self
+    }
+
+    /// The same failure in other words.
+    pub(crate) fn with_message(mut self, message: String) -> Self {
+        self.0.message = message;
+        self
+    }
+
+    /// Adds what the log should say and the client should not see.
+    pub(crate) fn private(mut self, why: impl Into<String>) -> Self {
+        self.0.private = Some(why.into());
+        self
+    }
+
+    /// The HTTP status.
+    pub(crate) fn code(&self) -> u16 {
+        self.0.code
+    }
+
+    /// The machine-readable reason; empty where there is none.
+    pub(crate) fn reason(&self) -> &'static str {
+        self.0.reason
+    }
+
+    /// The text.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The seconds of `Retry-After`.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
+        self.0.retry_after
+    }
+
+    /// What the log says beyond the message.
+    pub(crate) fn private_text(&self) -> Option<&str> {
+        self.0.private.as_deref()
+    }
+
+    /// The `Status` object.
+    pub(crate) fn to_status(&self) -> Value {
+        let r = &self.0;
+        let mut s: Map = [
+            ("kind", Value::from("Status")),
+            ("apiVersion", "v1".into()),
+            ("metadata", Map::new().into()),
+            ("status", "Failure".into()),
+            ("code", Value::Int(r.code.into())),
+        ]
+        .into_iter()
+        .collect();
+        if !r.message.is_empty() {
+            s.insert("message", r.message.as_str().into());
+        }
+        if !r.reason.is_empty() {
+            s.insert("reason", r.reason.into());
+        }
+        if let Some(d) = &r.details {
+            s.insert("details", d.clone().into());
+        }
+        s.into()
+    }
+}
+
+/// The `Status` of a deletion that is complete.
+pub(crate) fn success(about: About<'_>, name: &str, uid: &str) -> Value {
+    let details: Map = [("group", about.group), ("kind", about.kind), ("name", name), ("uid", uid)]
+        .into_iter()
+        .filter(|(_, v)| !v.is_empty())
+        .map(|(k, v)| (k, Value::from(v)))
+        .collect();
+    let entries = [
+        ("kind", Value::from("Status")),
+        ("apiVersion", "v1".into()),
+        ("metadata", Map::new().into()),
+        ("status", "Success".into()),
+        ("details", details.into()),
+    ];
+    Value::Object(entries.into_iter().collect())
+}
+
+fn quoted(s: &str) -> String {
+    scantling_value::go::quote(s)
+}

@@ -1,0 +1,172 @@
+//! Tables: what `kubectl get` prints.
+
+use crate::jsonpath::JsonPath;
+use scantling_value::{Map, Value};
+
+/// A column that a definition declares.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    pub(crate) path: String,
+}
+
+/// The columns of a kind, ready to fill.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    definitions: Vec<Value>,
+    cells: Vec<(String, JsonPath)>,
+}
+
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
+     resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
+     intended for creation idempotence and configuration definition. Cannot be updated. More info: \
+     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+
+pub(crate) const CREATED: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
+     It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this \
+     value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. \
+     More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
+impl Column {
+    /// The column of a kind that declares none.
+    fn age() -> Column {
+        Column {
+            name: "Age".to_owned(),
+            kind: "date".to_owned(),
+            format: String::new(),
+            description: CREATED.to_owned(),
+            priority: 0,
+            path: ".metadata.creationTimestamp".to_owned(),
+        }
+    }
+}
+
+impl Columns {
+    /// The name, and the declared columns or else the age. A column whose path does not parse leaves the name alone.
+    pub(crate) fn new(declared: &[Column]) -> Columns {
+        let default = [Column::age()];
+        let declared = if declared.is_empty() { &default } else { declared };
+        let parsed: Result<Vec<_>, String> =
+            declared.iter().map(|c| Ok((c.kind.clone(), JsonPath::parse(&c.path)?))).collect();
+        let name = Column {
+            name: "Name".to_owned(),
+            kind: "string".to_owned(),
+            format: "name".to_owned(),
+            description: NAME.to_owned(),
+            priority: 0,
+            path: String::new(),
+        };
+        let mut definitions = vec![definition(&name)];
+        let cells = parsed.unwrap_or_default();
+        if !cells.is_empty() {
+            definitions.extend(declared.iter().map(definition));
+        }
+        Columns { definitions, cells }
+    }
+
+    /// The `columnDefinitions` of a table.
+    pub(crate) fn definitions(&self) -> Value {
+        Value::Array(self.definitions.clone())
+    }
+
+    /// The cells of one object's row; `now` in seconds since the epoch.
+    pub(crate) fn cells(&self, object: &Value, now: i64) -> Value {
+        let name = object.at(["metadata", "name"]).cloned().unwrap_or_else(|| "".into());
+        let rest = self.cells.iter().map(|(kind, path)| {
+            let found = path.find(object).unwrap_or_default();
+            found.first().map_or(Value::Null, |v| cell(kind, v, now))
+        });
+        Value::Array(std::iter::once(name).chain(rest).collect())
+    }
+}
+
+fn definition(c: &Column) -> Value {
+    let description = if c.description.is_empty() {
+        format!("Custom resource definition column (in JSONPath format): {}", c.path)
+    } else {
+        c.description.clone()
+    };
+    let entries = [
+        ("name", Value::from(c.name.as_str())),
+        ("type", c.kind.as_str().into()),
+        ("format", c.format.as_str().into()),
+        ("description", description.into()),
+        ("priority", c.priority.into()),
+    ];
+    Map::from_iter(entries).into()
+}
+
+fn cell(kind: &str, value: &Value, now: i64) -> Value {
+    match (kind, value) {
+        ("string", Value::String(s)) => Value::String(s.clone()),
+        ("string", Value::Null) => Value::from("<nil>"),
+        ("string", Value::Float(f)) => Value::from(scantling_value::go::float_v(*f)),
+        ("string", other) => Value::from(other.to_json()),
+        ("integer", Value::Int(i)) => Value::Int(*i),
+        #[expect(clippy::cast_possible_truncation, reason = "truncation is what a server does here")]
+        ("integer", Value::Float(f)) => Value::Int(*f as i64),
+        #[expect(clippy::cast_precision_loss, reason = "a double is what the column's type asks for")]
+        ("number", Value::Int(i)) => Value::Float(*i as f64),
+        ("number", Value::Float(f)) => Value::Float(*f),
+        ("boolean", Value::Bool(b)) => Value::Bool(*b),
+        ("date", Value::String(s)) => Value::from(match s.parse::<jiff::Timestamp>() {
+            Ok(t) => human_duration(now.saturating_sub(t.as_second())),
+            Err(_) => "<invalid>".to_owned(),
+        }),
+        _ => Value::Null,
+    }
+}
+
+/// A duration as people read it: two units at most, fewer the longer it is.
+pub(crate) fn human_duration(seconds: i64) -> String {
+    let (minute, hour, day) = (60, 3600, 86_400);
+    let year = 365 * day;
+    let two = |whole: i64, unit: &str, rest: i64, small: &str| {
+        if rest == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{rest}{small}") }
+    };
+    match seconds {
+        s if s < -1 => "<invalid>".to_owned(),
+        s if s < 0 => "0s".to_owned(),
+        s if s < 2 * minute => format!("{s}s"),
+        s if s < 10 * minute => two(s / minute, "m", s % minute, "s"),
+        s if s < 3 * hour => format!("{}m", s / minute),
+        s if s < 8 * hour => two(s / hour, "h", s % hour / minute, "m"),
+        s if s < 2 * day => format!("{}h", s / hour),
+        s if s < 8 * day => two(s / day, "d", s % day / hour, "h"),
+        s if s < 2 * year => format!("{}d", s / day),
+        s if s < 8 * year => two(s / year, "y", s % year / day, "d"),
+        s => format!("{}y", s / year),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let table = [
+            (-5, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (125, "2m5s"),
+            (601, "10m"),
+            (3 * 3600, "3h"),
+            (3 * 3600 + 61, "3h1m"),
+            (9 * 3600, "9h"),
+            (49 * 3600, "2d1h"),
+            (9 * 86_400, "9d"),
+            (800 * 86_400, "2y70d"),
+            (9 * 365 * 86_400, "9y"),
+        ];
+        for (seconds, want) in table {
+            assert_eq!(human_duration(seconds), want, "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What a client sees of an object or a list: itself, its metadata, or rows of a table.
+
+use crate::kind::Version;
+use crate::media::{Encoding, MetaVersion, View, Wanted};
+use crate::reply::Reply;
+use crate::request::Query;
+use crate::status::{ApiError, ApiResult};
+use scantling_value::{Map, Value, go};
+
+/// Which part of an object stands in a table's row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum RowObject {
+    Metadata,
+    Object,
+    None,
+}
+
+/// How answers to one request are shown.
+#[derive(Debug)]
+pub(crate) struct Shape<'a> {
+    pub(crate) wanted: Wanted,
+    pub(crate) row_object: RowObject,
+    pub(crate) version: &'a Version,
+    /// Seconds since the epoch, for ages.
+    pub(crate) now: i64,
+}
+
+/// The metadata of a list.
+#[derive(Debug, Default)]
+pub(crate) struct ListMeta {
+    pub(crate) resource_version: String,
+    pub(crate) continue_token: String,
+    pub(crate) remaining: Option<u64>,
+}
+
+impl ListMeta {
+    fn to_value(&self) -> Value {
+        let mut m = Map::new();
+        if !self.continue_token.is_empty() {
+            m.insert("continue", self.continue_token.as_str().into());
+        }
+        if let Some(n) = self.remaining {
+            m.insert("remainingItemCount", Value::Int(i64::try_from(n).unwrap_or(i64::MAX)));
+        }
+        if !self.resource_version.is_empty() {
+            m.insert("resourceVersion", self.resource_version.as_str().into());
+        }
+        m.into()
+    }
+}
+
+impl<'a> Shape<'a> {
+    /// What the headers and the query ask for.
+    pub(crate) fn new(wanted: Wanted, query: &Query, version: &'a Version, now: i64) -> ApiResult<Shape<'a>> {
+        let asked = query.get("includeObject").unwrap_or_default();
+        let row_object = match asked {
+            _ if !matches!(wanted.view, View::Table(_)) => RowObject::Metadata,
+            "" | "Metadata" => RowObject::Metadata,
+            "None" => RowObject::None,
+            "Object" => RowObject::Object,
+            other => {
+                return Err(ApiError::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
+                     'Object', 'None', or empty",
+                    go::quote(other)
+                )));
+            }
+        };
+        Ok(Shape { wanted, row_object, version, now })
+    }
+
+    /// One object.
+    pub(crate) fn object(&self, status: u16, object: Value) -> ApiResult<Reply> {
+        if self.wanted.encoding == Encoding::Protobuf {
+            return Err(crate::media::not_acceptable());
+        }
+        let shown = match self.wanted.view {
+            View::Object => object,
+            View::Table(v) => {
+                let meta = ListMeta {
+                    resource_version: text(&object, "resourceVersion").to_owned(),
+                    ..ListMeta::default()
+                };
+                let row = self.row(object, v);
+                self.table(vec![row], &meta, v, true)
+            }
+            View::Metadata(v) => partial(object, v),
+            View::MetadataList(_) => return Err(ApiError::internal("content is not a list")),
+        };
+        Ok(Reply::object(status, &shown, self.wanted.encoding))
+    }
+
+    /// A list of objects.
+    pub(crate) fn list(&self, api_version: &str, kind: &str, items: Vec<Value>, meta: &ListMeta) -> ApiResult<Reply> {
+        if self.wanted.encoding == Encoding::Protobuf {
+            return Err(crate::media::not_acceptable());
+        }
+        let shown = match self.wanted.view {
+            View::Object if self.wanted.encoding == Encoding::Json => {
+                return Ok(Reply::bytes(200, Encoding::Json.content_type(), list_json(api_version, kind, &items, meta)));
+            }
+            View::Object => list_value(api_version, kind, items, meta),
+            View::Table(v) => {
+                let rows = items.into_iter().map(|o| self.row(o, v)).collect();
+                self.table(rows, meta, v, true)
+            }
+            View::MetadataList(v) => {
+                let items = items.into_iter().map(|o| partial(o, v)).collect();
+                list_value(v.api_version(), "PartialObjectMetadataList", items, meta)
+            }
+            View::Metadata(_) => {
+                return Err(ApiError::not_acceptable(
+                    "you requested PartialObjectMetadata, but the requested object is a list \
+                     (*unstructured.UnstructuredList)",
+                ));
+            }
+        };
+        Ok(Reply::object(200, &shown, self.wanted.encoding))
+    }
+
+    /// The object of a watch event; the columns of a table are named in the first event alone.
+    pub(crate) fn event(&self, object: Value, first: bool) -> Value {
+        match self.wanted.view {
+            View::Object => object,
+            View::Table(v) => {
+                let meta = ListMeta {
+                    resource_version: text(&object, "resourceVersion").to_owned(),
+                    ..ListMeta::default()
+                };
+                let row = self.row(object, v);
+                self.table(vec![row], &meta, v, first)
+            }
+            View::Metadata(v) | View::MetadataList(v) => partial(object, v),
+        }
+    }
+
+    fn row(&self, object: Value, version: MetaVersion) -> Value {
+        let cells = self.version.columns.cells(&object, self.now);
+        let object = match self.row_object {
+            RowObject::None => Value::Null,
+            RowObject::Object => object,
+            RowObject::Metadata => partial(object, version),
+        };
+        Value::Object([("cells", cells), ("object", object)].into_iter().collect())
+    }
+
+    fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {
+        let columns = if headers { self.version.columns.definitions() } else { Value::Null };
+        let entries = [
+            ("kind", Value::from("Table")),
+            ("apiVersion", version.api_version().into()),
+            ("metadata", meta.to_value()),
+            ("columnDefinitions", columns),
+            ("rows", Value::Array(rows)),
+        ];
+        Value::Object(entries.into_iter().collect())
+    }
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.at(["metadata", field]).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The metadata of an object, alone.
+fn partial(object: Value, version: MetaVersion) -> Value {
+    let metadata = match object {
+        Value::Object(mut m) => m.remove("metadata").unwrap_or_else(|| Map::new().into()),
+        _ => Map::new().into(),
+    };
+    let entries = [
+        ("kind", Value::from("PartialObjectMetadata")),
+        ("apiVersion", version.api_version().into()),
+        ("metadata", metadata),
+    ];
+    Value::Object(entries.into_iter().collect())
+}
+
+fn list_value(api_version: &str, kind: &str, items: Vec<Value>, meta: &ListMeta) -> Value {
+    let entries = [
+        ("kind", Value::from(kind)),
+        ("apiVersion", api_version.into()),
+        ("metadata", meta.to_value()),
+        ("items", Value::Array(items)),
+    ];
+    Value::Object(entries.into_iter().collect())
+}
+
+/// The same, written item by item.
+fn list_json(api_version: &str, kind: &str, items: &[Value], meta: &ListMeta) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256 + items.len() * 1024);
+    out.extend_from_slice(b"{\"apiVersion\":");
+    Value::from(api_version).write_json(&mut out);
+    out.extend_from_slice(b",\"items\":[");
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        item.write_json(&mut out);
+    }
+    out.extend_from_slice(b"],\"kind\":");
+    Value::from(kind).write_json(&mut out);
+    out.extend_from_slice(b",\"metadata\":");
+    meta.to_value().write_json(&mut out);
+    out.extend_from_slice(b"}\n");
+    out
+}

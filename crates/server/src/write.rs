@@ -1,0 +1,506 @@
+//! Creating and updating.
+
+use crate::api::{Api, Call, Head};
+use crate::body::{self, Sent};
+use crate::kind::Kind;
+use crate::media;
+use crate::options::{FieldValidation, WriteKind, WriteOptions};
+use crate::read::{self, store_error};
+use crate::reply::Reply;
+use crate::request::parse_uint;
+use crate::status::{About, ApiError, ApiResult};
+use bytes::Bytes;
+use scantling_admit::{Identity, Operation, Outcome, Refusal};
+use crate::managed::{self, Manager};
+use scantling_store::{Entry, ReadAt, StoreError};
+use scantling_value::{FieldError, Map, Path, Value};
+use std::sync::Arc;
+
+/// A write on its way.
+pub(crate) struct Write<'a> {
+    pub(crate) call: &'a Call<'a>,
+    pub(crate) head: &'a Head,
+    pub(crate) body: Bytes,
+    pub(crate) warnings: &'a mut Vec<String>,
+}
+
+/// How often a write that others overtake is tried again.
+const TRIES: usize = 8;
+
+/// What of an object a request writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Part {
+    Whole,
+    Status,
+    Scale,
+}
+
+/// A new state for a stored object.
+pub(crate) struct Change {
+    pub(crate) object: Value,
+    /// What strict decoding of the request's text found.
+    pub(crate) found: Vec<String>,
+    /// How the managers of fields come out of this.
+    pub(crate) ownership: Ownership,
+}
+
+/// How a write changes who manages which field.
+pub(crate) enum Ownership {
+    /// The writer becomes manager of what it changed.
+    Update,
+    /// An apply has settled it already.
+    Settled(Option<Value>),
+}
+
+/// Where a refusal of admission arises; its words differ.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    /// The object itself was sent.
+    Body,
+    /// A patch made it; the text of the patched object.
+    Patch(&'a str),
+}
+
+impl Write<'_> {
+    /// POST
+    pub(crate) async fn create(&mut self) -> ApiResult<Reply> {
+        let call = self.call;
+        let shape = call.shape()?;
+        if call.kind.terminating {
+            return Err(ApiError::new(
+                403,
+                "Forbidden",
+                "create not allowed while custom resource definition is terminating",
+            ));
+        }
+        let form = media::body_form(self.head.content_type.as_deref())?;
+        let options = WriteOptions::parse(call.query, WriteKind::Create)?;
+        let Sent { mut object, found } = body::decode(call, &self.body, form)?;
+        fit_namespace(call, &mut object)?;
+        let created = self.create_object(object, &found, &options, Source::Body).await?;
+        shape.object(201, created)
+    }
+
+    /// Creates an object and returns it as it was stored.
+    pub(crate) async fn create_object(
+        &mut self,
+        object: Value,
+        found: &[String],
+        options: &WriteOptions,
+        source: Source<'_>,
+    ) -> ApiResult<Value> {
+        let call = self.call;
+        let mode = admission_mode(options.field_validation);
+        let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
+        let asked_version = text(&object, "resourceVersion").to_owned();
+        let (managed, object) = without_managed_fields(object);
+        let mut tries = 0;
+        loop {
+            let identity = identity();
+            let operation = Operation::Create(&identity);
+            let admit = |o| call.kind.strategy.admit(call.kind, call.version, operation, o, found, mode);
+            // The namespace counts only once the object can be read, but before it is judged.
+            let outcome = admit(object.clone());
+            if !matches!(outcome.refusal, Some(Refusal::Undecodable(_) | Refusal::Strict(_))) {
+                self.namespace_is_open().await?;
+            }
+            let mut admitted = self.outcome(outcome, source)?;
+            if parse_uint(&asked_version).is_ok_and(|v| v != 0) {
+                return Err(ApiError::internal("resourceVersion should not be set on objects to be created"));
+            }
+            let name = text(&admitted, "name").to_owned();
+            let manager = self.manager(options, Part::Whole);
+            managed::on_update(self.typed().as_deref(), None, &mut admitted, managed.as_ref(), &manager);
+            let key = call.key(&name)?;
+            if options.dry_run {
+                if call.api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?.is_some() {
+                    return Err(ApiError::already_exists(call.about(), &name));
+                }
+                remove_version(&mut admitted);
+                return Ok(admitted);
+            }
+            let value = stored_form(call, admitted.clone());
+            match call.api.store.write(&key, scantling_store::Write::Create { value }).await {
+                Ok(event) => {
+                    set_version(&mut admitted, event.revision);
+                    return Ok(admitted);
+                }
+                Err(StoreError::AlreadyExists { .. }) if generated && tries < TRIES => tries += 1,
+                Err(StoreError::AlreadyExists { .. }) => {
+                    let e = ApiError::already_exists(call.about(), &name);
+                    return Err(if text(&admitted, "generateName").is_empty() { e } else { not_unique(call, &name) });
+                }
+                Err(e) => return Err(store_error(e)),
+            }
+        }
+    }
+
+    /// PUT
+    pub(crate) async fn update(&mut self, name: &str) -> ApiResult<Reply> {
+        let call = self.call;
+        let shape = call.shape()?;
+        let form = media::body_form(self.head.content_type.as_deref())?;
+        let options = WriteOptions::parse(call.query, WriteKind::Update)?;
+        let Sent { mut object, found } = body::decode(call, &self.body, form)?;
+        fit_name(&object, name)?;
+        fit_namespace(call, &mut object)?;
+        let part = if call.path.subresource.is_some() { Part::Status } else { Part::Whole };
+        let uid = text(&object, "uid").to_owned();
+        let change = |_: &Value| Ok(Change { object: object.clone(), found: found.clone(), ownership: Ownership::Update });
+        let updated = self.change(name, &options, part, Some(&uid), &change, Source::Body).await?;
+        shape.object(200, updated)
+    }
+
+    /// Changes a stored object, again if another write comes in between, and returns it as it was stored.
+    pub(crate) async fn change(
+        &mut self,
+        name: &str,
+        options: &WriteOptions,
+        part: Part,
+        uid: Option<&str>,
+        change: &(dyn Fn(&Value) -> ApiResult<Change> + Sync),
+        source: Source<'_>,
+    ) -> ApiResult<Value> {
+        let call = self.call;
+        let key = call.key(name)?;
+        let mut tries = 0;
+        loop {
+            let entry = call.api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+            let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+            let warnings = self.warnings.len();
+            match self.change_once(name, &key, &entry, options, part, uid, change, source).await? {
+                Some(updated) => return Ok(updated),
+                None if tries < TRIES => tries += 1,
+                None => return Err(modified(call.about(), name)),
+            }
+            self.warnings.truncate(warnings);
+        }
+    }
+
+    /// One try; nothing if another write came in between.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one decision")]
+    async fn change_once(
+        &mut self,
+        name: &str,
+        key: &str,
+        entry: &Entry,
+        options: &WriteOptions,
+        part: Part,
+        uid: Option<&str>,
+        change: &(dyn Fn(&Value) -> ApiResult<Change> + Sync),
+        source: Source<'_>,
+    ) -> ApiResult<Option<Value>> {
+        let call = self.call;
+        let old = read::shown(call, entry)?;
+        let existing_uid = text(&old, "uid");
+        if let Some(asked) = uid.filter(|u| !u.is_empty() && *u != existing_uid) {
+            return Err(ApiError::conflict(
+                call.about(),
+                name,
+                &format!(
+                    "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+                     Precondition failed: UID in precondition: {asked}, UID in object meta: {existing_uid}"
+                ),
+            ));
+        }
+        let Change { object, found, ownership } = change(&old)?;
+        if part != Part::Scale {
+            check_version(call, name, &object, entry.mod_revision)?;
+        }
+        let (managed, object) = without_managed_fields(object);
+        let operation = if part == Part::Status { Operation::UpdateStatus(&old) } else { Operation::Update(&old) };
+        let mode = admission_mode(options.field_validation);
+        let outcome = call.kind.strategy.admit(call.kind, call.version, operation, object, &found, mode);
+        let mut admitted = self.outcome(outcome, source)?;
+        match ownership {
+            Ownership::Settled(entries) => set_managed_fields(&mut admitted, entries),
+            Ownership::Update => {
+                let manager = self.manager(options, part);
+                managed::on_update(self.typed().as_deref(), Some(&old), &mut admitted, managed.as_ref(), &manager);
+            }
+        }
+        set_version(&mut admitted, entry.mod_revision);
+        let gone = is_released(&admitted);
+        if options.dry_run {
+            return Ok(Some(admitted));
+        }
+        if gone {
+            let delete = scantling_store::Write::Delete { expected: entry.mod_revision };
+            return match call.api.store.write(key, delete).await {
+                Ok(_) => Ok(Some(admitted)),
+                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
+                Err(e) => Err(store_error(e)),
+            };
+        }
+        let value = stored_form(call, admitted.clone());
+        if value == entry.value {
+            return Ok(Some(admitted));
+        }
+        let write = scantling_store::Write::Update { value, expected: entry.mod_revision };
+        match call.api.store.write(key, write).await {
+            Ok(event) => {
+                set_version(&mut admitted, event.revision);
+                Ok(Some(admitted))
+            }
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(store_error(e)),
+        }
+    }
+
+    /// The admitted object, or the refusal in the words that its source has.
+    pub(crate) fn outcome(&mut self, outcome: Outcome, source: Source<'_>) -> ApiResult<Value> {
+        let call = self.call;
+        self.warnings.extend(outcome.warnings);
+        call.api.metrics.ratcheting(outcome.stats.ratcheting);
+        let Some(refusal) = outcome.refusal else { return Ok(outcome.object) };
+        let kind = object_kind(&outcome.object, &call.kind.kind);
+        let about = About { group: &call.kind.group, kind };
+        let name = text(&outcome.object, "name");
+        Err(match (refusal, source) {
+            (Refusal::Undecodable(why), Source::Body) => ApiError::bad_request(cannot_be_handled(call, &why)),
+            (Refusal::Strict(found), Source::Body) => {
+                let why = format!("strict decoding error: {}", found.join(", "));
+                ApiError::bad_request(cannot_be_handled(call, &why))
+            }
+            (Refusal::Undecodable(why), Source::Patch(patched)) => patch_refusal(patched, &why),
+            (Refusal::Strict(found), Source::Patch(patched)) => {
+                patch_refusal(patched, &format!("strict decoding error: {}", found.join(", ")))
+            }
+            (Refusal::Immutable(errors), _) => immutable(about, name, &errors),
+            (Refusal::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
+        })
+    }
+
+    /// The schema by which fields are owned.
+    pub(crate) fn typed(&self) -> Option<Arc<scantling_schema::structural::Structural>> {
+        self.call.kind.strategy.schema(self.call.kind, self.call.version)
+    }
+
+    /// Who writes.
+    pub(crate) fn manager(&self, options: &WriteOptions, part: Part) -> Manager {
+        let name = if options.field_manager.is_empty() {
+            agent_name(&self.head.user_agent)
+        } else {
+            options.field_manager.clone()
+        };
+        let subresource = match part {
+            Part::Whole => "",
+            Part::Status => "status",
+            Part::Scale => "scale",
+        };
+        Manager { name, api_version: self.call.api_version(), subresource: subresource.to_owned(), time: timestamp() }
+    }
+
+    /// Objects are created only in namespaces that are there and not on their way out.
+    async fn namespace_is_open(&self) -> ApiResult<()> {
+        let Some(namespace) = &self.call.path.namespace else { return Ok(()) };
+        let api = self.call.api;
+        let about = About { group: "", kind: "namespaces" };
+        let missing = || ApiError::not_found(about, namespace);
+        let key = api.keys.object("", "namespaces", None, namespace).map_err(|_| missing())?;
+        let entry = api.store.get(&key, ReadAt::AtLeast(0)).await.map_err(store_error)?.ok_or_else(missing)?;
+        let object = read::stored(&entry)?;
+        if text(&object, "deletionTimestamp").is_empty() {
+            return Ok(());
+        }
+        let name = text(&object, "name");
+        let why = format!("unable to create new content in namespace {name} because it is being terminated");
+        Err(ApiError::forbidden(self.call.about(), "", &why))
+    }
+}
+
+fn cannot_be_handled(call: &Call<'_>, why: &str) -> String {
+    let kind = &call.kind.kind;
+    format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", call.version.name)
+}
+
+/// The refusal of what a patch made.
+fn patch_refusal(patched: &str, why: &str) -> ApiError {
+    let root = Path::ROOT;
+    let error = FieldError::invalid(&root.field("patch"), patched, why);
+    ApiError::invalid(About { group: "", kind: "" }, "", &[error])
+}
+
+/// The refusal of a change to what cannot change: 400, with the causes of each field.
+fn immutable(about: About<'_>, name: &str, errors: &[FieldError]) -> ApiError {
+    ApiError::invalid(about, name, errors).with_code(400, "BadRequest")
+}
+
+/// A write that came too late.
+pub(crate) fn modified(about: About<'_>, name: &str) -> ApiError {
+    let why = "the object has been modified; please apply your changes to the latest version and try again";
+    ApiError::conflict(about, name, why)
+}
+
+fn not_unique(call: &Call<'_>, name: &str) -> ApiError {
+    let e = ApiError::already_exists(call.about(), name);
+    let why = format!("{}, the server was not able to generate a unique name for the object", e.message());
+    e.with_message(why).retry_after(1)
+}
+
+/// The version that the client's object is of: required, a number, and the stored one.
+fn check_version(call: &Call<'_>, name: &str, object: &Value, current: u64) -> ApiResult<()> {
+    let asked = match text(object, "resourceVersion") {
+        "" => 0,
+        asked => parse_uint(asked).map_err(ApiError::internal)?,
+    };
+    if asked == current || (asked == 0 && call.kind.strategy.unconditional_update()) {
+        return Ok(());
+    }
+    if asked == 0 {
+        let root = Path::ROOT;
+        let at = root.field("metadata");
+        let why = "must be specified for an update";
+        let error = FieldError::invalid(&at.field("resourceVersion"), Value::Int(0), why);
+        return Err(ApiError::invalid(call.about(), name, &[error]));
+    }
+    Err(modified(call.about(), name))
+}
+
+/// The name in the body is that of the path.
+pub(crate) fn fit_name(object: &Value, name: &str) -> ApiResult<()> {
+    match text(object, "name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        other if other != name => Err(ApiError::bad_request(format!(
+            "the name of the object ({other}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The namespace in the body is that of the path, or is set to it.
+pub(crate) fn fit_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
+    let found = text(object, "namespace").to_owned();
+    match &call.path.namespace {
+        None => {
+            if let Some(m) = metadata_mut(object) {
+                m.remove("namespace");
+            }
+        }
+        Some(ns) if found.is_empty() => {
+            if let Some(m) = metadata_mut(object) {
+                m.insert("namespace", ns.as_str().into());
+            }
+        }
+        Some(ns) if *ns != found => {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+/// A text of an object's metadata; empty where there is none.
+pub(crate) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+    object.at(["metadata", field]).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// An object's metadata, made if they are not there; nothing where they are no object.
+pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
+    let map = object.as_object_mut()?;
+    if map.get("metadata").is_none_or(Value::is_null) {
+        map.insert("metadata", Map::new().into());
+    }
+    map.get_mut("metadata")?.as_object_mut()
+}
+
+fn object_kind<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
+    object.get("kind").and_then(Value::as_str).unwrap_or(otherwise)
+}
+
+fn without_managed_fields(mut object: Value) -> (Option<Value>, Value) {
+    let managed = object
+        .as_object_mut()
+        .and_then(|m| m.get_mut("metadata"))
+        .and_then(Value::as_object_mut)
+        .and_then(|m| m.remove("managedFields"));
+    (managed, object)
+}
+
+fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
+    if let Some(m) = metadata_mut(object) {
+        match entries {
+            Some(v) => m.insert("managedFields", v),
+            None => m.remove("managedFields"),
+        };
+    }
+}
+
+pub(crate) fn set_version(object: &mut Value, revision: u64) {
+    if let Some(m) = metadata_mut(object) {
+        m.insert("resourceVersion", revision.to_string().into());
+    }
+}
+
+fn remove_version(object: &mut Value) {
+    if let Some(m) = metadata_mut(object) {
+        m.remove("resourceVersion");
+    }
+}
+
+/// The bytes to store: without the version, which the store knows.
+pub(crate) fn stored_form(call: &Call<'_>, object: Value) -> Bytes {
+    stored_form_of(call.kind, call.version, object)
+}
+
+fn stored_form_of(kind: &Kind, version: &crate::kind::Version, object: Value) -> Bytes {
+    let mut object = kind.strategy.store(kind, version, object);
+    remove_version(&mut object);
+    let mut out = Vec::with_capacity(1024);
+    object.write_json(&mut out);
+    out.into()
+}
+
+/// Whether an object that is being deleted has nothing left that holds it.
+fn is_released(object: &Value) -> bool {
+    let Some(m) = object.get("metadata") else { return false };
+    let held = m.get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
+    !held && m.get("deletionTimestamp").is_some() && m.get("deletionGracePeriodSeconds") == Some(&Value::Int(0))
+}
+
+/// The manager that a client is that names none: its program's name.
+fn agent_name(user_agent: &str) -> String {
+    let name = user_agent.split('/').next().unwrap_or_default();
+    let printable: String = name.chars().filter(|c| scantling_value::go::is_print(*c)).take(128).collect();
+    if printable.is_empty() { "unknown".to_owned() } else { printable }
+}
+
+fn admission_mode(mode: FieldValidation) -> scantling_admit::FieldValidation {
+    match mode {
+        FieldValidation::Ignore => scantling_admit::FieldValidation::Ignore,
+        FieldValidation::Warn => scantling_admit::FieldValidation::Warn,
+        FieldValidation::Strict => scantling_admit::FieldValidation::Strict,
+    }
+}
+
+/// The time now, in the form of metadata.
+pub(crate) fn timestamp() -> String {
+    let now = jiff::Timestamp::now();
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// What makes a new object itself.
+pub(crate) fn identity() -> Identity {
+    // The letters of Kubernetes' generated names: no vowels, so that no words come about.
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let uid = uuid::Uuid::new_v4();
+    let random = uuid::Uuid::new_v4().into_bytes();
+    let letter = |b: &u8| LETTERS.get(usize::from(*b) % LETTERS.len()).copied().map_or('x', char::from);
+    Identity {
+        uid: uid.to_string().into(),
+        created: timestamp().into(),
+        suffix: random.iter().take(5).map(letter).collect::<String>().into(),
+    }
+}
+
+impl Api {
+    /// Whether a namespace is there.
+    pub(crate) async fn has_namespace(&self, name: &str) -> bool {
+        let Ok(key) = self.keys.object("", "namespaces", None, name) else { return false };
+        matches!(self.store.get(&key, ReadAt::AtLeast(0)).await, Ok(Some(_)))
+    }
+}

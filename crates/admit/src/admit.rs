@@ -92,44 +92,70 @@ impl std::fmt::Debug for Options<'_> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn admit(resource: &Resource, request: Request<'_>, options: &Options<'_>) -> Outcome {
-    let mut outcome = Outcome {
-        object: request.object,
-        refusal: None,
-        warnings: Vec::new(),
-        stats: Stats::default(),
-    };
-    outcome.refusal = pipeline(
-        resource,
-        request.operation,
-        request.found_in_text,
-        options,
-        &mut outcome,
-    )
-    .err();
-    outcome
+    let mut object = request.object;
+    match receive(resource, &mut object, request.found_in_text, options) {
+        Ok(warnings) => {
+            let mut outcome = decide(resource, request.operation, object, options);
+            outcome.warnings.splice(0..0, warnings);
+            outcome
+        }
+        Err(refusal) => Outcome {
+            object,
+            refusal: Some(refusal),
+            warnings: Vec::new(),
+            stats: Stats::default(),
+        },
+    }
 }
 
-fn pipeline(
+/// The first half of [`admit`]: brings the object into form and settles what becomes of unknown and duplicate fields.
+/// A server that records who manages which field does so between the halves. Returns warnings.
+pub fn receive(
     resource: &Resource,
-    operation: Operation<'_>,
+    object: &mut Value,
     found_in_text: &[String],
     options: &Options<'_>,
-    outcome: &mut Outcome,
-) -> Result<(), Refusal> {
+) -> Result<Vec<String>, Refusal> {
     let mode = match options.field_validation {
         FieldValidation::Ignore => Unknown::Ignore,
         _ if !options.gates.field_validation => Unknown::Ignore,
         FieldValidation::Strict | FieldValidation::Warn => Unknown::List,
     };
-    let unknown = shape::shape(resource, &mut outcome.object, mode)?;
-    if mode == Unknown::List {
-        let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
-        let found: Vec<String> = found_in_text.iter().cloned().chain(unknown).collect();
-        if options.field_validation == FieldValidation::Strict && !found.is_empty() {
-            return Err(Refusal::Strict(found));
-        }
-        outcome.warnings.extend(found);
+    let unknown = shape::shape(resource, object, mode)?;
+    if mode == Unknown::Ignore {
+        return Ok(Vec::new());
     }
+    let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    let found: Vec<String> = found_in_text.iter().cloned().chain(unknown).collect();
+    if options.field_validation == FieldValidation::Strict && !found.is_empty() {
+        return Err(Refusal::Strict(found));
+    }
+    Ok(found)
+}
+
+/// The second half of [`admit`]: sets what a request has no say in, and judges.
+pub fn decide(
+    resource: &Resource,
+    operation: Operation<'_>,
+    object: Value,
+    options: &Options<'_>,
+) -> Outcome {
+    let mut outcome = Outcome {
+        object,
+        refusal: None,
+        warnings: Vec::new(),
+        stats: Stats::default(),
+    };
+    outcome.refusal = prepare_and_judge(resource, operation, options, &mut outcome).err();
+    outcome
+}
+
+fn prepare_and_judge(
+    resource: &Resource,
+    operation: Operation<'_>,
+    options: &Options<'_>,
+    outcome: &mut Outcome,
+) -> Result<(), Refusal> {
     let Value::Object(object) = &mut outcome.object else {
         return Err(Refusal::Undecodable("the object is no JSON object".into()));
     };

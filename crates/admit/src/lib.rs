@@ -20,11 +20,11 @@ mod resource;
 mod scale;
 mod shape;
 
-pub use admit::{Operation, Options, Request, admit};
+pub use admit::{Operation, Options, Request, admit, decide, receive};
 pub use check::{Checked, check};
 pub use outcome::{Outcome, Refusal, Stats};
 pub use prepare::Identity;
 pub use resource::{FieldValidation, Resource, Scale};
-pub use scale::with_replicas;
+pub use scale::{go_text, with_replicas};
 pub use scantling_schema::definition::Gates;
 pub use shape::{load, prune, shape};

@@ -95,21 +95,21 @@ fn misfit(path: &str, value: &Value, wanted: &str) -> String {
     };
     format!(
         "{path} accessor error: {} is of the type {ty}, expected {wanted}",
-        go_v(value)
+        go_text(value)
     )
 }
 
 /// A value as Go's `%v` writes it.
-fn go_v(value: &Value) -> String {
+pub fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
         Value::Bool(b) => b.to_string(),
         Value::Int(i) => i.to_string(),
         Value::Float(f) => go::float_v(*f),
         Value::String(s) => s.to_string(),
-        Value::Array(list) => format!("[{}]", list.iter().map(go_v).collect::<Vec<_>>().join(" ")),
+        Value::Array(list) => format!("[{}]", list.iter().map(go_text).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_v(v))).collect();
+            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_text(v))).collect();
             format!("map[{}]", members.join(" "))
         }
     }

@@ -24,12 +24,20 @@ pub struct CoreObject {
 impl CoreKind {
     /// Reads a document of the kind.
     pub fn decode(self, document: Value) -> Result<CoreObject, DecodeError> {
-        let options = Options { package: "v1", immutability: false, unions: false, applies_on_create: false };
+        let options = Options {
+            package: "v1",
+            immutability: false,
+            unions: false,
+            applies_on_create: false,
+        };
         let kind = match self {
             CoreKind::Namespace => &core::NAMESPACE,
             CoreKind::Event => &core::EVENT,
         };
         let decoded = kind.decode(document, options)?;
-        Ok(CoreObject { members: kind.canonical(&decoded.members), unknown: decoded.unknown })
+        Ok(CoreObject {
+            members: kind.canonical(&decoded.members),
+            unknown: decoded.unknown,
+        })
     }
 }

@@ -12,7 +12,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
     runtime.block_on(async {
         let port = std::env::args().nth(1).and_then(|p| p.parse().ok()).unwrap_or(0);
-        let config = Config { secure_port: port, admin_token: Some("example".to_owned()), ..Config::default() };
+        let config = Config {
+            secure_port: port,
+            admin_token: Some("example".to_owned()),
+            ..Config::default()
+        };
         let server = Server::start(config, Arc::new(MemStore::default())).await?;
         println!("{}", server.address());
         tokio::signal::ctrl_c().await?;

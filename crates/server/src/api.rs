@@ -62,12 +62,18 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     /// How errors name the resource.
     pub(crate) fn about(&self) -> About<'a> {
-        About { group: &self.kind.group, kind: &self.kind.plural }
+        About {
+            group: &self.kind.group,
+            kind: &self.kind.plural,
+        }
     }
 
     /// How errors about an object's content name it.
     pub(crate) fn about_kind(&self) -> About<'a> {
-        About { group: &self.kind.group, kind: &self.kind.kind }
+        About {
+            group: &self.kind.group,
+            kind: &self.kind.kind,
+        }
     }
 
     /// The `apiVersion` of the request.
@@ -77,7 +83,12 @@ impl<'a> Call<'a> {
 
     /// The key of an object.
     pub(crate) fn key(&self, name: &str) -> ApiResult<String> {
-        let key = self.api.keys.object(&self.kind.group, &self.kind.plural, self.path.namespace.as_deref(), name);
+        let key = self.api.keys.object(
+            &self.kind.group,
+            &self.kind.plural,
+            self.path.namespace.as_deref(),
+            name,
+        );
         key.map_err(|_| ApiError::not_found(self.about(), name))
     }
 
@@ -99,7 +110,9 @@ impl<'a> Call<'a> {
 
 /// Seconds since the epoch.
 pub(crate) fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs().cast_signed())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs().cast_signed())
 }
 
 /// What of a request outlives its body.
@@ -139,9 +152,16 @@ impl Api {
             }
         };
         let mut reply = match user {
-            None if !matches!(target, Target::Health { .. }) => Reply::error(&ApiError::unauthorized(), accept.as_deref()),
+            None if !matches!(target, Target::Health { .. }) => {
+                Reply::error(&ApiError::unauthorized(), accept.as_deref())
+            }
             user => {
-                let anonymous = || Arc::new(User { name: "system:anonymous".to_owned(), groups: Vec::new() });
+                let anonymous = || {
+                    Arc::new(User {
+                        name: "system:anonymous".to_owned(),
+                        groups: Vec::new(),
+                    })
+                };
                 let head = Head {
                     method: parts.method.clone(),
                     query: Query::parse(parts.uri.query().unwrap_or_default()),
@@ -174,7 +194,10 @@ impl Api {
         let accept = head.accept.clone();
         let refuse = |e: &ApiError| Reply::error(e, accept.as_deref());
         let Ok(_place) = self.in_flight.try_acquire() else {
-            return refuse(&ApiError::too_many_requests("Too many requests, please try again later.", 1));
+            return refuse(&ApiError::too_many_requests(
+                "Too many requests, please try again later.",
+                1,
+            ));
         };
         let _ = long;
         let work = AssertUnwindSafe(self.answer(&head, target, body));
@@ -189,7 +212,9 @@ impl Api {
             }
             Ok(Err(_)) => {
                 tracing::error!("a request handler panicked");
-                refuse(&ApiError::internal_error("this request caused a fault; see the server's log"))
+                refuse(&ApiError::internal_error(
+                    "this request caused a fault; see the server's log",
+                ))
             }
             Err(_) => {
                 let message = "Timeout: request did not complete within the allotted timeout";
@@ -214,16 +239,22 @@ impl Api {
         match target {
             Target::Index => document(index(&kinds)),
             Target::Health { probe, check } => Ok(self.health(probe, check.as_deref(), &head.query)),
-            Target::Metrics => {
-                Ok(Reply::bytes(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics.render()))
-            }
+            Target::Metrics => Ok(Reply::bytes(
+                200,
+                "text/plain; version=0.0.4; charset=utf-8",
+                self.metrics.render(),
+            )),
             Target::Version => document(version()),
             Target::OpenApiV2 => self.documents.v2(&kinds, head),
             Target::OpenApiV3Index => self.documents.index(&kinds, head),
             Target::OpenApiV3(name) => self.documents.v3(&kinds, &name, head),
-            Target::CoreVersions => self.aggregated(&kinds, head, true, || discovery::core_versions(&self.address)),
+            Target::CoreVersions => {
+                self.aggregated(&kinds, head, true, || discovery::core_versions(&self.address))
+            }
             Target::Groups => self.aggregated(&kinds, head, false, || discovery::groups(&kinds)),
-            Target::Group(name) => discovery::group(&kinds, &name).map_or_else(|| Ok(Reply::page_not_found()), document),
+            Target::Group(name) => {
+                discovery::group(&kinds, &name).map_or_else(|| Ok(Reply::page_not_found()), document)
+            }
             Target::Resources(GroupVersion { group, version }) => {
                 let found = discovery::resources(&kinds, &group, &version);
                 found.map_or_else(|| Ok(Reply::page_not_found()), document)
@@ -233,7 +264,13 @@ impl Api {
     }
 
     /// `/api` and `/apis`: plain or aggregated, with a tag by which clients keep what they have.
-    fn aggregated(&self, kinds: &Kinds, head: &Head, core: bool, plain: impl Fn() -> Value) -> ApiResult<Reply> {
+    fn aggregated(
+        &self,
+        kinds: &Kinds,
+        head: &Head,
+        core: bool,
+        plain: impl Fn() -> Value,
+    ) -> ApiResult<Reply> {
         let accept = head.accept.as_deref().unwrap_or("*/*");
         let Some(form) = media::clauses(accept).iter().find_map(Form::of) else {
             let wanted = media::wanted(Some(accept), false)?;
@@ -277,23 +314,41 @@ impl Api {
         }
         let mut out = String::new();
         for (check, ok) in &checks {
-            out.push_str(&if *ok { format!("[+]{check} ok\n") } else { format!("[-]{check} failed: reason withheld\n") });
+            out.push_str(&if *ok {
+                format!("[+]{check} ok\n")
+            } else {
+                format!("[-]{check} failed: reason withheld\n")
+            });
         }
-        out.push_str(&format!("{name} check {}\n", if well { "passed" } else { "failed" }));
+        out.push_str(&format!(
+            "{name} check {}\n",
+            if well { "passed" } else { "failed" }
+        ));
         Reply::text(if well { 200 } else { 500 }, out)
     }
 
     /// A request about objects.
     async fn object(self: &Arc<Self>, head: &Head, path: &ObjectPath, body: Incoming) -> ApiResult<Reply> {
         let kinds = self.kinds.load_full();
-        let Some(kind) = kinds.get(&path.gv.group, &path.resource) else { return Ok(Reply::page_not_found()) };
-        let Some(version) = kind.served_version(&path.gv.version) else { return Ok(Reply::page_not_found()) };
+        let Some(kind) = kinds.get(&path.gv.group, &path.resource) else {
+            return Ok(Reply::page_not_found());
+        };
+        let Some(version) = kind.served_version(&path.gv.version) else {
+            return Ok(Reply::page_not_found());
+        };
         // Namespaced objects are named within a namespace, others without one; lists may cross namespaces.
         let across = path.namespace.is_none() && path.name.is_none() && head.method == Method::GET;
         if kind.namespaced != path.namespace.is_some() && !(kind.namespaced && across) {
             return Ok(Reply::page_not_found());
         }
-        let call = Call { api: self, kind, version, path, query: &head.query, accept: head.accept.as_deref() };
+        let call = Call {
+            api: self,
+            kind,
+            version,
+            path,
+            query: &head.query,
+            accept: head.accept.as_deref(),
+        };
         let mut warnings: Vec<String> = version.deprecation.iter().cloned().collect();
         let mut answer = self.dispatch(&call, head, body, &mut warnings).await;
         if !warnings.is_empty() {
@@ -338,12 +393,21 @@ impl Api {
                 (Some(name), _) if !call.path.watch => read::get(call, name).await,
                 _ => {
                     let options = ListOptions::parse(call.query, call.path.watch)?;
-                    if options.watch { watch::watch(call, &options).await } else { read::list(call, &options).await }
+                    if options.watch {
+                        watch::watch(call, &options).await
+                    } else {
+                        read::list(call, &options).await
+                    }
                 }
             };
         }
         let body = read_body(body).await?;
-        let mut write = write::Write { call, head, body, warnings };
+        let mut write = write::Write {
+            call,
+            head,
+            body,
+            warnings,
+        };
         match (&head.method, name, sub) {
             (&Method::POST, _, None) => write.create().await,
             (&Method::POST, _, Some(_)) => Err(ApiError::method_not_allowed(call.about(), "create")),
@@ -370,7 +434,9 @@ fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
 
 /// Whether a request lasts as long as its client likes.
 fn is_long_running(parts: &hyper::http::request::Parts, target: &Target) -> bool {
-    let Target::Object(path) = target else { return false };
+    let Target::Object(path) = target else {
+        return false;
+    };
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     parts.method == Method::GET && (path.watch || (query.flag("watch") && path.name.is_none()))
 }
@@ -378,21 +444,41 @@ fn is_long_running(parts: &hyper::http::request::Parts, target: &Target) -> bool
 async fn read_body(body: Incoming) -> ApiResult<Bytes> {
     match Limited::new(body, MAX_BODY).collect().await {
         Ok(whole) => Ok(whole.to_bytes()),
-        Err(e) if e.is::<LengthLimitError>() => {
-            Err(ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}")))
-        }
-        Err(e) => Err(ApiError::bad_request(format!("cannot read the request's body: {e}"))),
+        Err(e) if e.is::<LengthLimitError>() => Err(ApiError::too_large(format!(
+            "Request entity too large: limit is {MAX_BODY}"
+        ))),
+        Err(e) => Err(ApiError::bad_request(format!(
+            "cannot read the request's body: {e}"
+        ))),
     }
 }
 
 /// `/`: the paths that there are.
 fn index(kinds: &Kinds) -> Value {
-    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/apis/"].iter().map(|p| (*p).to_owned()).collect();
+    let mut paths: Vec<String> = ["/api", "/api/v1", "/apis", "/apis/"]
+        .iter()
+        .map(|p| (*p).to_owned())
+        .collect();
     for group in kinds.groups().filter(|g| !g.is_empty()) {
         paths.push(format!("/apis/{group}"));
-        paths.extend(discovery::served_versions(kinds, group).iter().map(|v| format!("/apis/{group}/{v}")));
+        paths.extend(
+            discovery::served_versions(kinds, group)
+                .iter()
+                .map(|v| format!("/apis/{group}/{v}")),
+        );
     }
-    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(
+        [
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/readyz",
+            "/version",
+        ]
+        .map(str::to_owned),
+    );
     Value::Object(Map::from_iter([("paths", Value::from(paths))]))
 }
 
@@ -401,7 +487,10 @@ fn version() -> Value {
     let entries = [
         ("major", "1"),
         ("minor", "37"),
-        ("gitVersion", concat!("v1.37.0+scantling-", env!("CARGO_PKG_VERSION"))),
+        (
+            "gitVersion",
+            concat!("v1.37.0+scantling-", env!("CARGO_PKG_VERSION")),
+        ),
         ("gitCommit", ""),
         ("gitTreeState", "clean"),
         ("buildDate", "1970-01-01T00:00:00Z"),

@@ -39,14 +39,28 @@ impl Tokens {
             }
             let fields = csv(line);
             let [token, name, _uid, groups @ ..] = fields.as_slice() else {
-                return Err(format!("line {}: needs at least token, user name and user id", i + 1));
+                return Err(format!(
+                    "line {}: needs at least token, user name and user id",
+                    i + 1
+                ));
             };
             if token.is_empty() {
                 return Err(format!("line {}: the token is empty", i + 1));
             }
             let groups = groups.first().map(String::as_str).unwrap_or_default();
-            let groups = groups.split(',').map(str::trim).filter(|g| !g.is_empty()).map(str::to_owned).collect();
-            self.add(token, User { name: name.clone(), groups });
+            let groups = groups
+                .split(',')
+                .map(str::trim)
+                .filter(|g| !g.is_empty())
+                .map(str::to_owned)
+                .collect();
+            self.add(
+                token,
+                User {
+                    name: name.clone(),
+                    groups,
+                },
+            );
         }
         Ok(())
     }
@@ -91,7 +105,11 @@ pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
     let (_, cert) = x509_parser::parse_x509_certificate(der).ok()?;
     let subject = cert.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-    let groups = subject.iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
+    let groups = subject
+        .iter_organization()
+        .filter_map(|o| o.as_str().ok())
+        .map(str::to_owned)
+        .collect();
     Some(User { name, groups })
 }
 
@@ -102,13 +120,26 @@ mod tests {
     #[test]
     fn token_files() {
         let mut t = Tokens::default();
-        t.add_file("# comment\ntok,alice,1,\"system:masters,dev\"\nother,bob,2\n").unwrap();
-        assert_eq!(t.user(Some("Bearer tok")).map(|u| u.groups.join("|")), Some("system:masters|dev".to_owned()));
+        t.add_file("# comment\ntok,alice,1,\"system:masters,dev\"\nother,bob,2\n")
+            .unwrap();
+        assert_eq!(
+            t.user(Some("Bearer tok")).map(|u| u.groups.join("|")),
+            Some("system:masters|dev".to_owned())
+        );
         assert_eq!(t.user(Some("bearer other")).map(|u| u.name.as_str()), Some("bob"));
-        for bad in [None, Some("Bearer nope"), Some("Basic tok"), Some("tok"), Some("Bearer ")] {
+        for bad in [
+            None,
+            Some("Bearer nope"),
+            Some("Basic tok"),
+            Some("tok"),
+            Some("Bearer "),
+        ] {
             assert_eq!(t.user(bad), None, "{bad:?}");
         }
-        assert_eq!(t.add_file("a,b").unwrap_err(), "line 1: needs at least token, user name and user id");
+        assert_eq!(
+            t.add_file("a,b").unwrap_err(),
+            "line 1: needs at least token, user name and user id"
+        );
         assert!(!format!("{t:?}").contains("tok,"));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::api::Call;
 use crate::media::BodyForm;
+use crate::options::FieldValidation;
 use crate::status::{ApiError, ApiResult};
 use scantling_value::{Limits, Value, json, yaml};
 
@@ -18,10 +19,13 @@ const TYPE_META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// Decodes an object of a kind.
-pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm) -> ApiResult<Sent> {
+pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldValidation) -> ApiResult<Sent> {
     let unrecognized = |why: String| {
         let kind = &call.kind.kind;
-        let message = format!("the object provided is unrecognized (must be of type {kind}): {why} ({})", summary(text));
+        let message = format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+            summary(text)
+        );
         ApiError::bad_request(message)
     };
     let parse_error = |why: &dyn std::fmt::Display| {
@@ -29,13 +33,23 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm) -> ApiResult<
     };
     let decoded = match form {
         BodyForm::Json => json::decode_strict(text, Limits::SERVER).map_err(|e| parse_error(&e))?,
-        BodyForm::Yaml => yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?,
+        BodyForm::Yaml => {
+            yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?
+        }
         BodyForm::Protobuf => {
-            let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+            let why =
+                "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
             return Err(unrecognized(why.to_owned()));
         }
     };
-    let (object, found) = (decoded.value, decoded.duplicates);
+    let object = decoded.value;
+    let found = match (form, mode) {
+        // A refusal of YAML names all its duplicates in one text.
+        (BodyForm::Yaml, FieldValidation::Strict) if !decoded.duplicates.is_empty() => {
+            vec![yaml::strict_error(&decoded.duplicates)]
+        }
+        _ => decoded.duplicates,
+    };
     let shown = |v: &Value| match form {
         BodyForm::Json => String::from_utf8_lossy(text).into_owned(),
         _ => v.to_json(),
@@ -44,7 +58,9 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm) -> ApiResult<
         Value::Object(_) | Value::Null => {}
         other => {
             let found = kind_of(other);
-            return Err(parse_error(&format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}")));
+            return Err(parse_error(&format!(
+                "json: cannot unmarshal {found} into Go value of type {TYPE_META}"
+            )));
         }
     }
     let field = |name: &str| match object.get(name) {
@@ -57,10 +73,15 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm) -> ApiResult<
     };
     let (api_version, kind) = (field("apiVersion")?, field("kind")?);
     if api_version.matches('/').count() > 1 {
-        return Err(unrecognized(format!("unexpected GroupVersion string: {api_version}")));
+        return Err(unrecognized(format!(
+            "unexpected GroupVersion string: {api_version}"
+        )));
     }
     if kind.is_empty() {
-        return Err(unrecognized(format!("Object 'Kind' is missing in '{}'", shown(&object))));
+        return Err(unrecognized(format!(
+            "Object 'Kind' is missing in '{}'",
+            shown(&object)
+        )));
     }
     let expected = call.api_version();
     if api_version != expected {
@@ -91,6 +112,9 @@ fn summary(text: &[u8]) -> String {
     match head.first() {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(head)),
-        Some(_) => format!("{}{more}", head.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+        Some(_) => format!(
+            "{}{more}",
+            head.iter().map(|b| format!("{b:02x}")).collect::<String>()
+        ),
     }
 }

@@ -6,11 +6,11 @@ use crate::status::ApiResult;
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
+use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
 use scantling_schema::meta::{self, NameRule, Scope};
-use scantling_schema::structural::Structural;
 use scantling_value::{Map, Path, Value, go};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The kinds that are there before any definition.
 pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
@@ -22,7 +22,14 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         priority: 0,
         path: path.to_owned(),
     };
-    let age = || column("Age", "date", crate::table::CREATED, ".metadata.creationTimestamp");
+    let age = || {
+        column(
+            "Age",
+            "date",
+            crate::table::CREATED,
+            ".metadata.creationTimestamp",
+        )
+    };
     let version = |name: &str, storage: bool, status: bool, columns: &[Column]| Version {
         name: name.to_owned(),
         served: true,
@@ -33,14 +40,25 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         columns: Columns::new(columns),
         selectable: Vec::new(),
     };
-    let kind = |group: &str, plural: &str, singular: &str, kind: &str, short: &[&str], namespaced, versions, strategy| Kind {
+    let kind = |group: &str,
+                plural: &str,
+                singular: &str,
+                kind: &str,
+                short: &[&str],
+                namespaced,
+                versions,
+                strategy| Kind {
         group: group.to_owned(),
         plural: plural.to_owned(),
         singular: singular.to_owned(),
         kind: kind.to_owned(),
         list_kind: format!("{kind}List"),
         short_names: short.iter().map(|s| (*s).to_owned()).collect(),
-        categories: if group == crate::definitions::GROUP { vec!["api-extensions".to_owned()] } else { Vec::new() },
+        categories: if group == crate::definitions::GROUP {
+            vec!["api-extensions".to_owned()]
+        } else {
+            Vec::new()
+        },
         namespaced,
         versions,
         strategy,
@@ -48,23 +66,59 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         built_in: true,
         mark: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let created = [column("Created At", "date", crate::table::CREATED, ".metadata.creationTimestamp")];
-    let phase = [column("Status", "string", "The status of the namespace", ".status.phase"), age()];
+    let created = [column(
+        "Created At",
+        "date",
+        crate::table::CREATED,
+        ".metadata.creationTimestamp",
+    )];
+    let phase = [
+        column("Status", "string", "The status of the namespace", ".status.phase"),
+        age(),
+    ];
     let event = [
-        column("Last Seen", "date", "Time that the event was last observed", ".lastTimestamp"),
+        column(
+            "Last Seen",
+            "date",
+            "Time that the event was last observed",
+            ".lastTimestamp",
+        ),
         column("Type", "string", "", ".type"),
         column("Reason", "string", "", ".reason"),
         column("Object", "string", "", ".involvedObject.name"),
         column("Message", "string", "", ".message"),
     ];
     let core = |kind| -> Arc<dyn Strategy> { Arc::new(Core { kind }) };
-    let definitions: Arc<dyn Strategy> = Arc::new(crate::definitions::Definitions { compiler: compiler.clone() });
+    let definitions: Arc<dyn Strategy> = Arc::new(crate::definitions::Definitions {
+        compiler: compiler.clone(),
+    });
     let namespace = vec![version("v1", true, true, &phase)];
     let events = vec![version("v1", true, false, &event)];
-    let both = vec![version("v1", true, true, &created), version("v1beta1", false, true, &created)];
+    let both = vec![
+        version("v1", true, true, &created),
+        version("v1beta1", false, true, &created),
+    ];
     vec![
-        kind("", "namespaces", "namespace", "Namespace", &["ns"], false, namespace, core(CoreKind::Namespace)),
-        kind("", "events", "event", "Event", &["ev"], true, events, core(CoreKind::Event)),
+        kind(
+            "",
+            "namespaces",
+            "namespace",
+            "Namespace",
+            &["ns"],
+            false,
+            namespace,
+            core(CoreKind::Namespace),
+        ),
+        kind(
+            "",
+            "events",
+            "event",
+            "Event",
+            &["ev"],
+            true,
+            events,
+            core(CoreKind::Event),
+        ),
         kind(
             crate::definitions::GROUP,
             crate::definitions::PLURAL,
@@ -81,10 +135,16 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
 /// The schema that documents publish of a built-in kind: what clients need to find its operations.
 pub(crate) fn published(kind: &Kind, version: &Version) -> Value {
     let text = |description: &str| {
-        Value::Object(Map::from_iter([("type", Value::from("string")), ("description", description.into())]))
+        Value::Object(Map::from_iter([
+            ("type", Value::from("string")),
+            ("description", description.into()),
+        ]))
     };
     let free = || {
-        let entries = [("type", Value::from("object")), ("x-kubernetes-preserve-unknown-fields", true.into())];
+        let entries = [
+            ("type", Value::from("object")),
+            ("x-kubernetes-preserve-unknown-fields", true.into()),
+        ];
         Value::Object(Map::from_iter(entries))
     };
     let properties = [
@@ -98,7 +158,10 @@ pub(crate) fn published(kind: &Kind, version: &Version) -> Value {
         ("type", Value::from("object")),
         ("properties", Value::Object(properties.into_iter().collect())),
         ("x-kubernetes-preserve-unknown-fields", true.into()),
-        ("x-kubernetes-group-version-kind", openapi::gvk_list(&kind.group, &version.name, &kind.kind)),
+        (
+            "x-kubernetes-group-version-kind",
+            openapi::gvk_list(&kind.group, &version.name, &kind.kind),
+        ),
     ];
     Value::Object(entries.into_iter().collect())
 }
@@ -109,7 +172,31 @@ pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     let names: Vec<String> = known.iter().map(|k| go::quote(k)).collect();
-    Err(format!("{} is not a known field selector: only {}", go::quote(field), names.join(", ")))
+    Err(format!(
+        "{} is not a known field selector: only {}",
+        go::quote(field),
+        names.join(", ")
+    ))
+}
+
+/// What becomes of unknown and duplicate fields: a refusal, warnings, or nothing.
+pub(crate) fn settle_findings(
+    found: &[String],
+    unknown: Vec<String>,
+    mode: FieldValidation,
+) -> Result<Vec<String>, Refusal> {
+    let found: Vec<String> = found.iter().cloned().chain(unknown).collect();
+    match mode {
+        FieldValidation::Strict if !found.is_empty() => Err(Refusal::Strict(found)),
+        FieldValidation::Ignore => Ok(Vec::new()),
+        _ => Ok(found),
+    }
+}
+
+/// The type of built-in objects, for ownership: objects by field, lists as a whole.
+pub(crate) fn free_type() -> &'static ObjectType {
+    static FREE: LazyLock<ObjectType> = LazyLock::new(ObjectType::free);
+    &FREE
 }
 
 /// A core kind.
@@ -119,25 +206,18 @@ struct Core {
 }
 
 impl Core {
-    fn judge(
-        &self,
-        operation: Operation<'_>,
-        found: &[String],
-        mode: FieldValidation,
-        outcome: &mut Outcome,
-    ) -> Result<(), Refusal> {
-        let decoded = self.kind.decode(outcome.object.clone()).map_err(|e| Refusal::Undecodable(e.to_string()))?;
-        let unknown = decoded.unknown.iter().map(|p| format!("unknown field \"{p}\""));
-        let found: Vec<String> = found.iter().cloned().chain(unknown).collect();
-        match mode {
-            FieldValidation::Strict if !found.is_empty() => return Err(Refusal::Strict(found)),
-            FieldValidation::Ignore => {}
-            _ => outcome.warnings.extend(found),
-        }
-        let mut object = decoded.members;
+    fn judge(&self, operation: Operation<'_>, outcome: &mut Outcome) -> Result<(), Refusal> {
+        let mut object = match std::mem::take(&mut outcome.object) {
+            Value::Object(m) => m,
+            _ => Map::new(),
+        };
         let root = Path::ROOT;
         let at = root.field("metadata");
-        let scope = if self.kind == CoreKind::Namespace { Scope::Cluster } else { Scope::Namespaced };
+        let scope = if self.kind == CoreKind::Namespace {
+            Scope::Cluster
+        } else {
+            Scope::Namespaced
+        };
         let mut metadata = match object.remove("metadata") {
             Some(Value::Object(m)) => m,
             _ => Map::new(),
@@ -162,14 +242,28 @@ impl Core {
                 meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
             }
             Operation::Update(old) | Operation::UpdateStatus(old) => {
-                let before = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-                for field in ["creationTimestamp", "deletionTimestamp", "uid", "deletionGracePeriodSeconds", "generation"] {
+                let before = old
+                    .get("metadata")
+                    .and_then(Value::as_object)
+                    .cloned()
+                    .unwrap_or_default();
+                for field in [
+                    "creationTimestamp",
+                    "deletionTimestamp",
+                    "uid",
+                    "deletionGracePeriodSeconds",
+                    "generation",
+                ] {
                     if let Some(v) = before.get(field) {
                         metadata.insert(field, v.clone());
                     }
                 }
                 // The status has an endpoint of its own, and so has the specification of a namespace.
-                let kept = if matches!(operation, Operation::Update(_)) { "status" } else { "spec" };
+                let kept = if matches!(operation, Operation::Update(_)) {
+                    "status"
+                } else {
+                    "spec"
+                };
                 if self.kind == CoreKind::Namespace {
                     for field in [kept, "spec"] {
                         match old.get(field) {
@@ -184,14 +278,21 @@ impl Core {
         };
         object.insert("metadata", metadata.into());
         outcome.object = object.into();
-        if errors.is_empty() { Ok(()) } else { Err(Refusal::Invalid(errors)) }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::Invalid(errors))
+        }
     }
 }
 
 fn new_namespace(object: &mut Map, metadata: &mut Map) {
     let finalizers = Map::from_iter([("finalizers", Value::from(vec!["kubernetes"]))]);
     object.insert("spec", finalizers.into());
-    object.insert("status", Map::from_iter([("phase", Value::from("Active"))]).into());
+    object.insert(
+        "status",
+        Map::from_iter([("phase", Value::from("Active"))]).into(),
+    );
     let name = metadata.get("name").cloned().unwrap_or_default();
     let labels = metadata.get_or_insert_with("labels", || Map::new().into());
     if let Some(labels) = labels.as_object_mut() {
@@ -208,22 +309,43 @@ impl Strategy for Core {
         object
     }
 
-    fn admit(
+    fn receive(
         &self,
-        _kind: &Kind,
         _version: &Version,
-        operation: Operation<'_>,
-        object: Value,
+        object: &mut Value,
         found: &[String],
         mode: FieldValidation,
-    ) -> Outcome {
-        let mut outcome = Outcome { object, refusal: None, warnings: Vec::new(), stats: Stats::default() };
-        outcome.refusal = self.judge(operation, found, mode, &mut outcome).err();
+    ) -> Result<Vec<String>, Refusal> {
+        let decoded = self
+            .kind
+            .decode(std::mem::take(object))
+            .map_err(|e| Refusal::Undecodable(e.to_string()))?;
+        *object = decoded.members.into();
+        let unknown = decoded
+            .unknown
+            .iter()
+            .map(|p| format!("unknown field \"{p}\""))
+            .collect();
+        settle_findings(found, unknown, mode)
+    }
+
+    fn decide(&self, _version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
+        let mut outcome = Outcome {
+            object,
+            refusal: None,
+            warnings: Vec::new(),
+            stats: Stats::default(),
+        };
+        outcome.refusal = self.judge(operation, &mut outcome).err();
         outcome
     }
 
-    fn schema(&self, _kind: &Kind, _version: &Version) -> Option<Arc<Structural>> {
-        None
+    fn object_type(&self, _version: &str) -> Option<&ObjectType> {
+        Some(free_type())
+    }
+
+    fn convert(&self, _kind: &Kind, _version: &str, object: Value) -> Value {
+        object
     }
 
     fn published(&self, kind: &Kind, version: &Version) -> Value {

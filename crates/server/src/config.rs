@@ -1,5 +1,6 @@
 //! How a server is set up: values, no flags and no environment.
 
+use scantling_schema::definition::Gates;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -54,17 +55,20 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The gates of admission and of definitions, as the feature gates set them.
-    pub(crate) fn gates(&self) -> Result<(scantling_admit::Gates, scantling_schema::definition::Gates), String> {
-        let mut admit = scantling_admit::Gates::default();
-        let mut define = scantling_schema::definition::Gates { immutability: true, unions: true, ..Default::default() };
+    /// The gates, as the feature gates set them. What only this server has is on unless switched off.
+    pub(crate) fn gates(&self) -> Result<Gates, String> {
+        let mut gates = Gates {
+            immutability: true,
+            unions: true,
+            ..Gates::default()
+        };
         for (name, on) in &self.feature_gates {
-            match name.as_str() {
-                "CRDValidationRatcheting" => (admit.ratcheting, define.ratcheting) = (*on, *on),
-                "CustomResourceValidationExpressions" => (admit.rules, define.expressions) = (*on, *on),
-                "ServerSideFieldValidation" => (admit.field_validation, define.field_validation) = (*on, *on),
-                "CustomResourceImmutability" => (admit.immutability, define.immutability) = (*on, *on),
-                "CustomResourceUnions" => (admit.unions, define.unions) = (*on, *on),
+            let gate = match name.as_str() {
+                "CRDValidationRatcheting" => &mut gates.ratcheting,
+                "CustomResourceValidationExpressions" => &mut gates.expressions,
+                "ServerSideFieldValidation" => &mut gates.field_validation,
+                "CustomResourceImmutability" => &mut gates.immutability,
+                "CustomResourceUnions" => &mut gates.unions,
                 other => {
                     return Err(format!(
                         "unknown feature gate {other}: known ones are CRDValidationRatcheting, \
@@ -72,8 +76,9 @@ impl Config {
                          CustomResourceUnions"
                     ));
                 }
-            }
+            };
+            *gate = *on;
         }
-        Ok((admit, define))
+        Ok(gates)
     }
 }

@@ -37,7 +37,10 @@ pub(crate) struct Controller {
 impl Controller {
     /// Reads all definitions and serves the established ones.
     pub(crate) async fn start(api: Arc<Api>) -> Result<(Controller, u64), StoreError> {
-        let mut controller = Controller { api, seen: BTreeMap::new() };
+        let mut controller = Controller {
+            api,
+            seen: BTreeMap::new(),
+        };
         let revision = controller.read_all().await?;
         Ok((controller, revision))
     }
@@ -45,7 +48,11 @@ impl Controller {
     async fn read_all(&mut self) -> Result<u64, StoreError> {
         let api = Arc::clone(&self.api);
         let prefix = api.keys.collection(GROUP, PLURAL)?;
-        let request = ListRequest { prefix, at: ReadAt::Latest, ..ListRequest::default() };
+        let request = ListRequest {
+            prefix,
+            at: ReadAt::Latest,
+            ..ListRequest::default()
+        };
         let page = api.store.list(request).await?;
         self.seen.clear();
         for entry in &page.entries {
@@ -78,7 +85,9 @@ impl Controller {
 
     async fn follow(&mut self, revision: &mut u64) {
         let api = Arc::clone(&self.api);
-        let Ok(prefix) = api.keys.collection(GROUP, PLURAL) else { return };
+        let Ok(prefix) = api.keys.collection(GROUP, PLURAL) else {
+            return;
+        };
         let mut watch = match api.store.watch(&prefix, *revision).await {
             Ok(w) => w,
             Err(e) => {
@@ -124,11 +133,17 @@ impl Controller {
     /// Remembers a definition; returns its name.
     fn take(&mut self, entry: &Entry) -> Option<String> {
         let stored = read::stored(entry).ok()?;
-        match Definition::decode(stored, ApiVersion::V1, self.api.compiler.definition_gates) {
+        match Definition::decode(stored, ApiVersion::V1, self.api.compiler.gates) {
             Ok(received) => {
                 let name = received.definition.name().to_owned();
                 let definition = Arc::new(received.definition);
-                self.seen.insert(name.clone(), Seen { definition, revision: entry.mod_revision });
+                self.seen.insert(
+                    name.clone(),
+                    Seen {
+                        definition,
+                        revision: entry.mod_revision,
+                    },
+                );
                 Some(name)
             }
             Err(e) => {
@@ -140,10 +155,16 @@ impl Controller {
 
     /// Serves the kind of a definition, if it is established.
     fn serve(&self, name: &str) {
-        let Some(Seen { definition, revision }) = self.seen.get(name) else { return };
+        let Some(Seen { definition, revision }) = self.seen.get(name) else {
+            return;
+        };
         let spec = &definition.spec;
         if definition.is("Established") {
-            let kind = Arc::new(definitions::kind(definition, &self.api.compiler, revision.to_string()));
+            let kind = Arc::new(definitions::kind(
+                definition,
+                &self.api.compiler,
+                revision.to_string(),
+            ));
             self.api.publish(|k| k.insert(Arc::clone(&kind)));
         } else {
             self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
@@ -159,7 +180,12 @@ impl Controller {
 
     async fn settle_group(&mut self, group: &str) {
         let in_group = |s: &Seen| s.definition.spec.group == group;
-        let names: Vec<String> = self.seen.iter().filter(|(_, s)| in_group(s)).map(|(n, _)| n.clone()).collect();
+        let names: Vec<String> = self
+            .seen
+            .iter()
+            .filter(|(_, s)| in_group(s))
+            .map(|(n, _)| n.clone())
+            .collect();
         for name in names {
             self.settle(&name).await;
         }
@@ -174,7 +200,11 @@ impl Controller {
             tokio::spawn(async move { clean_up(&api, &definition).await });
             return;
         }
-        let others = self.seen.iter().filter(|(n, _)| *n != name).map(|(_, s)| s.definition.as_ref());
+        let others = self
+            .seen
+            .iter()
+            .filter(|(n, _)| *n != name)
+            .map(|(_, s)| s.definition.as_ref());
         let others = others.filter(|d| d.spec.group == definition.spec.group);
         let status = naming::settle(&definition, others, &timestamp());
         if status == definition.status {
@@ -185,7 +215,13 @@ impl Controller {
         match write(&self.api, &next, revision).await {
             Ok(event) => {
                 // What this server wrote, it need not read again.
-                self.seen.insert(name.to_owned(), Seen { definition: Arc::new(next), revision: event });
+                self.seen.insert(
+                    name.to_owned(),
+                    Seen {
+                        definition: Arc::new(next),
+                        revision: event,
+                    },
+                );
                 self.serve(name);
             }
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
@@ -201,14 +237,19 @@ async fn write(api: &Api, definition: &Definition, expected: u64) -> Result<u64,
         m.remove("resourceVersion");
     }
     let value = Bytes::from(object.to_json());
-    api.store.write(&key, Write::Update { value, expected }).await.map(|e| e.revision)
+    api.store
+        .write(&key, Write::Update { value, expected })
+        .await
+        .map(|e| e.revision)
 }
 
 /// Deletes the objects of a definition that is on its way out, and then lets go of it.
 async fn clean_up(api: &Arc<Api>, definition: &Definition) {
     let spec = &definition.spec;
     let key = api.keys.object(GROUP, PLURAL, None, definition.name());
-    let (Ok(prefix), Ok(key)) = (api.keys.collection(&spec.group, &spec.names.plural), key) else { return };
+    let (Ok(prefix), Ok(key)) = (api.keys.collection(&spec.group, &spec.names.plural), key) else {
+        return;
+    };
     loop {
         match delete_all(api, &prefix).await {
             Ok(0) => break,
@@ -228,9 +269,15 @@ async fn clean_up(api: &Arc<Api>, definition: &Definition) {
     }
     // The definition may have changed meanwhile: its finalizer goes in whatever state it is.
     loop {
-        let Ok(Some(entry)) = api.store.get(&key, ReadAt::Latest).await else { return };
-        let Ok(mut object) = read::stored(&entry) else { return };
-        let Some(metadata) = crate::write::metadata_mut(&mut object) else { return };
+        let Ok(Some(entry)) = api.store.get(&key, ReadAt::Latest).await else {
+            return;
+        };
+        let Ok(mut object) = read::stored(&entry) else {
+            return;
+        };
+        let Some(metadata) = crate::write::metadata_mut(&mut object) else {
+            return;
+        };
         metadata.remove("resourceVersion");
         let others: Vec<Value> = metadata
             .get("finalizers")
@@ -241,10 +288,15 @@ async fn clean_up(api: &Arc<Api>, definition: &Definition) {
             .cloned()
             .collect();
         let write = if others.is_empty() {
-            Write::Delete { expected: entry.mod_revision }
+            Write::Delete {
+                expected: entry.mod_revision,
+            }
         } else {
             metadata.insert("finalizers", Value::Array(others));
-            Write::Update { value: object.to_json().into(), expected: entry.mod_revision }
+            Write::Update {
+                value: object.to_json().into(),
+                expected: entry.mod_revision,
+            }
         };
         match api.store.write(&key, write).await {
             Err(StoreError::Conflict { .. }) => {}
@@ -255,7 +307,11 @@ async fn clean_up(api: &Arc<Api>, definition: &Definition) {
 
 /// Deletes or marks every object below a prefix; returns how many are still there.
 pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<usize, StoreError> {
-    let request = ListRequest { prefix: prefix.to_owned(), at: ReadAt::Latest, ..ListRequest::default() };
+    let request = ListRequest {
+        prefix: prefix.to_owned(),
+        at: ReadAt::Latest,
+        ..ListRequest::default()
+    };
     let page = api.store.list(request).await?;
     let mut held = 0;
     for entry in &page.entries {
@@ -269,12 +325,21 @@ pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<usize, St
 /// Deletes an object, or marks it where finalizers hold it; says whether it is gone.
 async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreError> {
     let Ok(mut object) = read::stored(entry) else {
-        api.store.write(&entry.key, Write::Delete { expected: entry.mod_revision }).await?;
+        api.store
+            .write(
+                &entry.key,
+                Write::Delete {
+                    expected: entry.mod_revision,
+                },
+            )
+            .await?;
         return Ok(true);
     };
     let finalizers = crate::delete::finalizers(&object);
     let write = if finalizers.is_empty() {
-        Write::Delete { expected: entry.mod_revision }
+        Write::Delete {
+            expected: entry.mod_revision,
+        }
     } else {
         if !crate::delete::mark(&mut object, &finalizers) {
             return Ok(false);
@@ -282,7 +347,10 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreErr
         if let Some(m) = crate::write::metadata_mut(&mut object) {
             m.remove("resourceVersion");
         }
-        Write::Update { value: object.to_json().into(), expected: entry.mod_revision }
+        Write::Update {
+            value: object.to_json().into(),
+            expected: entry.mod_revision,
+        }
     };
     match api.store.write(&entry.key, write).await {
         Ok(_) => Ok(finalizers.is_empty()),
@@ -293,7 +361,14 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreErr
 }
 
 /// A condition with its time kept where its status has not changed.
-pub(crate) fn condition(old: Option<&Condition>, ty: &str, status: &str, reason: &str, message: &str, now: &str) -> Condition {
+pub(crate) fn condition(
+    old: Option<&Condition>,
+    ty: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: &str,
+) -> Condition {
     let last_transition_time = match old {
         Some(o) if o.status == status => o.last_transition_time.clone(),
         _ => now.into(),

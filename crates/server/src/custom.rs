@@ -4,8 +4,10 @@ use crate::kind::{Kind, Version};
 use crate::openapi;
 use crate::status::ApiResult;
 use crate::strategy::Strategy;
-use scantling_admit::{FieldValidation, Gates, Operation, Options, Outcome, Request, Resource, admit, load};
-use scantling_schema::structural::Structural;
+use scantling_admit::{
+    FieldValidation, Gates, Operation, Options, Outcome, Refusal, Resource, decide, load, prune, receive,
+};
+use scantling_merge::typed::ObjectType;
 use scantling_value::{Map, Value};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,6 +24,7 @@ pub(crate) struct Custom {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) resource: OnceLock<Arc<Resource>>,
+    pub(crate) object_type: OnceLock<ObjectType>,
     pub(crate) source: Arc<crate::definitions::Source>,
     pub(crate) version: usize,
     /// The schema as the definition has it, prose and all.
@@ -32,72 +35,121 @@ impl Compiled {
     fn resource(&self) -> &Arc<Resource> {
         self.resource.get_or_init(|| self.source.compile(self.version))
     }
+
+    fn object_type(&self) -> &ObjectType {
+        self.object_type.get_or_init(|| {
+            let resource = self.resource();
+            let ty = ObjectType::new(Arc::clone(resource.plan.root().schema()));
+            if resource.preserve_unknown_fields {
+                ty.preserving_unknown_fields()
+            } else {
+                ty
+            }
+        })
+    }
 }
 
 impl Custom {
     fn resource(&self, version: &str) -> Option<&Arc<Resource>> {
-        self.versions.iter().find(|(n, _)| n == version).map(|(_, c)| c.resource())
+        self.versions
+            .iter()
+            .find(|(n, _)| n == version)
+            .map(|(_, c)| c.resource())
     }
 }
 
 impl Strategy for Custom {
     fn read(&self, kind: &Kind, version: &Version, mut stored: Value) -> ApiResult<Value> {
         // Defaults come from the version that objects are stored in; what the requested version does not know goes.
-        let storage = kind.storage_version().map_or(version.name.as_str(), |v| v.name.as_str());
+        let storage = kind
+            .storage_version()
+            .map_or(version.name.as_str(), |v| v.name.as_str());
         if let Some(r) = self.resource(storage) {
             load(r, &mut stored);
         }
         if storage != version.name {
-            set_api_version(&mut stored, kind, version);
-            if let Some(r) = self.resource(&version.name) {
-                scantling_admit::prune(r, &mut stored);
-            }
+            stored = self.convert(kind, &version.name, stored);
         }
         Ok(stored)
     }
 
-    fn store(&self, kind: &Kind, version: &Version, mut object: Value) -> Value {
-        let Some(storage) = kind.storage_version() else { return object };
-        if storage.name != version.name {
-            set_api_version(&mut object, kind, storage);
-            if let Some(r) = self.resource(&storage.name) {
-                scantling_admit::prune(r, &mut object);
-            }
+    fn store(&self, kind: &Kind, version: &Version, object: Value) -> Value {
+        match kind.storage_version() {
+            Some(storage) if storage.name != version.name => self.convert(kind, &storage.name, object),
+            _ => object,
+        }
+    }
+
+    fn receive(
+        &self,
+        version: &Version,
+        object: &mut Value,
+        found: &[String],
+        mode: FieldValidation,
+    ) -> Result<Vec<String>, Refusal> {
+        let options = Options {
+            gates: self.gates,
+            field_validation: mode,
+            clock: None,
+        };
+        match self.resource(&version.name) {
+            Some(r) => receive(r, object, found, &options),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
+        let clock = clock();
+        let options = Options {
+            gates: self.gates,
+            clock: Some(&clock),
+            ..Options::default()
+        };
+        match self.resource(&version.name) {
+            Some(r) => decide(r, operation, object, &options),
+            None => Outcome {
+                object,
+                refusal: None,
+                warnings: Vec::new(),
+                stats: Default::default(),
+            },
+        }
+    }
+
+    fn object_type(&self, version: &str) -> Option<&ObjectType> {
+        let (_, compiled) = self.versions.iter().find(|(n, _)| n == version)?;
+        Some(compiled.object_type())
+    }
+
+    fn convert(&self, kind: &Kind, version: &str, mut object: Value) -> Value {
+        if let Some(m) = object.as_object_mut() {
+            m.insert(
+                "apiVersion",
+                crate::discovery::api_version(&kind.group, version).into(),
+            );
+        }
+        if let Some(r) = self.resource(version) {
+            prune(r, &mut object);
         }
         object
     }
 
-    fn admit(
-        &self,
-        _kind: &Kind,
-        version: &Version,
-        operation: Operation<'_>,
-        object: Value,
-        found: &[String],
-        mode: FieldValidation,
-    ) -> Outcome {
-        let clock = clock();
-        let options = Options { gates: self.gates, field_validation: mode, clock: Some(&clock) };
-        let request = Request { operation, object, found_in_text: found };
-        match self.resource(&version.name) {
-            Some(r) => admit(r, request, &options),
-            None => Outcome { object: request.object, refusal: None, warnings: Vec::new(), stats: Default::default() },
-        }
-    }
-
-    fn schema(&self, _kind: &Kind, version: &Version) -> Option<Arc<Structural>> {
-        self.resource(&version.name).map(|r| Arc::clone(r.plan.root().schema()))
-    }
-
     fn published(&self, kind: &Kind, version: &Version) -> Value {
-        let document = self.versions.iter().find(|(n, _)| *n == version.name).and_then(|(_, c)| c.document.as_deref());
+        let document = self
+            .versions
+            .iter()
+            .find(|(n, _)| *n == version.name)
+            .and_then(|(_, c)| c.document.as_deref());
         let mut schema = document.and_then(Value::as_object).cloned().unwrap_or_default();
         let mut properties = match schema.remove("properties") {
             Some(Value::Object(p)) => p,
             _ => Map::new(),
         };
         let text = |description: &str| {
-            Value::Object(Map::from_iter([("type", Value::from("string")), ("description", description.into())]))
+            Value::Object(Map::from_iter([
+                ("type", Value::from("string")),
+                ("description", description.into()),
+            ]))
         };
         properties.insert("apiVersion", text(openapi::API_VERSION));
         properties.insert("kind", text(openapi::KIND));
@@ -113,13 +165,11 @@ impl Strategy for Custom {
         let known = field == "metadata.name"
             || (field == "metadata.namespace" && kind.namespaced)
             || version.selectable.iter().any(|s| s == field);
-        if known { Ok(()) } else { Err(format!("field label not supported: {field}")) }
-    }
-}
-
-fn set_api_version(object: &mut Value, kind: &Kind, version: &Version) {
-    if let Some(m) = object.as_object_mut() {
-        m.insert("apiVersion", crate::discovery::api_version(&kind.group, &version.name).into());
+        if known {
+            Ok(())
+        } else {
+            Err(format!("field label not supported: {field}"))
+        }
     }
 }
 

@@ -4,19 +4,22 @@
 //! serves it. All decisions are functions of the definitions that there are; the controller only carries them out.
 
 use crate::api::Api;
+use crate::builtin;
 use crate::custom::{Compiled, Custom};
 use crate::kind::{Kind, Kinds, Scale, Version};
-use crate::openapi;
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
 use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats};
-use scantling_schema::definition::{ApiVersion, Definition};
+use scantling_cel::kubernetes;
+use scantling_merge::typed::ObjectType;
+use scantling_schema::definition::{ApiVersion, Definition, Setting};
 use scantling_schema::document::Schema;
-use scantling_schema::meta::{self, NameRule, Scope};
+use scantling_schema::meta::Scope;
 use scantling_schema::plan;
+use scantling_schema::rules::Environments;
 use scantling_schema::structural::{Interner, Structural};
-use scantling_value::{Map, Path, Value};
+use scantling_value::{Map, Value};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The group of definitions.
@@ -25,14 +28,14 @@ pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const PLURAL: &str = "customresourcedefinitions";
 
 /// What compiled definitions share.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Compiler {
     shared: Arc<Mutex<Shared>>,
     pub(crate) gates: Gates,
-    pub(crate) definition_gates: scantling_schema::definition::Gates,
+    environments: Environments,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     interner: Interner,
     plans: plan::Compiler,
@@ -40,8 +43,17 @@ struct Shared {
 
 impl Compiler {
     /// A compiler for definitions under these gates.
-    pub(crate) fn new(gates: Gates, definition_gates: scantling_schema::definition::Gates) -> Self {
-        Compiler { shared: Arc::default(), gates, definition_gates }
+    pub(crate) fn new(gates: Gates) -> Self {
+        let version = kubernetes::Version::LATEST;
+        let shared = Shared {
+            interner: Interner::new(),
+            plans: plan::Compiler::for_version(version),
+        };
+        Compiler {
+            shared: Arc::new(Mutex::new(shared)),
+            gates,
+            environments: Environments::of(version),
+        }
     }
 }
 
@@ -59,23 +71,33 @@ impl Source {
         let v = spec.versions().get(version);
         let schema = v.and_then(|v| spec.schema_of(v));
         let plan = {
-            let mut shared = self.compiler.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut shared = self
+                .compiler
+                .shared
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             let Shared { interner, plans } = &mut *shared;
             let structural = schema.and_then(|s| Schema::new(s).structural(interner).ok());
             plans.compile(&structural.unwrap_or_else(|| Arc::new(Structural::default())))
         };
         let subresources = v.and_then(|v| spec.subresources_of(v));
-        let scale = subresources.and_then(|s| s.scale.as_ref()).map(|s| scantling_admit::Scale {
-            spec_replicas: s.spec_replicas_path.clone(),
-            status_replicas: s.status_replicas_path.clone(),
-            label_selector: s.label_selector_path.clone().filter(|p| !p.is_empty()),
-        });
+        let scale = subresources
+            .and_then(|s| s.scale.as_ref())
+            .map(|s| scantling_admit::Scale {
+                spec_replicas: s.spec_replicas_path.clone(),
+                status_replicas: s.status_replicas_path.clone(),
+                label_selector: s.label_selector_path.clone().filter(|p| !p.is_empty()),
+            });
         let name = v.map(|v| v.name.as_str()).unwrap_or_default();
         Arc::new(Resource {
             plan,
             kind: spec.names.kind.clone(),
             api_version: crate::discovery::api_version(&spec.group, name).into(),
-            scope: if spec.scope == "Cluster" { Scope::Cluster } else { Scope::Namespaced },
+            scope: if spec.scope == "Cluster" {
+                Scope::Cluster
+            } else {
+                Scope::Namespaced
+            },
             status: subresources.is_some_and(|s| s.status),
             scale,
             preserve_unknown_fields: spec.preserves_unknown_fields(),
@@ -87,12 +109,16 @@ impl Source {
 pub(crate) fn kind(definition: &Arc<Definition>, compiler: &Compiler, mark: String) -> Kind {
     let spec = &definition.spec;
     let names = &definition.status.accepted_names;
-    let source = Arc::new(Source { definition: Arc::clone(definition), compiler: compiler.clone() });
+    let source = Arc::new(Source {
+        definition: Arc::clone(definition),
+        compiler: compiler.clone(),
+    });
     let own = |s: &scantling_value::Str| s.to_string();
     let list = |l: &Option<Vec<scantling_value::Str>>| l.iter().flatten().map(own).collect();
     let compiled = spec.versions().iter().enumerate().map(|(i, v)| {
         let c = Compiled {
             resource: OnceLock::new(),
+            object_type: OnceLock::new(),
             source: Arc::clone(&source),
             version: i,
             document: spec.schema_of(v).cloned(),
@@ -110,7 +136,10 @@ pub(crate) fn kind(definition: &Arc<Definition>, compiler: &Compiler, mark: Stri
         categories: list(&names.categories),
         namespaced: spec.scope != "Cluster",
         versions,
-        strategy: Arc::new(Custom { versions: compiled.collect(), gates: compiler.gates }),
+        strategy: Arc::new(Custom {
+            versions: compiled.collect(),
+            gates: compiler.gates,
+        }),
         terminating: definition.is("Terminating"),
         built_in: false,
         mark,
@@ -120,11 +149,20 @@ pub(crate) fn kind(definition: &Arc<Definition>, compiler: &Compiler, mark: Stri
 fn version(definition: &Definition, v: &scantling_schema::definition::Version) -> Version {
     let spec = &definition.spec;
     let subresources = spec.subresources_of(v);
-    let path = |p: &str| p.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
+    let path = |p: &str| {
+        p.trim_start_matches('.')
+            .split('.')
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let scale = subresources.and_then(|s| s.scale.as_ref()).map(|s| Scale {
         spec_replicas: path(&s.spec_replicas_path),
         status_replicas: path(&s.status_replicas_path),
-        label_selector: s.label_selector_path.as_ref().filter(|p| !p.is_empty()).map(|p| path(p)),
+        label_selector: s
+            .label_selector_path
+            .as_ref()
+            .filter(|p| !p.is_empty())
+            .map(|p| path(p)),
         spec_path: s.spec_replicas_path.to_string(),
     });
     let columns: Vec<Column> = spec
@@ -147,7 +185,11 @@ fn version(definition: &Definition, v: &scantling_schema::definition::Version) -
         status: subresources.is_some_and(|s| s.status),
         scale,
         columns: Columns::new(&columns),
-        selectable: spec.selectable_fields_of(v).iter().map(|f| f.trim_start_matches('.').to_owned()).collect(),
+        selectable: spec
+            .selectable_fields_of(v)
+            .iter()
+            .map(|f| f.trim_start_matches('.').to_owned())
+            .collect(),
     }
 }
 
@@ -166,7 +208,9 @@ fn deprecation(definition: &Definition, v: &scantling_schema::definition::Versio
         .collect();
     better.sort_by(|a, b| crate::discovery::compare_versions(b, a));
     let said = format!("{group}/{} {kind} is deprecated", v.name);
-    better.first().map_or(said.clone(), |b| format!("{said}; use {group}/{b} {kind}"))
+    better
+        .first()
+        .map_or(said.clone(), |b| format!("{said}; use {group}/{b} {kind}"))
 }
 
 /// The kind of definitions itself.
@@ -176,22 +220,30 @@ pub(crate) struct Definitions {
 }
 
 fn api_version(version: &Version) -> ApiVersion {
-    if version.name == "v1beta1" { ApiVersion::V1Beta1 } else { ApiVersion::V1 }
+    if version.name == "v1beta1" {
+        ApiVersion::V1Beta1
+    } else {
+        ApiVersion::V1
+    }
 }
 
 impl Definitions {
     fn decode(&self, object: Value, api: ApiVersion) -> Result<(Definition, Vec<String>), String> {
-        let received = Definition::decode(object, api, self.compiler.definition_gates).map_err(|e| e.to_string())?;
-        let unknown = received.unknown.iter().map(|p| format!("unknown field \"{p}\"")).collect();
+        let received = Definition::decode(object, api, self.compiler.gates).map_err(|e| e.to_string())?;
+        let unknown = received
+            .unknown
+            .iter()
+            .map(|p| format!("unknown field \"{p}\""))
+            .collect();
         Ok((received.definition, unknown))
     }
 }
 
 impl Strategy for Definitions {
     fn read(&self, _kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
-        let (definition, _) = self.decode(stored, ApiVersion::V1).map_err(|e| {
-            ApiError::internal_error("a stored definition cannot be read").private(e)
-        })?;
+        let (definition, _) = self
+            .decode(stored, ApiVersion::V1)
+            .map_err(|e| ApiError::internal_error("a stored definition cannot be read").private(e))?;
         Ok(definition.encode(api_version(version)))
     }
 
@@ -205,31 +257,59 @@ impl Strategy for Definitions {
         }
     }
 
-    fn admit(
+    fn receive(
         &self,
-        _kind: &Kind,
         version: &Version,
-        operation: Operation<'_>,
-        object: Value,
+        object: &mut Value,
         found: &[String],
         mode: FieldValidation,
-    ) -> Outcome {
-        let api = api_version(version);
-        let mut outcome = Outcome { object, refusal: None, warnings: Vec::new(), stats: Stats::default() };
-        outcome.refusal = self.judge(api, operation, found, mode, &mut outcome).err();
+    ) -> Result<Vec<String>, Refusal> {
+        let (definition, unknown) = self
+            .decode(object.clone(), api_version(version))
+            .map_err(Refusal::Undecodable)?;
+        *object = definition.encode(api_version(version));
+        builtin::settle_findings(found, unknown, mode)
+    }
+
+    fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
+        let mut outcome = Outcome {
+            object,
+            refusal: None,
+            warnings: Vec::new(),
+            stats: Stats::default(),
+        };
+        outcome.refusal = self.judge(api_version(version), operation, &mut outcome).err();
         outcome
     }
 
-    fn schema(&self, _kind: &Kind, _version: &Version) -> Option<Arc<Structural>> {
-        None
+    fn object_type(&self, _version: &str) -> Option<&ObjectType> {
+        Some(builtin::free_type())
+    }
+
+    fn convert(&self, _kind: &Kind, version: &str, object: Value) -> Value {
+        let api = if version == "v1beta1" {
+            ApiVersion::V1Beta1
+        } else {
+            ApiVersion::V1
+        };
+        let from = if object.get("apiVersion").and_then(Value::as_str) == Some("apiextensions.k8s.io/v1beta1")
+        {
+            ApiVersion::V1Beta1
+        } else {
+            ApiVersion::V1
+        };
+        match self.decode(object.clone(), from) {
+            Ok((definition, _)) => definition.encode(api),
+            Err(_) => object,
+        }
     }
 
     fn published(&self, kind: &Kind, version: &Version) -> Value {
-        crate::builtin::published(kind, version)
+        builtin::published(kind, version)
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
-        crate::builtin::selectable(field, &["metadata.name"])
+        builtin::selectable(field, &["metadata.name"])
     }
 
     fn strategic_patch(&self) -> bool {
@@ -238,26 +318,16 @@ impl Strategy for Definitions {
 }
 
 impl Definitions {
-    fn judge(
-        &self,
-        api: ApiVersion,
-        operation: Operation<'_>,
-        found: &[String],
-        mode: FieldValidation,
-        outcome: &mut Outcome,
-    ) -> Result<(), Refusal> {
-        let sent = std::mem::take(&mut outcome.object);
-        outcome.object = sent.clone();
-        let (mut new, unknown) = self.decode(sent, api).map_err(Refusal::Undecodable)?;
-        let found: Vec<String> = found.iter().cloned().chain(unknown).collect();
-        match mode {
-            FieldValidation::Strict if !found.is_empty() => return Err(Refusal::Strict(found)),
-            FieldValidation::Ignore => {}
-            _ => outcome.warnings.extend(found),
-        }
-        let gates = self.compiler.definition_gates;
-        let root = Path::ROOT;
-        let at = root.field("metadata");
+    fn judge(&self, api: ApiVersion, operation: Operation<'_>, outcome: &mut Outcome) -> Result<(), Refusal> {
+        let (mut new, _) = self
+            .decode(outcome.object.clone(), api)
+            .map_err(Refusal::Undecodable)?;
+        let gates = self.compiler.gates;
+        let setting = Setting {
+            api,
+            gates,
+            environments: &self.compiler.environments,
+        };
         let old = match operation {
             Operation::Create(_) => None,
             Operation::Update(old) | Operation::UpdateStatus(old) => {
@@ -271,37 +341,38 @@ impl Definitions {
                     new.metadata.remove(field);
                 }
                 new.metadata.insert("uid", Value::from(identity.uid.clone()));
-                new.metadata.insert("creationTimestamp", Value::from(identity.created.clone()));
-                let metadata = Value::Object(new.metadata.clone());
-                let mut errors = meta::check_new(Some(&metadata), Scope::Cluster, NameRule::Subdomain, &at);
-                errors.extend(new.validate(api));
-                errors
+                new.metadata
+                    .insert("creationTimestamp", Value::from(identity.created.clone()));
+                new.validate(&setting)
             }
             (Operation::Update(_), Some(old)) => {
                 new.prepare_update(old, gates);
                 keep_system_fields(&mut new.metadata, &old.metadata);
-                let (a, b) = (Value::Object(new.metadata.clone()), Value::Object(old.metadata.clone()));
-                let mut errors = meta::check_update(Some(&a), Some(&b), &at);
-                errors.extend(new.validate_update(old, api));
-                errors
+                new.validate_update(old, &setting)
             }
             (_, Some(old)) => {
                 new.prepare_status_update(old);
                 keep_system_fields(&mut new.metadata, &old.metadata);
-                let (a, b) = (Value::Object(new.metadata.clone()), Value::Object(old.metadata.clone()));
-                let mut errors = meta::check_update(Some(&a), Some(&b), &at);
-                errors.extend(new.validate_status_update());
-                errors
+                new.validate_status_update(old)
             }
             (_, None) => Vec::new(),
         };
         outcome.object = new.encode(api);
-        if errors.is_empty() { Ok(()) } else { Err(Refusal::Invalid(errors)) }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::Invalid(errors))
+        }
     }
 }
 
 fn keep_system_fields(new: &mut Map, old: &Map) {
-    for field in ["creationTimestamp", "deletionTimestamp", "uid", "deletionGracePeriodSeconds"] {
+    for field in [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "uid",
+        "deletionGracePeriodSeconds",
+    ] {
         if let Some(v) = old.get(field) {
             new.insert(field, v.clone());
         }
@@ -317,9 +388,4 @@ impl Api {
             next
         });
     }
-}
-
-/// The schema name by which documents find definitions.
-pub(crate) fn schema_name() -> String {
-    openapi::schema_name(GROUP, "v1", "CustomResourceDefinition")
 }

@@ -30,10 +30,18 @@ impl Write<'_> {
         match self.delete_object(name, &options).await? {
             Deleted::Gone { uid } => {
                 let wanted = media::encoding(call.accept);
-                Ok(Reply::object(200, &status::success(call.about(), name, &uid), wanted))
+                Ok(Reply::object(
+                    200,
+                    &status::success(call.about(), name, &uid),
+                    wanted,
+                ))
             }
             Deleted::Held(object) => {
-                let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+                let code = if options.orphan_dependents == Some(false) {
+                    202
+                } else {
+                    200
+                };
                 call.shape()?.object(code, object)
             }
         }
@@ -55,7 +63,12 @@ impl Write<'_> {
                 Err(e) => return Err(e),
             }
         }
-        shape.list(&call.api_version(), &call.kind.list_kind, found.items, &found.meta)
+        shape.list(
+            &call.api_version(),
+            &call.kind.list_kind,
+            found.items,
+            &found.meta,
+        )
     }
 
     fn delete_options(&self) -> ApiResult<DeleteOptions> {
@@ -72,11 +85,17 @@ impl Write<'_> {
                 yaml::decode(&self.body, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?
             }
             BodyForm::Protobuf => {
-                return Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"]));
+                return Err(ApiError::unsupported_media_type(&[
+                    "application/json",
+                    "application/yaml",
+                ]));
             }
         };
         if !matches!(body, Value::Object(_)) {
-            return Err(bad(&format!("json: cannot unmarshal {} into Go value", kind_of(&body))));
+            return Err(bad(&format!(
+                "json: cannot unmarshal {} into Go value",
+                kind_of(&body)
+            )));
         }
         DeleteOptions::parse(self.call.query, Some(&body))
     }
@@ -86,7 +105,12 @@ impl Write<'_> {
         let call = self.call;
         let key = call.key(name)?;
         loop {
-            let entry = call.api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+            let entry = call
+                .api
+                .store
+                .get(&key, ReadAt::Latest)
+                .await
+                .map_err(store_error)?;
             let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
             let mut object = read::shown(call, &entry)?;
             let uid = text(&object, "uid").to_owned();
@@ -99,7 +123,10 @@ impl Write<'_> {
                     return Ok(Deleted::Held(object));
                 }
                 let value = stored_form(call, object.clone());
-                let write = scantling_store::Write::Update { value, expected: entry.mod_revision };
+                let write = scantling_store::Write::Update {
+                    value,
+                    expected: entry.mod_revision,
+                };
                 match call.api.store.write(&key, write).await {
                     Ok(event) => {
                         set_version(&mut object, event.revision);
@@ -112,7 +139,9 @@ impl Write<'_> {
             if options.dry_run {
                 return Ok(Deleted::Gone { uid });
             }
-            let delete = scantling_store::Write::Delete { expected: entry.mod_revision };
+            let delete = scantling_store::Write::Delete {
+                expected: entry.mod_revision,
+            };
             match call.api.store.write(&key, delete).await {
                 Ok(_) => return Ok(Deleted::Gone { uid }),
                 Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
@@ -149,7 +178,10 @@ impl Write<'_> {
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<String> {
-    let list = object.at(["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+    let list = object
+        .at(["metadata", "finalizers"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
     list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
@@ -161,7 +193,11 @@ fn with_propagation(before: &[String], options: &DeleteOptions) -> Vec<String> {
         (None, Some(orphan)) => (orphan, false),
         (None, None) => (has(ORPHAN), has(FOREGROUND)),
     };
-    let mut after: Vec<String> = before.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND).cloned().collect();
+    let mut after: Vec<String> = before
+        .iter()
+        .filter(|f| *f != ORPHAN && *f != FOREGROUND)
+        .cloned()
+        .collect();
     if orphan {
         after.push(ORPHAN.to_owned());
     }
@@ -177,8 +213,13 @@ fn with_propagation(before: &[String], options: &DeleteOptions) -> Vec<String> {
 
 /// Marks an object as being deleted; says whether it was not before.
 pub(crate) fn mark(object: &mut Value, finalizers: &[String]) -> bool {
-    let Some(m) = metadata_mut(object) else { return false };
-    m.insert("finalizers", Value::Array(finalizers.iter().map(|f| f.as_str().into()).collect()));
+    let Some(m) = metadata_mut(object) else {
+        return false;
+    };
+    m.insert(
+        "finalizers",
+        Value::Array(finalizers.iter().map(|f| f.as_str().into()).collect()),
+    );
     if m.get("deletionTimestamp").is_some() {
         return false;
     }

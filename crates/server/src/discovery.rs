@@ -54,12 +54,19 @@ fn texts(list: &[impl AsRef<str>]) -> Value {
 
 /// `group/version`, or the version alone in the core group.
 pub(crate) fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
 }
 
 /// `/api`
 pub(crate) fn core_versions(address: &str) -> Value {
-    let server = object([("clientCIDR", "0.0.0.0/0".into()), ("serverAddress", address.into())]);
+    let server = object([
+        ("clientCIDR", "0.0.0.0/0".into()),
+        ("serverAddress", address.into()),
+    ]);
     object([
         ("kind", "APIVersions".into()),
         ("versions", texts(&["v1"])),
@@ -78,16 +85,33 @@ pub(crate) fn group(kinds: &Kinds, name: &str) -> Option<Value> {
 
 /// `/apis`
 pub(crate) fn groups(kinds: &Kinds) -> Value {
-    let groups = kinds.groups().filter(|g| !g.is_empty()).filter_map(|g| group_entry(kinds, g)).collect();
-    object([("kind", "APIGroupList".into()), ("apiVersion", "v1".into()), ("groups", Value::Array(groups))])
+    let groups = kinds
+        .groups()
+        .filter(|g| !g.is_empty())
+        .filter_map(|g| group_entry(kinds, g))
+        .collect();
+    object([
+        ("kind", "APIGroupList".into()),
+        ("apiVersion", "v1".into()),
+        ("groups", Value::Array(groups)),
+    ])
 }
 
 fn group_entry(kinds: &Kinds, name: &str) -> Option<Value> {
     let versions = served_versions(kinds, name);
-    let entry = |v: &String| object([("groupVersion", api_version(name, v).into()), ("version", v.as_str().into())]);
+    let entry = |v: &String| {
+        object([
+            ("groupVersion", api_version(name, v).into()),
+            ("version", v.as_str().into()),
+        ])
+    };
     let preferred = versions.first().map(entry)?;
     let all = versions.iter().map(entry).collect();
-    Some(object([("name", name.into()), ("versions", Value::Array(all)), ("preferredVersion", preferred)]))
+    Some(object([
+        ("name", name.into()),
+        ("versions", Value::Array(all)),
+        ("preferredVersion", preferred),
+    ]))
 }
 
 /// The versions that a group serves, the preferred one first.
@@ -135,7 +159,9 @@ pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Val
     let mut list = Vec::new();
     let mut any = false;
     for kind in kinds.in_group(group) {
-        let Some(v) = kind.served_version(version) else { continue };
+        let Some(v) = kind.served_version(version) else {
+            continue;
+        };
         any = true;
         list.push(resource(kind));
         for sub in subresources(kind, v) {
@@ -205,10 +231,22 @@ const SUB_VERBS: &[&str] = &["get", "patch", "update"];
 fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>> {
     let mut out = Vec::new();
     if version.has_status() {
-        out.push(Subresource { name: "status", kind: &kind.kind, group: "", version: "", verbs: SUB_VERBS });
+        out.push(Subresource {
+            name: "status",
+            kind: &kind.kind,
+            group: "",
+            version: "",
+            verbs: SUB_VERBS,
+        });
     }
     if version.scale.is_some() {
-        out.push(Subresource { name: "scale", kind: "Scale", group: "autoscaling", version: "v1", verbs: SUB_VERBS });
+        out.push(Subresource {
+            name: "scale",
+            kind: "Scale",
+            group: "autoscaling",
+            version: "v1",
+            verbs: SUB_VERBS,
+        });
     }
     out
 }
@@ -218,11 +256,20 @@ pub(crate) fn aggregated<'a>(kinds: &Kinds, groups: impl Iterator<Item = &'a str
     let version = if form == Form::V2Beta1 { "v2beta1" } else { "v2" };
     let items = groups
         .filter_map(|g| {
-            let versions: Vec<Value> =
-                served_versions(kinds, g).iter().map(|v| aggregated_version(kinds, g, v)).collect();
+            let versions: Vec<Value> = served_versions(kinds, g)
+                .iter()
+                .map(|v| aggregated_version(kinds, g, v))
+                .collect();
             (!versions.is_empty()).then(|| {
-                let metadata = if g.is_empty() { Map::new() } else { Map::from_iter([("name", Value::from(g))]) };
-                object([("metadata", metadata.into()), ("versions", Value::Array(versions))])
+                let metadata = if g.is_empty() {
+                    Map::new()
+                } else {
+                    Map::from_iter([("name", Value::from(g))])
+                };
+                object([
+                    ("metadata", metadata.into()),
+                    ("versions", Value::Array(versions)),
+                ])
             })
         })
         .collect();
@@ -236,7 +283,11 @@ pub(crate) fn aggregated<'a>(kinds: &Kinds, groups: impl Iterator<Item = &'a str
 
 fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
     let response = |group: &str, version: &str, kind: &str| {
-        object([("group", group.into()), ("version", version.into()), ("kind", kind.into())])
+        object([
+            ("group", group.into()),
+            ("version", version.into()),
+            ("kind", kind.into()),
+        ])
     };
     let resources = kinds
         .in_group(group)
@@ -261,7 +312,11 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
             let subs: Vec<Value> = subresources(kind, v)
                 .into_iter()
                 .map(|s| {
-                    let (g, v) = if s.group.is_empty() { (group, version) } else { (s.group, s.version) };
+                    let (g, v) = if s.group.is_empty() {
+                        (group, version)
+                    } else {
+                        (s.group, s.version)
+                    };
                     object([
                         ("subresource", s.name.into()),
                         ("responseKind", response(g, v, s.kind)),
@@ -275,7 +330,11 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
             Some(Value::from(m))
         })
         .collect();
-    object([("version", version.into()), ("resources", Value::Array(resources)), ("freshness", "Current".into())])
+    object([
+        ("version", version.into()),
+        ("resources", Value::Array(resources)),
+        ("freshness", "Current".into()),
+    ])
 }
 
 #[cfg(test)]
@@ -284,9 +343,31 @@ mod tests {
 
     #[test]
     fn versions_by_priority() {
-        let mut v = ["foo1", "v1", "v10", "v2", "v1beta2", "v11alpha2", "v1alpha1", "v3beta1", "foo10", "v12alpha1"];
+        let mut v = [
+            "foo1",
+            "v1",
+            "v10",
+            "v2",
+            "v1beta2",
+            "v11alpha2",
+            "v1alpha1",
+            "v3beta1",
+            "foo10",
+            "v12alpha1",
+        ];
         v.sort_by(|a, b| compare_versions(b, a));
-        let want = ["v10", "v2", "v1", "v3beta1", "v1beta2", "v12alpha1", "v11alpha2", "v1alpha1", "foo1", "foo10"];
+        let want = [
+            "v10",
+            "v2",
+            "v1",
+            "v3beta1",
+            "v1beta2",
+            "v12alpha1",
+            "v11alpha2",
+            "v1alpha1",
+            "foo1",
+            "foo10",
+        ];
         assert_eq!(v, want);
     }
 }

@@ -17,9 +17,17 @@ enum Step {
     Field(String),
     Wildcard,
     Descend,
-    Slice { start: Option<i64>, end: Option<i64>, step: Option<i64>, single: bool },
+    Slice {
+        start: Option<i64>,
+        end: Option<i64>,
+        step: Option<i64>,
+        single: bool,
+    },
     Union(Vec<JsonPath>),
-    Filter { left: Operand, test: Option<(Compare, Operand)> },
+    Filter {
+        left: Operand,
+        test: Option<(Compare, Operand)>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +84,11 @@ fn parse(text: &str, depth: usize) -> Result<JsonPath, String> {
             rest = after;
             if !rest.is_empty() && !rest.starts_with(['[', '.']) {
                 let (name, after) = field_name(rest);
-                steps.push(if name == "*" { Step::Wildcard } else { Step::Field(name) });
+                steps.push(if name == "*" {
+                    Step::Wildcard
+                } else {
+                    Step::Field(name)
+                });
                 rest = after;
             }
         } else if let Some(after) = rest.strip_prefix('.') {
@@ -92,7 +104,10 @@ fn parse(text: &str, depth: usize) -> Result<JsonPath, String> {
             steps.push(bracket_step(inside, depth)?);
             rest = after;
         } else {
-            return Err(format!("unrecognized character in action: U+{:04X} '{c}'", u32::from(c)));
+            return Err(format!(
+                "unrecognized character in action: U+{:04X} '{c}'",
+                u32::from(c)
+            ));
         }
     }
     Ok(JsonPath { steps })
@@ -105,7 +120,9 @@ fn field_name(text: &str) -> (String, &str) {
     while let Some((i, c)) = chars.next() {
         match c {
             '\\' => name.extend(chars.next().map(|(_, c)| c)),
-            '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}' => return (name, text.get(i..).unwrap_or_default()),
+            '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}' => {
+                return (name, text.get(i..).unwrap_or_default());
+            }
             c if c.is_whitespace() => return (name, text.get(i..).unwrap_or_default().trim_start()),
             c => name.push(c),
         }
@@ -125,7 +142,10 @@ fn bracket(text: &str) -> Result<(&str, &str), String> {
             (None, ']') => {
                 depth -= 1;
                 if depth == 0 {
-                    return Ok((text.get(..i).unwrap_or_default(), text.get(i + 1..).unwrap_or_default()));
+                    return Ok((
+                        text.get(..i).unwrap_or_default(),
+                        text.get(i + 1..).unwrap_or_default(),
+                    ));
                 }
             }
             (None, _) => {}
@@ -143,7 +163,12 @@ fn bracket_step(inside: &str, depth: usize) -> Result<Step, String> {
         return Ok(Step::Field(name));
     }
     if inside == "*" {
-        return Ok(Step::Slice { start: None, end: None, step: None, single: false });
+        return Ok(Step::Slice {
+            start: None,
+            end: None,
+            step: None,
+            single: false,
+        });
     }
     if inside.contains(',') {
         let parts = inside.split(',').map(|p| {
@@ -158,18 +183,38 @@ fn bracket_step(inside: &str, depth: usize) -> Result<Step, String> {
     }
     let numbers = inside.split(':').map(|n| match n {
         "" => Ok(None),
-        n => n.parse::<i64>().map(Some).map_err(|_| format!("invalid array index {inside}")),
+        n => n
+            .parse::<i64>()
+            .map(Some)
+            .map_err(|_| format!("invalid array index {inside}")),
     });
     match numbers.collect::<Result<Vec<_>, _>>()?.as_slice() {
-        [Some(start)] => Ok(Step::Slice { start: Some(*start), end: None, step: None, single: true }),
-        [start, end] => Ok(Step::Slice { start: *start, end: *end, step: None, single: false }),
-        [start, end, step] => Ok(Step::Slice { start: *start, end: *end, step: *step, single: false }),
+        [Some(start)] => Ok(Step::Slice {
+            start: Some(*start),
+            end: None,
+            step: None,
+            single: true,
+        }),
+        [start, end] => Ok(Step::Slice {
+            start: *start,
+            end: *end,
+            step: None,
+            single: false,
+        }),
+        [start, end, step] => Ok(Step::Slice {
+            start: *start,
+            end: *end,
+            step: *step,
+            single: false,
+        }),
         _ => Err(format!("invalid array index {inside}")),
     }
 }
 
 fn quoted(text: &str) -> Option<String> {
-    let inner = ['\'', '"'].into_iter().find_map(|q| text.strip_prefix(q)?.strip_suffix(q).filter(|t| !t.contains(q)))?;
+    let inner = ['\'', '"']
+        .into_iter()
+        .find_map(|q| text.strip_prefix(q)?.strip_suffix(q).filter(|t| !t.contains(q)))?;
     Some(inner.to_owned())
 }
 
@@ -193,12 +238,18 @@ fn filter_step(text: &str, depth: usize) -> Result<Step, String> {
                 if let Some((op, compare)) = OPERATORS.into_iter().find(|(op, _)| rest.starts_with(op)) {
                     let left = operand(text.get(..i).unwrap_or_default(), depth)?;
                     let right = operand(rest.get(op.len()..).unwrap_or_default(), depth)?;
-                    return Ok(Step::Filter { left, test: Some((compare, right)) });
+                    return Ok(Step::Filter {
+                        left,
+                        test: Some((compare, right)),
+                    });
                 }
             }
         }
     }
-    Ok(Step::Filter { left: operand(text, depth)?, test: None })
+    Ok(Step::Filter {
+        left: operand(text, depth)?,
+        test: None,
+    })
 }
 
 fn operand(text: &str, depth: usize) -> Result<Operand, String> {
@@ -231,9 +282,18 @@ impl Step {
                 _ => {}
             },
             Step::Descend => descend(v, out),
-            Step::Slice { start, end, step, single } => {
+            Step::Slice {
+                start,
+                end,
+                step,
+                single,
+            } => {
                 let Value::Array(a) = v else {
-                    return if v.is_null() { Ok(()) } else { Err("value is not array or slice".to_owned()) };
+                    return if v.is_null() {
+                        Ok(())
+                    } else {
+                        Err("value is not array or slice".to_owned())
+                    };
                 };
                 slice(a, *start, *end, *step, *single, out)?;
             }
@@ -244,7 +304,11 @@ impl Step {
             }
             Step::Filter { left, test } => {
                 let Value::Array(a) = v else {
-                    return if v.is_null() { Ok(()) } else { Err("value is not array or slice".to_owned()) };
+                    return if v.is_null() {
+                        Ok(())
+                    } else {
+                        Err("value is not array or slice".to_owned())
+                    };
                 };
                 for item in a {
                     if passes(item, left, test.as_ref())? {
@@ -268,16 +332,28 @@ fn slice<'a>(
     let len = i64::try_from(a.len()).unwrap_or(i64::MAX);
     let from_end = |i: i64| if i < 0 { i.saturating_add(len) } else { i };
     let first = from_end(start.unwrap_or(0));
-    let last = if single { first.saturating_add(1) } else { end.map_or(len, from_end) };
+    let last = if single {
+        first.saturating_add(1)
+    } else {
+        end.map_or(len, from_end)
+    };
     if first < 0 || last > len || (single && first >= len) {
-        let at = if single || first < 0 || first >= len { first } else { last };
+        let at = if single || first < 0 || first >= len {
+            first
+        } else {
+            last
+        };
         return Err(format!("array index out of bounds: index {at}, length {len}"));
     }
     let step = step.unwrap_or(1);
     if step <= 0 {
         return Err("step must be > 0".to_owned());
     }
-    let (Ok(first), Ok(last), Ok(step)) = (usize::try_from(first), usize::try_from(last), usize::try_from(step)) else {
+    let (Ok(first), Ok(last), Ok(step)) = (
+        usize::try_from(first),
+        usize::try_from(last),
+        usize::try_from(step),
+    ) else {
         return Ok(());
     };
     out.extend(a.get(first..last).unwrap_or_default().iter().step_by(step));
@@ -313,8 +389,12 @@ fn passes(item: &Value, left: &Operand, test: Option<&(Compare, Operand)>) -> Re
         }
     }
     let l = one(item, left)?;
-    let Some((compare, right)) = test else { return Ok(l.is_some()) };
-    let (Some(l), Some(r)) = (l, one(item, right)?) else { return Ok(false) };
+    let Some((compare, right)) = test else {
+        return Ok(l.is_some());
+    };
+    let (Some(l), Some(r)) = (l, one(item, right)?) else {
+        return Ok(false);
+    };
     let order = match (l, r) {
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
         (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
@@ -357,13 +437,17 @@ mod tests {
             (".m.*.v", "1 2"),
             ("..v", "1 2"),
             (".none.x", ""),
-            (".spec.list[9].t", "error: array index out of bounds: index 9, length 3"),
+            (
+                ".spec.list[9].t",
+                "error: array index out of bounds: index 9, length 3",
+            ),
             (".spec.list[", "error: unterminated array"),
             ("x", "error: unrecognized character in action: U+0078 'x'"),
         ];
         for (path, want) in table {
             let got = match JsonPath::parse(path).and_then(|p| {
-                p.find(&doc).map(|f| f.iter().map(|v| v.to_json()).collect::<Vec<_>>().join(" "))
+                p.find(&doc)
+                    .map(|f| f.iter().map(|v| v.to_json()).collect::<Vec<_>>().join(" "))
             }) {
                 Ok(text) => text,
                 Err(e) => format!("error: {e}"),

@@ -67,9 +67,27 @@ impl Kind {
     /// The verbs that discovery lists.
     pub(crate) fn verbs(&self) -> &'static [&'static str] {
         if self.built_in {
-            &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+            &[
+                "create",
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "update",
+                "watch",
+            ]
         } else {
-            &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+            &[
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "create",
+                "update",
+                "watch",
+            ]
         }
     }
 }
@@ -96,7 +114,10 @@ impl Kinds {
 
     /// Adds or replaces a kind.
     pub(crate) fn insert(&mut self, kind: Arc<Kind>) {
-        self.by_name.insert((Arc::from(kind.group.as_str()), Arc::from(kind.plural.as_str())), kind);
+        self.by_name.insert(
+            (Arc::from(kind.group.as_str()), Arc::from(kind.plural.as_str())),
+            kind,
+        );
     }
 
     /// Removes a kind.
@@ -122,7 +143,10 @@ impl Kinds {
     pub(crate) fn in_group(&self, group: &str) -> impl Iterator<Item = &Arc<Kind>> {
         let from = (Arc::from(group), Arc::from(""));
         let group = group.to_owned();
-        self.by_name.range(from..).take_while(move |((g, _), _)| g.as_ref() == group).map(|(_, k)| k)
+        self.by_name
+            .range(from..)
+            .take_while(move |((g, _), _)| g.as_ref() == group)
+            .map(|(_, k)| k)
     }
 
     /// All kinds.

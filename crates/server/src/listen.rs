@@ -75,7 +75,11 @@ pub(crate) async fn listen(
 
 fn http() -> auto::Builder<TokioExecutor> {
     let mut http = auto::Builder::new(TokioExecutor::new());
-    http.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(MAX_HEAD).max_headers(200);
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(MAX_HEAD)
+        .max_headers(200);
     http.http2()
         .timer(TokioTimer::new())
         .max_header_list_size(MAX_HEAD as u32)
@@ -88,7 +92,10 @@ fn http() -> auto::Builder<TokioExecutor> {
 type Tls = tokio_rustls::server::TlsStream<TcpStream>;
 
 async fn handshake(acceptor: TlsAcceptor, socket: TcpStream) -> Option<(Tls, Option<Arc<User>>)> {
-    let stream = tokio::time::timeout(PATIENCE, acceptor.accept(socket)).await.ok()?.ok()?;
+    let stream = tokio::time::timeout(PATIENCE, acceptor.accept(socket))
+        .await
+        .ok()?
+        .ok()?;
     let user = stream
         .get_ref()
         .1

@@ -1,23 +1,178 @@
 //! Who manages which field, in the terms of a request.
 
-use scantling_schema::structural::Structural;
-use scantling_value::Value;
+use crate::api::Call;
+use crate::discovery::api_version;
+use crate::kind::Kind;
+use crate::write::Part;
+use jiff::Timestamp;
+use scantling_merge::apply::{
+    ApplyError, FieldManager, Force, ScaleMapping, Versions, scale_to_parent, scale_to_subresource,
+};
+use scantling_merge::fields::FieldPath;
+use scantling_merge::typed::ObjectType;
+use scantling_value::{Map, Value};
+use std::sync::LazyLock;
 
-/// Who writes.
-#[derive(Clone, Debug)]
-pub(crate) struct Manager {
-    pub(crate) name: String,
-    pub(crate) api_version: String,
-    pub(crate) subresource: String,
-    pub(crate) time: String,
+/// The versions of a kind, as ownership sees them.
+struct KindVersions<'a>(&'a Kind);
+
+impl KindVersions<'_> {
+    /// The version of an `apiVersion` of this kind.
+    fn version<'v>(&self, api_version: &'v str) -> Option<&'v str> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        (group == self.0.group).then_some(version)
+    }
 }
 
-/// Sets the managers of an object after an update.
-pub(crate) fn on_update(
-    _schema: Option<&Structural>,
-    _old: Option<&Value>,
-    _new: &mut Value,
-    _sent: Option<&Value>,
-    _manager: &Manager,
-) {
+impl Versions for KindVersions<'_> {
+    fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
+        self.0.strategy.object_type(self.version(api_version)?)
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+        let version = self
+            .version(api_version)
+            .ok_or_else(|| format!("no version {api_version}"))?;
+        Ok(self.0.strategy.convert(self.0, version, object.clone()))
+    }
+}
+
+fn manager<'a>(call: &Call<'_>, versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
+    let kind = call.kind;
+    let mut manager = FieldManager::new(versions, &call.api_version(), &kind.kind);
+    if part == Part::Status {
+        manager = manager.subresource("status");
+    }
+    for version in &kind.versions {
+        let api_version = api_version(&kind.group, &version.name);
+        let reset: &[&str] = match part {
+            Part::Status => &["spec", "metadata"],
+            _ if version.status => &["status"],
+            _ => &[],
+        };
+        if !reset.is_empty() {
+            manager = manager.resets(&api_version, reset.iter().copied());
+        }
+    }
+    manager
+}
+
+/// An object with its managers after an update by one.
+pub(crate) fn after_update(
+    call: &Call<'_>,
+    part: Part,
+    live: Option<&Value>,
+    new: Value,
+    name: &str,
+) -> Value {
+    let versions = KindVersions(call.kind);
+    if part == Part::Scale {
+        return after_scale(call, live, new, name).unwrap_or_else(|new| new);
+    }
+    manager(call, &versions, part).update(live, new, name, Timestamp::now())
+}
+
+/// What an apply makes of an object.
+pub(crate) fn apply(
+    call: &Call<'_>,
+    part: Part,
+    live: Option<&Value>,
+    config: &Value,
+    name: &str,
+    force: Force,
+) -> Result<Value, ApplyError> {
+    let versions = KindVersions(call.kind);
+    manager(call, &versions, part).apply(live, config, name, force, Timestamp::now())
+}
+
+struct ScaleVersions;
+
+impl Versions for ScaleVersions {
+    fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
+        static SCALE: LazyLock<ObjectType> = LazyLock::new(ObjectType::scale);
+        (api_version == "autoscaling/v1").then_some(&*SCALE)
+    }
+
+    fn convert(&self, object: &Value, _api_version: &str) -> Result<Value, String> {
+        Ok(object.clone())
+    }
+}
+
+fn mapping(kind: &Kind) -> ScaleMapping {
+    let entry = |v: &crate::kind::Version| {
+        let path = v
+            .scale
+            .as_ref()
+            .map(|s| FieldPath::of_fields(s.spec_replicas.iter().map(String::as_str)));
+        (api_version(&kind.group, &v.name).into(), path)
+    };
+    ScaleMapping(kind.versions.iter().map(entry).collect())
+}
+
+fn entries(object: &Value) -> &[Value] {
+    object
+        .at(["metadata", "managedFields"])
+        .and_then(Value::as_array)
+        .unwrap_or_default()
+}
+
+pub(crate) fn set_entries(object: &mut Value, entries: Vec<Value>) {
+    if let Some(m) = crate::write::metadata_mut(object) {
+        if entries.is_empty() {
+            m.remove("managedFields");
+        } else {
+            m.insert("managedFields", Value::Array(entries));
+        }
+    }
+}
+
+/// The scale of an object with the managers of its replicas.
+pub(crate) fn managed_scale(call: &Call<'_>, object: &Value) -> Option<Value> {
+    let mut scale = crate::scale::scale_of(call, object).ok()?;
+    set_entries(
+        &mut scale,
+        scale_to_subresource(entries(object), &mapping(call.kind)).ok()?,
+    );
+    Some(scale)
+}
+
+/// An object with its managers after a write to its scale.
+fn after_scale(call: &Call<'_>, live: Option<&Value>, mut new: Value, name: &str) -> Result<Value, Value> {
+    let before = live.and_then(|l| managed_scale(call, l));
+    let Ok(after) = crate::scale::scale_of(call, &new) else {
+        return Err(new);
+    };
+    let versions = ScaleVersions;
+    let manager = FieldManager::new(&versions, "autoscaling/v1", "Scale").subresource("scale");
+    let after = manager.update(before.as_ref(), after, name, Timestamp::now());
+    let parent = live.map(entries).unwrap_or_default();
+    match scale_to_parent(parent, entries(&after), &mapping(call.kind), &call.api_version()) {
+        Ok(entries) => {
+            set_entries(&mut new, entries);
+            Ok(new)
+        }
+        Err(_) => Err(new),
+    }
+}
+
+/// What an apply to the scale of an object makes of the scale, with the managers of the object after it.
+pub(crate) fn apply_scale(
+    call: &Call<'_>,
+    live: &Value,
+    config: &Value,
+    name: &str,
+    force: Force,
+) -> Result<(Value, Vec<Value>), ApplyError> {
+    let before = managed_scale(call, live).unwrap_or_else(|| Value::Object(Map::new()));
+    let versions = ScaleVersions;
+    let manager = FieldManager::new(&versions, "autoscaling/v1", "Scale").subresource("scale");
+    let scale = manager.apply(Some(&before), config, name, force, Timestamp::now())?;
+    let entries = scale_to_parent(
+        entries(live),
+        entries(&scale),
+        &mapping(call.kind),
+        &call.api_version(),
+    )
+    .map_err(|e| ApplyError::Internal(e.to_string()))?;
+    Ok((scale, entries))
 }

@@ -72,7 +72,10 @@ pub(crate) struct Clause<'a> {
 impl<'a> Clause<'a> {
     /// A parameter.
     pub(crate) fn param(&self, name: &str) -> Option<&'a str> {
-        self.params.iter().find(|(k, _)| k.eq_ignore_ascii_case(name)).map(|(_, v)| *v)
+        self.params
+            .iter()
+            .find(|(k, _)| k.eq_ignore_ascii_case(name))
+            .map(|(_, v)| *v)
     }
 }
 
@@ -89,8 +92,16 @@ pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
                 .filter_map(|p| p.split_once('='))
                 .map(|(k, v)| (k.trim(), v.trim().trim_matches('"')))
                 .collect();
-            let quality = params.iter().find(|(k, _)| *k == "q").and_then(|(_, v)| v.parse().ok()).unwrap_or(1.0);
-            Clause { kind, params, quality }
+            let quality = params
+                .iter()
+                .find(|(k, _)| *k == "q")
+                .and_then(|(_, v)| v.parse().ok())
+                .unwrap_or(1.0);
+            Clause {
+                kind,
+                params,
+                quality,
+            }
         })
         .collect();
     out.sort_by(|a, b| b.quality.total_cmp(&a.quality));
@@ -116,14 +127,19 @@ pub(crate) fn not_acceptable() -> ApiError {
 /// The encoding alone, for errors and documents: what the client prefers of what can be written at all.
 pub(crate) fn encoding(accept: Option<&str>) -> Encoding {
     let accept = accept.unwrap_or("*/*");
-    clauses(accept).iter().find_map(|c| encoding_of(c.kind)).unwrap_or_default()
+    clauses(accept)
+        .iter()
+        .find_map(|c| encoding_of(c.kind))
+        .unwrap_or_default()
 }
 
 /// The encoding of an error: `Accept` decides as far as it can be met.
 pub(crate) fn wanted(accept: Option<&str>, views: bool) -> ApiResult<Wanted> {
     let accept = accept.filter(|a| !a.trim().is_empty()).unwrap_or("*/*");
     for c in clauses(accept) {
-        let Some(encoding) = encoding_of(c.kind) else { continue };
+        let Some(encoding) = encoding_of(c.kind) else {
+            continue;
+        };
         let view = match c.param("as") {
             None => View::Object,
             Some(_) if !views => continue,
@@ -173,5 +189,10 @@ pub(crate) fn body_form(content_type: Option<&str>) -> ApiResult<BodyForm> {
 
 /// A media type without its parameters.
 pub(crate) fn essence(content_type: Option<&str>) -> &str {
-    content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim()
+    content_type
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
 }

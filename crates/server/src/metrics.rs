@@ -53,7 +53,13 @@ impl Label {
             "DELETE" => "DELETECOLLECTION",
             _ => "other",
         };
-        Label { verb, group, version, resource, subresource }
+        Label {
+            verb,
+            group,
+            version,
+            resource,
+            subresource,
+        }
     }
 }
 
@@ -71,7 +77,9 @@ pub(crate) struct Metrics {
 }
 
 fn request_buckets() -> Histogram {
-    Histogram::new([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0])
+    Histogram::new([
+        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+    ])
 }
 
 fn short_buckets() -> Histogram {
@@ -85,7 +93,11 @@ impl Metrics {
         let requests = Family::default();
         let durations = Family::new_with_constructor(request_buckets as Seconds);
         let (ratcheting, compilation, evaluation) = (short_buckets(), short_buckets(), short_buckets());
-        registry.register("apiserver_request", "Requests by verb, resource and code", requests.clone());
+        registry.register(
+            "apiserver_request",
+            "Requests by verb, resource and code",
+            requests.clone(),
+        );
         registry.register(
             "apiserver_request_duration_seconds",
             "Time to the end of an answer, of a watch to its beginning",
@@ -106,7 +118,14 @@ impl Metrics {
             "Time spent evaluating expressions, per request",
             evaluation.clone(),
         );
-        Metrics { registry, requests, durations, ratcheting, compilation, evaluation }
+        Metrics {
+            registry,
+            requests,
+            durations,
+            ratcheting,
+            compilation,
+            evaluation,
+        }
     }
 
     /// Counts a request.

@@ -6,7 +6,11 @@ use scantling_value::{Str, go};
 use std::collections::BTreeSet;
 
 /// The status of a definition beside the other definitions of its group.
-pub(crate) fn settle<'a>(definition: &Definition, others: impl Iterator<Item = &'a Definition>, now: &str) -> Status {
+pub(crate) fn settle<'a>(
+    definition: &Definition,
+    others: impl Iterator<Item = &'a Definition>,
+    now: &str,
+) -> Status {
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
     for other in others {
         let n = &other.status.accepted_names;
@@ -15,27 +19,67 @@ pub(crate) fn settle<'a>(definition: &Definition, others: impl Iterator<Item = &
         kinds.extend([&n.kind, &n.list_kind].into_iter().filter(|s| !s.is_empty()));
     }
     let mut status = definition.status.clone();
-    let conflict = accept(&definition.spec.names, &mut status.accepted_names, &resources, &kinds);
+    let conflict = accept(
+        &definition.spec.names,
+        &mut status.accepted_names,
+        &resources,
+        &kinds,
+    );
     let accepted = match &conflict {
         None => ("True", "NoConflicts", "no conflicts found".to_owned()),
         Some((reason, message)) => ("False", *reason, message.clone()),
     };
-    set(&mut status, "NamesAccepted", accepted.0, accepted.1, &accepted.2, now);
+    set(
+        &mut status,
+        "NamesAccepted",
+        accepted.0,
+        accepted.1,
+        &accepted.2,
+        now,
+    );
     let established = definition.is("Established");
     if !established {
         if conflict.is_none() {
             let text = "the initial names have been accepted";
-            set(&mut status, "Established", "True", "InitialNamesAccepted", text, now);
+            set(
+                &mut status,
+                "Established",
+                "True",
+                "InitialNamesAccepted",
+                text,
+                now,
+            );
         } else {
-            set(&mut status, "Established", "False", "NotAccepted", "not all names are accepted", now);
+            set(
+                &mut status,
+                "Established",
+                "False",
+                "NotAccepted",
+                "not all names are accepted",
+                now,
+            );
         }
     }
     match non_structural(definition) {
-        Some(why) => set(&mut status, "NonStructuralSchema", "True", "Violations", &why, now),
+        Some(why) => set(
+            &mut status,
+            "NonStructuralSchema",
+            "True",
+            "Violations",
+            &why,
+            now,
+        ),
         None => status.conditions.retain(|c| c.ty != "NonStructuralSchema"),
     }
     if let Some((ok, reason, message)) = approval(definition) {
-        set(&mut status, "KubernetesAPIApprovalPolicyConformant", ok, reason, &message, now);
+        set(
+            &mut status,
+            "KubernetesAPIApprovalPolicyConformant",
+            ok,
+            reason,
+            &message,
+            now,
+        );
     }
     status
 }
@@ -57,7 +101,12 @@ fn accept(
         }
     };
     one(&wanted.plural, &mut accepted.plural, resources, "PluralConflict");
-    one(&wanted.singular, &mut accepted.singular, resources, "SingularConflict");
+    one(
+        &wanted.singular,
+        &mut accepted.singular,
+        resources,
+        "SingularConflict",
+    );
     let had: Vec<Str> = accepted.short_names.clone().unwrap_or_default();
     let clashes: Vec<String> = wanted
         .short_names
@@ -79,7 +128,12 @@ fn accept(
         }
     };
     one(&wanted.kind, &mut accepted.kind, kinds, "KindConflict");
-    one(&wanted.list_kind, &mut accepted.list_kind, kinds, "ListKindConflict");
+    one(
+        &wanted.list_kind,
+        &mut accepted.list_kind,
+        kinds,
+        "ListKindConflict",
+    );
     accepted.categories = wanted.categories.clone();
     conflict
 }
@@ -102,13 +156,21 @@ fn non_structural(definition: &Definition) -> Option<String> {
 /// Whether a definition of a protected group was approved.
 fn approval(definition: &Definition) -> Option<(&'static str, &'static str, String)> {
     let group = &definition.spec.group;
-    let protected = ["k8s.io", "kubernetes.io"].iter().any(|g| group == g || group.ends_with(&format!(".{g}")));
+    let protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|g| group == g || group.ends_with(&format!(".{g}")));
     if !protected {
         return None;
     }
-    let text = definition.annotation("api-approved.kubernetes.io").unwrap_or_default();
+    let text = definition
+        .annotation("api-approved.kubernetes.io")
+        .unwrap_or_default();
     Some(if text.starts_with("unapproved") {
-        ("False", "UnapprovedAnnotation", format!("not approved: {}", go::quote(text)))
+        (
+            "False",
+            "UnapprovedAnnotation",
+            format!("not approved: {}", go::quote(text)),
+        )
     } else if text.is_empty() {
         let why = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
                    https://github.com/kubernetes/enhancements/pull/1111";

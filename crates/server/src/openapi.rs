@@ -32,7 +32,10 @@ static SHARED: LazyLock<Common> = LazyLock::new(|| {
         Some(Value::Object(m)) => m,
         _ => Map::new(),
     };
-    Common { schemas: take("schemas"), parameters: take("parameters") }
+    Common {
+        schemas: take("schemas"),
+        parameters: take("parameters"),
+    }
 });
 
 /// The documents that were asked for lately, by name and hash.
@@ -59,17 +62,30 @@ fn hash(parts: &[&[u8]]) -> String {
 }
 
 /// The kinds of a group that a version serves.
-fn kinds_of<'a>(kinds: &'a Kinds, group: &str, version: &'a str) -> impl Iterator<Item = (&'a Arc<Kind>, &'a Version)> {
-    let of: Vec<_> = kinds.in_group(group).filter_map(|k| Some((k, k.served_version(version)?))).collect();
+fn kinds_of<'a>(
+    kinds: &'a Kinds,
+    group: &str,
+    version: &'a str,
+) -> impl Iterator<Item = (&'a Arc<Kind>, &'a Version)> {
+    let of: Vec<_> = kinds
+        .in_group(group)
+        .filter_map(|k| Some((k, k.served_version(version)?)))
+        .collect();
     of.into_iter()
 }
 
 fn path_of(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
 }
 
 fn hash_of(kinds: &Kinds, group: &str, version: &str) -> String {
-    let marks: Vec<String> = kinds_of(kinds, group, version).map(|(k, _)| format!("{}:{}", k.plural, k.mark)).collect();
+    let marks: Vec<String> = kinds_of(kinds, group, version)
+        .map(|(k, _)| format!("{}:{}", k.plural, k.mark))
+        .collect();
     let parts: Vec<&[u8]> = marks.iter().map(String::as_bytes).collect();
     hash(&parts)
 }
@@ -82,7 +98,10 @@ impl Documents {
             for version in served_versions(kinds, group) {
                 let path = path_of(group, &version);
                 let url = format!("/openapi/v3/{path}?hash={}", hash_of(kinds, group, &version));
-                paths.insert(path, Value::Object(Map::from_iter([("serverRelativeURL", Value::from(url))])));
+                paths.insert(
+                    path,
+                    Value::Object(Map::from_iter([("serverRelativeURL", Value::from(url))])),
+                );
             }
         }
         let text = Value::Object(Map::from_iter([("paths", Value::from(paths))])).to_json();
@@ -141,7 +160,11 @@ fn nothing() -> Reply {
 
 fn conditional(head: &Head, tag: &str, text: Bytes) -> Reply {
     let same = head.if_none_match.as_deref() == Some(tag);
-    let reply = if same { Reply::bytes(304, "application/json", Bytes::new()) } else { Reply::bytes(200, "application/json", text) };
+    let reply = if same {
+        Reply::bytes(304, "application/json", Bytes::new())
+    } else {
+        Reply::bytes(200, "application/json", text)
+    };
     reply.with(header::ETAG, tag).with(header::VARY, "Accept")
 }
 
@@ -155,7 +178,11 @@ fn reference(name: &str) -> Value {
 
 /// The name of a kind's schema: the group's parts in reverse, the version, the kind.
 pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> String {
-    let mut parts: Vec<&str> = if group.is_empty() { vec!["core", "api", "k8s", "io"] } else { group.split('.').collect() };
+    let mut parts: Vec<&str> = if group.is_empty() {
+        vec!["core", "api", "k8s", "io"]
+    } else {
+        group.split('.').collect()
+    };
     parts.reverse();
     format!("{}.{version}.{kind}", parts.join("."))
 }
@@ -173,7 +200,10 @@ fn group_word(group: &str) -> String {
 
 fn capital(word: &str) -> String {
     let mut chars = word.chars();
-    chars.next().map(|c| c.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
+    chars
+        .next()
+        .map(|c| c.to_ascii_uppercase().to_string() + chars.as_str())
+        .unwrap_or_default()
 }
 
 /// The document of a group and version.
@@ -195,7 +225,13 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
     }
     object([
         ("openapi", "3.0.0".into()),
-        ("info", object([("title", "Kubernetes CRD Swagger".into()), ("version", "v0.1.0".into())])),
+        (
+            "info",
+            object([
+                ("title", "Kubernetes CRD Swagger".into()),
+                ("version", "v0.1.0".into()),
+            ]),
+        ),
         ("paths", paths.into()),
         ("components", object([("schemas", schemas.into())])),
     ])
@@ -261,7 +297,10 @@ impl<'a> Writer<'a> {
     fn new(kind: &'a Kind, version: &'a Version) -> Self {
         let word = group_word(&kind.group);
         let mut chars = word.chars();
-        let lower = chars.next().map(|c| c.to_ascii_lowercase().to_string() + chars.as_str()).unwrap_or_default();
+        let lower = chars
+            .next()
+            .map(|c| c.to_ascii_lowercase().to_string() + chars.as_str())
+            .unwrap_or_default();
         Writer {
             kind,
             version,
@@ -282,27 +321,59 @@ impl<'a> Writer<'a> {
     }
 
     fn paths(&self, out: &mut Map) {
-        let Kind { group, plural, kind, namespaced, .. } = self.kind;
+        let Kind {
+            group,
+            plural,
+            kind,
+            namespaced,
+            ..
+        } = self.kind;
         let root = format!("/{}", path_of(group, &self.version.name));
-        let base = if *namespaced { format!("{root}/namespaces/{{namespace}}/{plural}") } else { format!("{root}/{plural}") };
-        let scope = if *namespaced { "Namespaced" } else { "" };
-        let whole = Some(object([("content", self.content(Answer::Object)), ("required", true.into())]));
-        let item: &[&str] = if *namespaced { &["name", "namespace", "pretty"] } else { &["name", "pretty"] };
-        let collection: &[&str] = if *namespaced { &["namespace", "pretty"] } else { &["pretty"] };
-        let operation = |method, verb, action, description: String, suffix, parameters, body, answer, codes| Operation {
-            method,
-            action,
-            verb,
-            description,
-            suffix,
-            parameters,
-            body,
-            answer,
-            codes,
+        let base = if *namespaced {
+            format!("{root}/namespaces/{{namespace}}/{plural}")
+        } else {
+            format!("{root}/{plural}")
         };
+        let scope = if *namespaced { "Namespaced" } else { "" };
+        let whole = Some(object([
+            ("content", self.content(Answer::Object)),
+            ("required", true.into()),
+        ]));
+        let item: &[&str] = if *namespaced {
+            &["name", "namespace", "pretty"]
+        } else {
+            &["name", "pretty"]
+        };
+        let collection: &[&str] = if *namespaced {
+            &["namespace", "pretty"]
+        } else {
+            &["pretty"]
+        };
+        let operation =
+            |method, verb, action, description: String, suffix, parameters, body, answer, codes| Operation {
+                method,
+                action,
+                verb,
+                description,
+                suffix,
+                parameters,
+                body,
+                answer,
+                codes,
+            };
         let list = |suffix, parameters| {
             let what = format!("list objects of kind {kind}");
-            operation("get", "list", "list", what, suffix, parameters, None, Answer::List, &["200"][..])
+            operation(
+                "get",
+                "list",
+                "list",
+                what,
+                suffix,
+                parameters,
+                None,
+                Answer::List,
+                &["200"][..],
+            )
         };
         if *namespaced {
             let all: Vec<&str> = {
@@ -311,7 +382,13 @@ impl<'a> Writer<'a> {
                 all.sort_unstable();
                 all
             };
-            self.path(out, format!("{root}/{plural}"), &all, "", vec![list("ForAllNamespaces", &[])]);
+            self.path(
+                out,
+                format!("{root}/{plural}"),
+                &all,
+                "",
+                vec![list("ForAllNamespaces", &[])],
+            );
         }
         let collection_ops = vec![
             list("", LIST),
@@ -340,10 +417,33 @@ impl<'a> Writer<'a> {
         ];
         self.path(out, base.clone(), collection, scope, collection_ops);
         let three = |of: &str, suffix, answer: Answer| {
-            let body = Some(object([("content", self.content(answer)), ("required", true.into())]));
+            let body = Some(object([
+                ("content", self.content(answer)),
+                ("required", true.into()),
+            ]));
             vec![
-                operation("get", "read", "get", format!("read {of}the specified {kind}"), suffix, &["resourceVersion"][..], None, answer, &["200"][..]),
-                operation("put", "replace", "put", format!("replace {of}the specified {kind}"), suffix, WRITE, body, answer, &["200", "201"]),
+                operation(
+                    "get",
+                    "read",
+                    "get",
+                    format!("read {of}the specified {kind}"),
+                    suffix,
+                    &["resourceVersion"][..],
+                    None,
+                    answer,
+                    &["200"][..],
+                ),
+                operation(
+                    "put",
+                    "replace",
+                    "put",
+                    format!("replace {of}the specified {kind}"),
+                    suffix,
+                    WRITE,
+                    body,
+                    answer,
+                    &["200", "201"],
+                ),
                 operation(
                     "patch",
                     "patch",
@@ -394,12 +494,26 @@ impl<'a> Writer<'a> {
         Value::Array(names.iter().map(one).collect())
     }
 
-    fn path(&self, out: &mut Map, path: String, shared: &[&str], scope: &str, operations: Vec<Operation<'_>>) {
+    fn path(
+        &self,
+        out: &mut Map,
+        path: String,
+        shared: &[&str],
+        scope: &str,
+        operations: Vec<Operation<'_>>,
+    ) {
         let mut item = Map::new();
         item.insert("parameters", self.parameters(shared));
         for o in operations {
-            let collection = if o.verb == "deletecollection" { "Collection" } else { "" };
-            let id = format!("{}{}{collection}{scope}{}{}", o.action, self.word, self.kind.kind, o.suffix);
+            let collection = if o.verb == "deletecollection" {
+                "Collection"
+            } else {
+                ""
+            };
+            let id = format!(
+                "{}{}{collection}{scope}{}{}",
+                o.action, self.word, self.kind.kind, o.suffix
+            );
             let mut responses = Map::from_iter([("401", object([("description", "Unauthorized".into())]))]);
             for code in o.codes {
                 let said = match *code {
@@ -407,7 +521,10 @@ impl<'a> Writer<'a> {
                     "201" => "Created",
                     _ => "Accepted",
                 };
-                responses.insert(*code, object([("description", said.into()), ("content", self.content(o.answer))]));
+                responses.insert(
+                    *code,
+                    object([("description", said.into()), ("content", self.content(o.answer))]),
+                );
             }
             let gvk = object([
                 ("group", self.kind.group.as_str().into()),
@@ -434,8 +551,15 @@ impl<'a> Writer<'a> {
     }
 
     fn list_schema(&self) -> Value {
-        let Kind { group, plural, kind, list_kind, .. } = self.kind;
-        let text = |description: &str| object([("type", "string".into()), ("description", description.into())]);
+        let Kind {
+            group,
+            plural,
+            kind,
+            list_kind,
+            ..
+        } = self.kind;
+        let text =
+            |description: &str| object([("type", "string".into()), ("description", description.into())]);
         let items = object([
             ("type", "array".into()),
             (
@@ -449,31 +573,48 @@ impl<'a> Writer<'a> {
             ("items", reference(&self.name)),
         ]);
         let metadata = object([
-            ("allOf", Value::Array(vec![reference(&format!("{META}.ListMeta"))])),
+            (
+                "allOf",
+                Value::Array(vec![reference(&format!("{META}.ListMeta"))]),
+            ),
             ("description", LIST_META.into()),
         ]);
-        let properties =
-            [("apiVersion", text(API_VERSION)), ("kind", text(KIND)), ("metadata", metadata), ("items", items)];
+        let properties = [
+            ("apiVersion", text(API_VERSION)),
+            ("kind", text(KIND)),
+            ("metadata", metadata),
+            ("items", items),
+        ];
         object([
             ("type", "object".into()),
             ("description", format!("{list_kind} is a list of {kind}").into()),
             ("required", Value::from(vec!["items"])),
             ("properties", Value::Object(properties.into_iter().collect())),
-            ("x-kubernetes-group-version-kind", gvk_list(group, &self.version.name, list_kind)),
+            (
+                "x-kubernetes-group-version-kind",
+                gvk_list(group, &self.version.name, list_kind),
+            ),
         ])
     }
 }
 
 /// The extension by which clients find the schema of a kind.
 pub(crate) fn gvk_list(group: &str, version: &str, kind: &str) -> Value {
-    let gvk = object([("group", group.into()), ("version", version.into()), ("kind", kind.into())]);
+    let gvk = object([
+        ("group", group.into()),
+        ("version", version.into()),
+        ("kind", kind.into()),
+    ]);
     Value::Array(vec![gvk])
 }
 
 /// The schema of a kind's metadata.
 pub(crate) fn metadata_schema() -> Value {
     object([
-        ("allOf", Value::Array(vec![reference(&format!("{META}.ObjectMeta"))])),
+        (
+            "allOf",
+            Value::Array(vec![reference(&format!("{META}.ObjectMeta"))]),
+        ),
         ("description", METADATA.into()),
     ])
 }
@@ -510,7 +651,10 @@ mod tests {
 
     #[test]
     fn names() {
-        assert_eq!(schema_name("s5-162.example.com", "v1", "Widget"), "com.example.s5-162.v1.Widget");
+        assert_eq!(
+            schema_name("s5-162.example.com", "v1", "Widget"),
+            "com.example.s5-162.v1.Widget"
+        );
         assert_eq!(group_word("s5-162.example.com"), "S5162ExampleCom");
     }
 

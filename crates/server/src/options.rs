@@ -7,7 +7,11 @@ use scantling_value::{FieldError, Path, Value};
 const META: &str = "meta.k8s.io";
 
 fn refuse(kind: &'static str, errors: &[FieldError]) -> ApiResult<()> {
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(About { group: META, kind }, "", errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid(About { group: META, kind }, "", errors))
+    }
 }
 
 /// What happens to unknown and duplicate fields.
@@ -46,7 +50,10 @@ impl WriteOptions {
         let is_patch = matches!(kind, WriteKind::Patch | WriteKind::Apply);
         if kind == WriteKind::Apply {
             if manager.is_empty() {
-                errors.push(FieldError::required(&root.field("fieldManager"), "is required for apply patch"));
+                errors.push(FieldError::required(
+                    &root.field("fieldManager"),
+                    "is required for apply patch",
+                ));
             }
         } else if is_patch && query.has("force") {
             let why = "may not be specified for non-apply patch";
@@ -61,7 +68,11 @@ impl WriteOptions {
             "" | "Warn" => FieldValidation::Warn,
             other => {
                 let supported = ["", "Ignore", "Strict", "Warn"];
-                errors.push(FieldError::not_supported(&root.field("fieldValidation"), other, supported));
+                errors.push(FieldError::not_supported(
+                    &root.field("fieldValidation"),
+                    other,
+                    supported,
+                ));
                 FieldValidation::Warn
             }
         };
@@ -88,8 +99,15 @@ fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
     }
     for (i, c) in manager.char_indices() {
         if !scantling_value::go::is_print(c) {
-            let shown = if c.is_control() { String::new() } else { format!(" '{c}'") };
-            let why = format!("invalid character U+{:04X}{shown} (at position {i})", u32::from(c));
+            let shown = if c.is_control() {
+                String::new()
+            } else {
+                format!(" '{c}'")
+            };
+            let why = format!(
+                "invalid character U+{:04X}{shown} (at position {i})",
+                u32::from(c)
+            );
             errors.push(FieldError::invalid(&at, manager, why));
         }
     }
@@ -99,7 +117,11 @@ fn check_dry_run(values: &[&str], errors: &mut Vec<FieldError>) -> bool {
     let root = Path::ROOT;
     if values.iter().any(|v| *v != "All") {
         let shown: Vec<Value> = values.iter().map(|v| (*v).into()).collect();
-        errors.push(FieldError::not_supported(&root.field("dryRun"), Value::Array(shown), ["All"]));
+        errors.push(FieldError::not_supported(
+            &root.field("dryRun"),
+            Value::Array(shown),
+            ["All"],
+        ));
     }
     !values.is_empty()
 }
@@ -130,7 +152,11 @@ impl DeleteOptions {
         match body {
             Some(b) => {
                 let list = b.get("dryRun").and_then(Value::as_array).unwrap_or_default();
-                dry_run = list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+                dry_run = list
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>();
                 uid = text(b.at(["preconditions", "uid"]));
                 resource_version = text(b.at(["preconditions", "resourceVersion"]));
                 policy = text(b.get("propagationPolicy"));
@@ -140,9 +166,14 @@ impl DeleteOptions {
                 query.int("gracePeriodSeconds")?;
                 dry_run = query.all("dryRun").into_iter().map(str::to_owned).collect();
                 uid = query.get("uid").filter(|u| !u.is_empty()).map(str::to_owned);
-                resource_version = query.get("resourceVersion").filter(|v| !v.is_empty()).map(str::to_owned);
+                resource_version = query
+                    .get("resourceVersion")
+                    .filter(|v| !v.is_empty())
+                    .map(str::to_owned);
                 policy = query.get("propagationPolicy").map(str::to_owned);
-                orphan = query.has("orphanDependents").then(|| query.flag("orphanDependents"));
+                orphan = query
+                    .has("orphanDependents")
+                    .then(|| query.flag("orphanDependents"));
             }
         }
         let root = Path::ROOT;
@@ -166,7 +197,13 @@ impl DeleteOptions {
         let values: Vec<&str> = dry_run.iter().map(String::as_str).collect();
         let dry_run = check_dry_run(&values, &mut errors);
         refuse("DeleteOptions", &errors)?;
-        Ok(DeleteOptions { dry_run, uid, resource_version, propagation, orphan_dependents: orphan })
+        Ok(DeleteOptions {
+            dry_run,
+            uid,
+            resource_version,
+            propagation,
+            orphan_dependents: orphan,
+        })
     }
 }
 
@@ -200,7 +237,9 @@ impl ListOptions {
         let watch = watch || query.flag("watch");
         let timeout_seconds = query.int("timeoutSeconds")?;
         let limit = query.int("limit")?.unwrap_or(0);
-        let mut sends = query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents"));
+        let mut sends = query
+            .has("sendInitialEvents")
+            .then(|| query.flag("sendInitialEvents"));
         let resource_version = text("resourceVersion");
         let asked = text("resourceVersionMatch");
         let continue_token = text("continue");
@@ -226,7 +265,9 @@ impl ListOptions {
             }
             if given {
                 if sends.is_none() {
-                    forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+                    forbid(
+                        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                    );
                 }
                 if version_match != Some(VersionMatch::NotOlderThan) {
                     errors.push(FieldError::not_supported(&at, asked.as_str(), ["NotOlderThan"]));
@@ -253,7 +294,10 @@ impl ListOptions {
             }
             if sends.is_some() {
                 let at = root.field("sendInitialEvents");
-                errors.push(FieldError::forbidden(&at, "sendInitialEvents is forbidden for list"));
+                errors.push(FieldError::forbidden(
+                    &at,
+                    "sendInitialEvents is forbidden for list",
+                ));
             }
         }
         refuse("ListOptions", &errors)?;

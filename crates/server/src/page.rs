@@ -28,23 +28,35 @@ impl Continue {
     /// Reads a token; what is none is refused in a server's words.
     pub(crate) fn decode(token: &str) -> Result<Continue, String> {
         let invalid = |why: &dyn std::fmt::Display| format!("continue key is not valid: {why}");
-        let bytes = decode_base64(token).map_err(|at| invalid(&format!("illegal base64 data at input byte {at}")))?;
+        let bytes =
+            decode_base64(token).map_err(|at| invalid(&format!("illegal base64 data at input byte {at}")))?;
         let token = json::decode(&bytes, Limits::SAFE).map_err(|e| invalid(&e))?;
         let text = |key| token.get(key).and_then(Value::as_str).unwrap_or_default();
         let version = text("v");
         if version != FORM {
-            return Err(invalid(&format!("server does not recognize this encoded version {version}")));
+            return Err(invalid(&format!(
+                "server does not recognize this encoded version {version}"
+            )));
         }
-        let revision = token.get("rv").and_then(Value::as_int).and_then(|r| u64::try_from(r).ok()).unwrap_or(0);
+        let revision = token
+            .get("rv")
+            .and_then(Value::as_int)
+            .and_then(|r| u64::try_from(r).ok())
+            .unwrap_or(0);
         if revision == 0 {
-            return Err(invalid(&format!("incorrect encoded start resourceVersion (version {FORM})")));
+            return Err(invalid(&format!(
+                "incorrect encoded start resourceVersion (version {FORM})"
+            )));
         }
         let start = text("start");
         if start.is_empty() {
             return Err(invalid(&format!("encoded start key empty (version {FORM})")));
         }
         // A key that climbs out of the list's prefix is no key of it.
-        let clean = start.trim_start_matches('/').split('/').all(|s| !s.is_empty() && s != "." && s != "..");
+        let clean = start
+            .trim_start_matches('/')
+            .split('/')
+            .all(|s| !s.is_empty() && s != "." && s != "..");
         if !clean {
             return Err(invalid(&start));
         }
@@ -69,17 +81,32 @@ mod tests {
 
     #[test]
     fn tokens() {
-        let c = Continue { revision: 7, after: "default/a".to_owned() };
+        let c = Continue {
+            revision: 7,
+            after: "default/a".to_owned(),
+        };
         assert_eq!(Continue::decode(&c.encode()), Ok(c));
         let table = [
-            ("!!!", "continue key is not valid: illegal base64 data at input byte 0"),
-            ("bm90IGpzb24", "continue key is not valid: invalid character 'o' in literal null (expecting 'u')"),
-            ("e30", "continue key is not valid: server does not recognize this encoded version "),
+            (
+                "!!!",
+                "continue key is not valid: illegal base64 data at input byte 0",
+            ),
+            (
+                "bm90IGpzb24",
+                "continue key is not valid: invalid character 'o' in literal null (expecting 'u')",
+            ),
+            (
+                "e30",
+                "continue key is not valid: server does not recognize this encoded version ",
+            ),
         ];
         for (token, want) in table {
             assert_eq!(Continue::decode(token).unwrap_err(), want, "{token}");
         }
         let climbing = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../x"}"#);
-        assert_eq!(Continue::decode(&climbing).unwrap_err(), "continue key is not valid: ../x");
+        assert_eq!(
+            Continue::decode(&climbing).unwrap_err(),
+            "continue key is not valid: ../x"
+        );
     }
 }

@@ -1,12 +1,358 @@
-//! Patching.
+//! Patching: JSON patch, merge patch, strategic merge patch, and apply.
 
+use crate::body::kind_of;
+use crate::managed;
+use crate::media;
+use crate::options::{FieldValidation, WriteKind, WriteOptions};
+use crate::read::store_error;
 use crate::reply::Reply;
+use crate::scale;
 use crate::status::{ApiError, ApiResult};
-use crate::write::Write;
+use crate::write::{Change, Ownership, Part, Source, Write, fit_name, fit_namespace, text};
+use scantling_merge::apply::{ApplyError, Force};
+use scantling_merge::json_patch::{JsonPatch, JsonPatchError};
+use scantling_merge::merge_patch;
+use scantling_store::ReadAt;
+use scantling_value::{Limits, Map, Value, json, yaml};
+
+/// The kinds of patches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum PatchType {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
 
 impl Write<'_> {
     /// PATCH
-    pub(crate) async fn patch(&mut self, _name: &str) -> ApiResult<Reply> {
-        Err(ApiError::internal("not yet"))
+    pub(crate) async fn patch(&mut self, name: &str) -> ApiResult<Reply> {
+        let call = self.call;
+        let shape = call.shape()?;
+        let ty = self.patch_type()?;
+        let kind = if ty == PatchType::Apply {
+            WriteKind::Apply
+        } else {
+            WriteKind::Patch
+        };
+        let options = WriteOptions::parse(call.query, kind)?;
+        self.check_syntax(ty)?;
+        let part = match call.path.subresource.as_deref() {
+            Some("status") => Part::Status,
+            Some(_) => Part::Scale,
+            None => Part::Whole,
+        };
+        if ty == PatchType::Apply {
+            let (status, object) = self.apply(name, part, &options).await?;
+            return shape.object(status, object);
+        }
+        let object = if part == Part::Scale {
+            self.patch_scale(name, ty, &options).await?
+        } else {
+            self.patch_object(name, ty, part, &options).await?
+        };
+        shape.object(200, object)
     }
+
+    fn patch_type(&self) -> ApiResult<PatchType> {
+        let strategic = self.call.kind.strategy.strategic_patch();
+        match media::essence(self.head.content_type.as_deref()) {
+            "application/json-patch+json" => Ok(PatchType::Json),
+            "application/merge-patch+json" => Ok(PatchType::Merge),
+            "application/strategic-merge-patch+json" if strategic => Ok(PatchType::Strategic),
+            "application/apply-patch+yaml" => Ok(PatchType::Apply),
+            _ => {
+                let mut known = vec!["application/json-patch+json", "application/merge-patch+json"];
+                if strategic {
+                    known.push("application/strategic-merge-patch+json");
+                }
+                known.push("application/apply-patch+yaml");
+                Err(ApiError::unsupported_media_type(&known))
+            }
+        }
+    }
+
+    /// A body that is no JSON, or with apply no YAML, is refused before anything else is looked at.
+    fn check_syntax(&self, ty: PatchType) -> ApiResult<()> {
+        if ty == PatchType::Apply {
+            let checked = yaml::decode(&self.body, Limits::SERVER);
+            return checked
+                .map(drop)
+                .map_err(|e| ApiError::bad_request(format!("error encoding patch: {e}")));
+        }
+        let checked = json::decode(&self.body, Limits::SERVER);
+        checked
+            .map(drop)
+            .map_err(|_| ApiError::bad_request("invalid JSON patch"))
+    }
+
+    async fn patch_object(
+        &mut self,
+        name: &str,
+        ty: PatchType,
+        part: Part,
+        options: &WriteOptions,
+    ) -> ApiResult<Value> {
+        let call = self.call;
+        let body = self.body.clone();
+        let mode = options.field_validation;
+        // The refusal of a patch shows what the patch made, or the patch itself.
+        let shown = std::sync::Mutex::new(String::new());
+        let change = |old: &Value| {
+            let (mut object, found) = patched(ty, old, &body, mode)?;
+            let text = if ty == PatchType::Strategic {
+                go_map(&body)
+            } else {
+                object.to_json()
+            };
+            if let Ok(mut s) = shown.lock() {
+                *s = text;
+            }
+            if !matches!(object, Value::Object(_)) {
+                return Err(ApiError::bad_request("the patched object is no object"));
+            }
+            fit_namespace(call, &mut object)?;
+            fit_name(&object, name)?;
+            Ok(Change {
+                object,
+                found,
+                ownership: Ownership::Update,
+            })
+        };
+        self.change(name, options, part, None, &change, Source::Patch(&shown))
+            .await
+    }
+
+    async fn patch_scale(&mut self, name: &str, ty: PatchType, options: &WriteOptions) -> ApiResult<Value> {
+        let call = self.call;
+        let key = call.key(name)?;
+        let entry = call
+            .api
+            .store
+            .get(&key, ReadAt::Latest)
+            .await
+            .map_err(store_error)?;
+        let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+        let object = crate::read::shown(call, &entry)?;
+        let (mut sent, _) = patched(
+            ty,
+            &scale::scale_of(call, &object)?,
+            &self.body,
+            options.field_validation,
+        )?;
+        // The version is that of what was patched, not a precondition of the client's.
+        let asked = json::decode(&self.body, Limits::SERVER).ok();
+        let given = asked
+            .as_ref()
+            .is_some_and(|p| p.at(["metadata", "resourceVersion"]).is_some());
+        if !given && let Some(m) = crate::write::metadata_mut(&mut sent) {
+            m.remove("resourceVersion");
+        }
+        fit_name(&sent, name)?;
+        scale::replace(self, name, options, &sent).await
+    }
+
+    /// An apply: to the object that is there, or else it makes one.
+    async fn apply(&mut self, name: &str, part: Part, options: &WriteOptions) -> ApiResult<(u16, Value)> {
+        let call = self.call;
+        let decoded = yaml::decode_strict(&self.body, Limits::SERVER)
+            .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
+        let config = match decoded.value {
+            v @ Value::Object(_) => v,
+            Value::Null => Value::Object(Map::new()),
+            other => {
+                return Err(ApiError::bad_request(format!(
+                    "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into \
+                     Go value of type map[string]interface {{}}",
+                    kind_of(&other)
+                )));
+            }
+        };
+        let duplicates = (!decoded.duplicates.is_empty()).then(|| {
+            format!(
+                "error converting YAML to JSON: {}",
+                yaml::strict_error(&decoded.duplicates)
+            )
+        });
+        let strict = |warnings: &mut Vec<String>| match (&duplicates, options.field_validation) {
+            (None, _) | (_, FieldValidation::Ignore) => Ok(()),
+            (Some(why), FieldValidation::Strict) => Err(ApiError::bad_request(format!(
+                "error strict decoding patch: {why}"
+            ))),
+            (Some(why), FieldValidation::Warn) => {
+                warnings.push(why.clone());
+                Ok(())
+            }
+        };
+        let force = if options.force { Force::Yes } else { Force::No };
+        let manager = options.field_manager.clone();
+        let lenient = WriteOptions {
+            field_validation: FieldValidation::Ignore,
+            ..options.clone()
+        };
+        let key = call.key(name)?;
+        let there = call
+            .api
+            .store
+            .get(&key, ReadAt::Latest)
+            .await
+            .map_err(store_error)?
+            .is_some();
+        if part == Part::Scale {
+            if !there {
+                return Err(ApiError::not_found(call.about(), name));
+            }
+            let scale = self.apply_scale(name, &config, &lenient, force).await?;
+            return Ok((200, scale));
+        }
+        if !there {
+            if part == Part::Status {
+                return Err(ApiError::not_found(call.about(), name));
+            }
+            let mut object =
+                managed::apply(call, part, None, &config, &manager, force).map_err(apply_error)?;
+            strict(self.warnings)?;
+            if !text(&object, "uid").is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                    text(&object, "uid")
+                );
+                return Err(ApiError::conflict(call.about(), name, &why));
+            }
+            fit_namespace(call, &mut object)?;
+            fit_name(&object, name)?;
+            let created = self
+                .create_object(object, &[], &lenient, Ownership::Settled, Source::Body)
+                .await?;
+            return Ok((201, created));
+        }
+        strict(&mut Vec::new())?;
+        let change = |old: &Value| {
+            let mut object =
+                managed::apply(call, part, Some(old), &config, &manager, force).map_err(apply_error)?;
+            fit_namespace(call, &mut object)?;
+            fit_name(&object, name)?;
+            Ok(Change {
+                object,
+                found: Vec::new(),
+                ownership: Ownership::Settled,
+            })
+        };
+        let updated = self
+            .change(name, &lenient, part, None, &change, Source::Body)
+            .await?;
+        strict(self.warnings)?;
+        Ok((200, updated))
+    }
+
+    async fn apply_scale(
+        &mut self,
+        name: &str,
+        config: &Value,
+        options: &WriteOptions,
+        force: Force,
+    ) -> ApiResult<Value> {
+        let call = self.call;
+        let manager = options.field_manager.clone();
+        let change = |old: &Value| {
+            let (scale, entries) =
+                managed::apply_scale(call, old, config, &manager, force).map_err(apply_error)?;
+            fit_name(&scale, name)?;
+            let replicas = scale
+                .at(["spec", "replicas"])
+                .and_then(Value::as_int)
+                .unwrap_or(0);
+            let mut object = scale::with_replicas(call, old, replicas)?;
+            managed::set_entries(&mut object, entries);
+            Ok(Change {
+                object,
+                found: Vec::new(),
+                ownership: Ownership::Settled,
+            })
+        };
+        let updated = self
+            .change(name, options, Part::Scale, None, &change, Source::Body)
+            .await?;
+        scale::scale_of(call, &updated)
+    }
+}
+
+/// What a patch makes of an object, and what strict decoding of the patch found.
+fn patched(
+    ty: PatchType,
+    old: &Value,
+    body: &[u8],
+    mode: FieldValidation,
+) -> ApiResult<(Value, Vec<String>)> {
+    let decoded =
+        json::decode_strict(body, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?;
+    let lenient = mode == FieldValidation::Ignore;
+    match ty {
+        PatchType::Json => {
+            if !lenient && !matches!(decoded.value, Value::Array(_) | Value::Null) {
+                return Err(ApiError::bad_request(format!(
+                    "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+                    kind_of(&decoded.value)
+                )));
+            }
+            let found = decoded
+                .duplicates
+                .iter()
+                .map(|d| format!("json patch {d}"))
+                .collect();
+            let patch = JsonPatch::from_value(decoded.value).map_err(json_patch_error)?;
+            Ok((patch.apply(old.clone()).map_err(json_patch_error)?, found))
+        }
+        PatchType::Merge => {
+            if !lenient && !matches!(decoded.value, Value::Object(_) | Value::Null) {
+                return Err(ApiError::bad_request(format!(
+                    "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                    kind_of(&decoded.value)
+                )));
+            }
+            let patch = decoded.value;
+            let made =
+                merge_patch::apply(old.clone(), patch).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            Ok((made, decoded.duplicates))
+        }
+        PatchType::Strategic | PatchType::Apply => {
+            let made = merge_patch::apply(old.clone(), decoded.value)
+                .map_err(|e| ApiError::bad_request(e.to_string()))?;
+            Ok((made, decoded.duplicates))
+        }
+    }
+}
+
+fn json_patch_error(e: JsonPatchError) -> ApiError {
+    match e {
+        JsonPatchError::Malformed(why) => ApiError::bad_request(why),
+        JsonPatchError::TooLarge(why) => ApiError::too_large(format!("Request entity too large: {why}")),
+        JsonPatchError::Failed(why) => ApiError::unprocessable().private(why),
+    }
+}
+
+fn apply_error(e: ApplyError) -> ApiError {
+    match e {
+        ApplyError::BadRequest(why) => ApiError::bad_request(why),
+        ApplyError::Internal(why) => ApiError::internal(why),
+        ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.0.iter().map(|c| {
+                let entries = [
+                    ("reason", Value::from("FieldManagerConflict")),
+                    ("message", c.message().into()),
+                    ("field", c.path.to_string().into()),
+                ];
+                Value::Object(entries.into_iter().collect())
+            });
+            let details = Map::from_iter([("causes", Value::Array(causes.collect()))]);
+            ApiError::new(409, "Conflict", conflicts.to_string()).details(details)
+        }
+    }
+}
+
+/// A patch as Go prints a map.
+fn go_map(body: &[u8]) -> String {
+    json::decode(body, Limits::SERVER)
+        .map(|v| scantling_admit::go_text(&v))
+        .unwrap_or_default()
 }

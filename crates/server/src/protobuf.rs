@@ -22,18 +22,33 @@ pub(crate) fn status(value: &Value) -> Vec<u8> {
         string(&mut d, 1, &text(details, "name"));
         string(&mut d, 2, &text(details, "group"));
         string(&mut d, 3, &text(details, "kind"));
-        for cause in details.get("causes").and_then(Value::as_array).unwrap_or_default() {
+        for cause in details
+            .get("causes")
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+        {
             let mut c = Vec::new();
             string(&mut c, 1, &text(cause, "reason"));
             string(&mut c, 2, &text(cause, "message"));
             string(&mut c, 3, &text(cause, "field"));
             bytes(&mut d, 4, &c);
         }
-        number(&mut d, 5, details.get("retryAfterSeconds").and_then(Value::as_int).unwrap_or_default());
+        number(
+            &mut d,
+            5,
+            details
+                .get("retryAfterSeconds")
+                .and_then(Value::as_int)
+                .unwrap_or_default(),
+        );
         string(&mut d, 6, &text(details, "uid"));
         bytes(&mut body, 5, &d);
     }
-    number(&mut body, 6, value.get("code").and_then(Value::as_int).unwrap_or_default());
+    number(
+        &mut body,
+        6,
+        value.get("code").and_then(Value::as_int).unwrap_or_default(),
+    );
 
     let mut type_meta = Vec::new();
     string(&mut type_meta, 1, &text(value, "apiVersion"));

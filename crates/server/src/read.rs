@@ -25,12 +25,19 @@ impl Selection {
         let labels = LabelSelector::parse(&options.label_selector).map_err(ApiError::bad_request)?;
         let mut fields = FieldSelector::parse(&options.field_selector).map_err(ApiError::bad_request)?;
         for term in &fields.terms {
-            let known = call.kind.strategy.selectable(call.kind, call.version, &term.field);
+            let known = call
+                .kind
+                .strategy
+                .selectable(call.kind, call.version, &term.field);
             known.map_err(ApiError::bad_request)?;
         }
         // The old watch paths name an object.
         if let Some(name) = call.path.name.as_ref().filter(|_| call.path.watch) {
-            let term = crate::selector::FieldTerm { field: "metadata.name".to_owned(), value: name.clone(), equal: true };
+            let term = crate::selector::FieldTerm {
+                field: "metadata.name".to_owned(),
+                value: name.clone(),
+                equal: true,
+            };
             fields.terms.push(term);
         }
         Ok(Selection { labels, fields })
@@ -129,15 +136,24 @@ pub(crate) async fn find(call: &Call<'_>, options: &ListOptions, selection: &Sel
             at,
             remaining: None,
         };
-        let Page { revision, entries, remaining } = call.api.store.list(request).await.map_err(|e| match e {
-            StoreError::Compacted { .. } if !options.continue_token.is_empty() => ApiError::expired(CONTINUE_EXPIRED),
+        let Page {
+            revision,
+            entries,
+            remaining,
+        } = call.api.store.list(request).await.map_err(|e| match e {
+            StoreError::Compacted { .. } if !options.continue_token.is_empty() => {
+                ApiError::expired(CONTINUE_EXPIRED)
+            }
             e => store_error(e),
         })?;
         at = ReadAt::Exact(revision);
         let mut last = None;
         for entry in &entries {
             last = Some(entry.key.to_string());
-            if only.as_ref().is_some_and(|n| entry.key.rsplit('/').next() != Some(n)) {
+            if only
+                .as_ref()
+                .is_some_and(|n| entry.key.rsplit('/').next() != Some(n))
+            {
                 continue;
             }
             let object = shown(call, entry)?;
@@ -179,14 +195,17 @@ fn start(options: &ListOptions, limited: bool) -> ApiResult<(Option<String>, Rea
         let c = Continue::decode(&options.continue_token)
             .map_err(|e| ApiError::bad_request(format!("invalid continue token: {e}")))?;
         if !matches!(version, "" | "0") {
-            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         }
         return Ok((Some(c.after), ReadAt::Exact(c.revision)));
     }
     if version.is_empty() {
         return Ok((None, ReadAt::Latest));
     }
-    let n = parse_version(version).map_err(|e| ApiError::bad_request(format!("invalid resource version: {e}")))?;
+    let n = parse_version(version)
+        .map_err(|e| ApiError::bad_request(format!("invalid resource version: {e}")))?;
     let at = match options.version_match {
         Some(VersionMatch::Exact) => ReadAt::Exact(n),
         // A page at a version has always meant exactly that version.
@@ -198,5 +217,9 @@ fn start(options: &ListOptions, limited: bool) -> ApiResult<(Option<String>, Rea
 
 /// Where a watch begins.
 pub(crate) fn watch_version(version: &str) -> ApiResult<u64> {
-    if version.is_empty() { Ok(0) } else { parse_version(version).map_err(ApiError::internal) }
+    if version.is_empty() {
+        Ok(0)
+    } else {
+        parse_version(version).map_err(ApiError::internal)
+    }
 }

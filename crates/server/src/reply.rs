@@ -42,7 +42,12 @@ impl Reply {
 
     /// Bytes of a media type.
     pub(crate) fn bytes(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
-        Reply { status, content_type, headers: HeaderMap::new(), body: Content::Whole(body.into()) }
+        Reply {
+            status,
+            content_type,
+            headers: HeaderMap::new(),
+            body: Content::Whole(body.into()),
+        }
     }
 
     /// An object in the encoding that was asked for.
@@ -72,7 +77,10 @@ impl Reply {
     /// The plain answer for what no handler serves.
     pub(crate) fn page_not_found() -> Reply {
         let mut r = Reply::text(404, "404 page not found\n");
-        r.headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        r.headers.insert(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        );
         r
     }
 
@@ -95,7 +103,11 @@ impl Reply {
                 continue;
             }
             seen.push(text);
-            let text: String = if cut { text.chars().take(256).collect() } else { text.clone() };
+            let text: String = if cut {
+                text.chars().take(256).collect()
+            } else {
+                text.clone()
+            };
             let n = text.chars().count();
             if cut && n > room {
                 continue;
@@ -113,35 +125,44 @@ impl Reply {
             Content::Stream(body) => body,
             Content::Whole(bytes) => {
                 let bytes = if accepts_gzip && bytes.len() >= WORTH_COMPRESSING {
-                    self.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                    self.headers
+                        .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
                     gzip(&bytes)
                 } else {
                     bytes
                 };
-                self.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+                self.headers
+                    .insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
                 Full::new(bytes).boxed_unsync()
             }
         };
         let mut response = Response::new(body);
-        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         *response.headers_mut() = self.headers;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
         response
     }
 }
 
 /// A `Warning` header's value: code 299, no agent, a quoted text.
 fn warning(text: &str) -> String {
-    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn gzip(bytes: &[u8]) -> Bytes {
     use std::io::Write;
     // Level 1: what kube-apiserver uses, for the same reason: lists are written far more often than kept.
-    let mut out = flate2::write::GzEncoder::new(Vec::with_capacity(bytes.len() / 4), flate2::Compression::fast());
+    let mut out =
+        flate2::write::GzEncoder::new(Vec::with_capacity(bytes.len() / 4), flate2::Compression::fast());
     match out.write_all(bytes).and_then(|()| out.finish()) {
         Ok(v) => v.into(),
         // Writing to memory does not fail.

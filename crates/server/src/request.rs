@@ -69,7 +69,9 @@ pub(crate) struct ObjectPath {
 impl Target {
     /// Reads a path. Segments are decoded after splitting, so that an escaped slash cannot name another object.
     pub(crate) fn parse(path: &str) -> Target {
-        let Some(rest) = path.strip_prefix('/') else { return Target::Unknown };
+        let Some(rest) = path.strip_prefix('/') else {
+            return Target::Unknown;
+        };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.is_empty() {
             return Target::Index;
@@ -84,7 +86,10 @@ impl Target {
         let words: Vec<&str> = segments.iter().map(String::as_str).collect();
         let health = |probe, check: &[&str]| match check {
             [] => Target::Health { probe, check: None },
-            [one] => Target::Health { probe, check: Some((*one).to_owned()) },
+            [one] => Target::Health {
+                probe,
+                check: Some((*one).to_owned()),
+            },
             _ => Target::Unknown,
         };
         match words.as_slice() {
@@ -106,7 +111,10 @@ impl Target {
     }
 
     fn in_version(group: &str, version: &str, rest: &[&str]) -> Target {
-        let gv = GroupVersion { group: group.to_owned(), version: version.to_owned() };
+        let gv = GroupVersion {
+            group: group.to_owned(),
+            version: version.to_owned(),
+        };
         let (watch, rest) = match rest {
             [] => return Target::Resources(gv),
             ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
@@ -115,7 +123,9 @@ impl Target {
         // A namespace is an object itself: `/namespaces/x` and its subresources, against what lies in it.
         let namespace_subresource = |s: &str| matches!(s, "status" | "finalize");
         let (namespace, rest) = match rest {
-            ["namespaces", ns, resource, more @ ..] if !(more.is_empty() && namespace_subresource(resource)) => {
+            ["namespaces", ns, resource, more @ ..]
+                if !(more.is_empty() && namespace_subresource(resource)) =>
+            {
                 (Some((*ns).to_owned()), rest.get(2..).unwrap_or_default())
             }
             rest => (None, rest),
@@ -127,7 +137,14 @@ impl Target {
             [resource, name, sub] => (own(resource), Some(own(name)), Some(own(sub))),
             _ => return Target::Unknown,
         };
-        Target::Object(ObjectPath { gv, namespace, resource, name, subresource, watch })
+        Target::Object(ObjectPath {
+            gv,
+            namespace,
+            resource,
+            name,
+            subresource,
+            watch,
+        })
     }
 }
 
@@ -147,7 +164,10 @@ impl Query {
     pub(crate) fn parse(text: &str) -> Query {
         let decode = |s: &str| {
             let plus = s.replace('+', " ");
-            percent_decode_str(&plus).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+            percent_decode_str(&plus)
+                .decode_utf8()
+                .ok()
+                .map(std::borrow::Cow::into_owned)
         };
         let pairs = text
             .split('&')
@@ -162,12 +182,19 @@ impl Query {
 
     /// The first value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.pairs.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+        self.pairs
+            .iter()
+            .find(|(k, _)| k == name)
+            .map(|(_, v)| v.as_str())
     }
 
     /// All values of a parameter.
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
-        self.pairs.iter().filter(|(k, _)| k == name).map(|(_, v)| v.as_str()).collect()
+        self.pairs
+            .iter()
+            .filter(|(k, _)| k == name)
+            .map(|(_, v)| v.as_str())
+            .collect()
     }
 
     /// Whether the parameter is there.
@@ -177,12 +204,15 @@ impl Query {
 
     /// A switch: there, and neither `0` nor `false`.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
+        self.get(name)
+            .is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
     }
 
     /// A number.
     pub(crate) fn int(&self, name: &str) -> ApiResult<Option<i64>> {
-        self.get(name).map(|v| parse_int(v).map_err(ApiError::bad_request)).transpose()
+        self.get(name)
+            .map(|v| parse_int(v).map_err(ApiError::bad_request))
+            .transpose()
     }
 }
 
@@ -194,14 +224,25 @@ pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
 /// An unsigned decimal 64-bit integer, with Go's words for what is none.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     // Rust takes a leading plus sign, Go does not.
-    let parsed = if text.starts_with('+') { "".parse() } else { text.parse() };
+    let parsed = if text.starts_with('+') {
+        "".parse()
+    } else {
+        text.parse()
+    };
     parsed.map_err(|e| go_number_error("ParseUint", text, &e))
 }
 
 fn go_number_error(function: &str, text: &str, error: &std::num::ParseIntError) -> String {
     use std::num::IntErrorKind::{NegOverflow, PosOverflow};
-    let why = if matches!(error.kind(), PosOverflow | NegOverflow) { "value out of range" } else { "invalid syntax" };
-    format!("strconv.{function}: parsing {}: {why}", scantling_value::go::quote(text))
+    let why = if matches!(error.kind(), PosOverflow | NegOverflow) {
+        "value out of range"
+    } else {
+        "invalid syntax"
+    };
+    format!(
+        "strconv.{function}: parsing {}: {why}",
+        scantling_value::go::quote(text)
+    )
 }
 
 #[cfg(test)]
@@ -221,19 +262,46 @@ mod tests {
     #[test]
     fn paths() {
         let table = [
-            ("/api/v1/namespaces", r#"/v1 ns=None namespaces name=None sub=None watch=false"#),
-            ("/api/v1/namespaces/a", r#"/v1 ns=None namespaces name=Some("a") sub=None watch=false"#),
-            ("/api/v1/namespaces/a/status", r#"/v1 ns=None namespaces name=Some("a") sub=Some("status") watch=false"#),
-            ("/api/v1/namespaces/a/events", r#"/v1 ns=Some("a") events name=None sub=None watch=false"#),
-            ("/apis/g/v1/namespaces/a/ws/x/scale", r#"g/v1 ns=Some("a") ws name=Some("x") sub=Some("scale") watch=false"#),
-            ("/apis/g/v1/namespaces/a/status/x", r#"g/v1 ns=Some("a") status name=Some("x") sub=None watch=false"#),
-            ("/apis/g/v1/watch/namespaces/a/ws", r#"g/v1 ns=Some("a") ws name=None sub=None watch=true"#),
+            (
+                "/api/v1/namespaces",
+                r#"/v1 ns=None namespaces name=None sub=None watch=false"#,
+            ),
+            (
+                "/api/v1/namespaces/a",
+                r#"/v1 ns=None namespaces name=Some("a") sub=None watch=false"#,
+            ),
+            (
+                "/api/v1/namespaces/a/status",
+                r#"/v1 ns=None namespaces name=Some("a") sub=Some("status") watch=false"#,
+            ),
+            (
+                "/api/v1/namespaces/a/events",
+                r#"/v1 ns=Some("a") events name=None sub=None watch=false"#,
+            ),
+            (
+                "/apis/g/v1/namespaces/a/ws/x/scale",
+                r#"g/v1 ns=Some("a") ws name=Some("x") sub=Some("scale") watch=false"#,
+            ),
+            (
+                "/apis/g/v1/namespaces/a/status/x",
+                r#"g/v1 ns=Some("a") status name=Some("x") sub=None watch=false"#,
+            ),
+            (
+                "/apis/g/v1/watch/namespaces/a/ws",
+                r#"g/v1 ns=Some("a") ws name=None sub=None watch=true"#,
+            ),
             ("/apis/g/v1/ws/a%2Fb", "Unknown"),
             ("/apis/g/v1/ws/..", "Unknown"),
             ("/apis/g/v1/ws/%2e%2e", "Unknown"),
-            ("/apis/g/v1/", r#"Resources(GroupVersion { group: "g", version: "v1" })"#),
+            (
+                "/apis/g/v1/",
+                r#"Resources(GroupVersion { group: "g", version: "v1" })"#,
+            ),
             ("/apis/g/v1/ws/a/b/c", "Unknown"),
-            ("/healthz/ping", r#"Health { probe: Health, check: Some("ping") }"#),
+            (
+                "/healthz/ping",
+                r#"Health { probe: Health, check: Some("ping") }"#,
+            ),
         ];
         for (path, want) in table {
             assert_eq!(object(path), want, "{path}");
@@ -243,8 +311,14 @@ mod tests {
     #[test]
     fn query_conversions() {
         let q = Query::parse("limit=two&watch=perhaps&b=false&c=0&empty=&x=a%20b+c&n=99999999999999999999");
-        assert_eq!(q.int("limit").unwrap_err().message(), r#"strconv.ParseInt: parsing "two": invalid syntax"#);
-        assert_eq!(q.int("empty").unwrap_err().message(), r#"strconv.ParseInt: parsing "": invalid syntax"#);
+        assert_eq!(
+            q.int("limit").unwrap_err().message(),
+            r#"strconv.ParseInt: parsing "two": invalid syntax"#
+        );
+        assert_eq!(
+            q.int("empty").unwrap_err().message(),
+            r#"strconv.ParseInt: parsing "": invalid syntax"#
+        );
         assert!(q.int("n").unwrap_err().message().ends_with("value out of range"));
         assert!(q.flag("watch") && q.flag("empty") && !q.flag("b") && !q.flag("c") && !q.flag("none"));
         assert_eq!(q.get("x"), Some("a b c"));

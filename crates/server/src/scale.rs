@@ -13,15 +13,24 @@ use scantling_value::{Limits, Map, Value, json, yaml};
 
 /// The scale of an object.
 pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
-    let Some(scale) = &call.version.scale else { return Err(ApiError::not_found(call.about(), text(object, "name"))) };
+    let Some(scale) = &call.version.scale else {
+        return Err(ApiError::not_found(call.about(), text(object, "name")));
+    };
     let at = |path: &[String]| object.at(path.iter().map(String::as_str));
     let Some(wanted) = at(&scale.spec_replicas).filter(|v| !v.is_null()) else {
         let path = &scale.spec_path;
-        return Err(ApiError::internal_error(format!("the spec replicas field {path:?} does not exist")));
+        return Err(ApiError::internal_error(format!(
+            "the spec replicas field {path:?} does not exist"
+        )));
     };
     let wanted = wanted.as_int().unwrap_or(0);
     let actual = at(&scale.status_replicas).and_then(Value::as_int).unwrap_or(0);
-    let selector = scale.label_selector.as_deref().and_then(at).and_then(Value::as_str).unwrap_or_default();
+    let selector = scale
+        .label_selector
+        .as_deref()
+        .and_then(at)
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(v) = object.at(["metadata", field]) {
@@ -49,7 +58,12 @@ pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
 /// GET
 pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
     let key = call.key(name)?;
-    let entry = call.api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+    let entry = call
+        .api
+        .store
+        .get(&key, ReadAt::Latest)
+        .await
+        .map_err(store_error)?;
     let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
     let object = read::shown(call, &entry)?;
     call.shape()?.object(200, scale_of(call, &object)?)
@@ -74,18 +88,29 @@ fn decode(write: &Write<'_>) -> ApiResult<Value> {
         BodyForm::Json => json::decode(&write.body, Limits::SERVER).map_err(|e| bad(&e))?,
         BodyForm::Yaml => yaml::decode(&write.body, Limits::SERVER).map_err(|e| bad(&e))?,
         BodyForm::Protobuf => {
-            return Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"]));
+            return Err(ApiError::unsupported_media_type(&[
+                "application/json",
+                "application/yaml",
+            ]));
         }
     };
     if matches!(sent, Value::Object(_)) {
         Ok(sent)
     } else {
-        Err(bad(&format!("json: cannot unmarshal {} into Go value of type v1.Scale", kind_of(&sent))))
+        Err(bad(&format!(
+            "json: cannot unmarshal {} into Go value of type v1.Scale",
+            kind_of(&sent)
+        )))
     }
 }
 
 /// Writes the wanted replicas of a scale into the object; returns the object's scale.
-pub(crate) async fn replace(write: &mut Write<'_>, name: &str, options: &WriteOptions, sent: &Value) -> ApiResult<Value> {
+pub(crate) async fn replace(
+    write: &mut Write<'_>,
+    name: &str,
+    options: &WriteOptions,
+    sent: &Value,
+) -> ApiResult<Value> {
     let call = write.call;
     let replicas = sent.at(["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
     let version = text(sent, "resourceVersion").to_owned();
@@ -96,19 +121,32 @@ pub(crate) async fn replace(write: &mut Write<'_>, name: &str, options: &WriteOp
             return Err(crate::write::modified(about, name));
         }
         let object = with_replicas(call, old, replicas)?;
-        Ok(Change { object, found: Vec::new(), ownership: Ownership::Update })
+        Ok(Change {
+            object,
+            found: Vec::new(),
+            ownership: Ownership::Update,
+        })
     };
-    let updated = write.change(name, options, Part::Scale, Some(&uid), &change, Source::Body).await?;
+    let updated = write
+        .change(name, options, Part::Scale, Some(&uid), &change, Source::Body)
+        .await?;
     scale_of(call, &updated)
 }
 
-fn with_replicas(call: &Call<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
-    let path = call.version.scale.as_ref().map(|s| s.spec_replicas.as_slice()).unwrap_or_default();
+pub(crate) fn with_replicas(call: &Call<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
+    let path = call
+        .version
+        .scale
+        .as_ref()
+        .map(|s| s.spec_replicas.as_slice())
+        .unwrap_or_default();
     let mut object = old.clone();
     let mut at = &mut object;
     for (i, step) in path.iter().enumerate() {
         let Some(map) = at.as_object_mut() else {
-            return Err(ApiError::internal_error("the replicas cannot be written: a part of their path is no object"));
+            return Err(ApiError::internal_error(
+                "the replicas cannot be written: a part of their path is no object",
+            ));
         };
         let last = i + 1 == path.len();
         let next = map.get_or_insert_with(step, || Map::new().into());

@@ -28,12 +28,17 @@ enum Test {
 impl LabelSelector {
     /// Reads the form of the `labelSelector` parameter.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut p = Parser { tokens: tokens(text), at: 0 };
+        let mut p = Parser {
+            tokens: tokens(text),
+            at: 0,
+        };
         let mut requirements = Vec::new();
         loop {
             match p.peek(Context::Value) {
                 Token::Word(_) | Token::Not => {
-                    let r = p.requirement().map_err(|e| format!("unable to parse requirement: {e}"))?;
+                    let r = p
+                        .requirement()
+                        .map_err(|e| format!("unable to parse requirement: {e}"))?;
                     requirements.push(r);
                     match p.next(Context::Value) {
                         Token::End => break,
@@ -47,7 +52,11 @@ impl LabelSelector {
                     }
                 }
                 Token::End => break,
-                other => return Err(format!("found '{other}', expected: !, identifier, or 'end of string'")),
+                other => {
+                    return Err(format!(
+                        "found '{other}', expected: !, identifier, or 'end of string'"
+                    ));
+                }
             }
         }
         Ok(LabelSelector { requirements })
@@ -140,7 +149,8 @@ fn tokens(text: &str) -> Vec<Token> {
             // The longest run of symbols that is a token.
             let two = rest.get(..2).and_then(symbol).map(|t| (2, t));
             let one = rest.get(..1).and_then(symbol).map(|t| (1, t));
-            two.or(one).unwrap_or_else(|| (1, Token::Bad(format!("error expected: keyword found '{first}'"))))
+            two.or(one)
+                .unwrap_or_else(|| (1, Token::Bad(format!("error expected: keyword found '{first}'"))))
         } else {
             let end = rest.find(|c| is_symbol(c) || is_space(c)).unwrap_or(rest.len());
             let word = rest.get(..end).unwrap_or_default();
@@ -152,7 +162,10 @@ fn tokens(text: &str) -> Vec<Token> {
             (end, token)
         };
         out.push(taken.1);
-        rest = rest.get(taken.0..).unwrap_or_default().trim_start_matches(is_space);
+        rest = rest
+            .get(taken.0..)
+            .unwrap_or_default()
+            .trim_start_matches(is_space);
     }
     out
 }
@@ -190,16 +203,23 @@ impl Parser {
         if absent {
             token = self.next(Context::Value);
         }
-        let Token::Word(key) = token else { return Err(format!("found '{token}', expected: identifier")) };
+        let Token::Word(key) = token else {
+            return Err(format!("found '{token}', expected: identifier"));
+        };
         let ends = matches!(self.peek(Context::Value), Token::End | Token::Comma);
         if absent || ends {
             check(&key, &[])?;
-            return Ok(Requirement { key, test: if absent { Test::Absent } else { Test::Exists } });
+            return Ok(Requirement {
+                key,
+                test: if absent { Test::Absent } else { Test::Exists },
+            });
         }
         let operator = self.next(Context::Operator);
         let values = match operator {
             Token::In | Token::NotIn => self.values()?,
-            Token::Equal | Token::DoubleEqual | Token::NotEqual | Token::Above | Token::Below => vec![self.value()?],
+            Token::Equal | Token::DoubleEqual | Token::NotEqual | Token::Above | Token::Below => {
+                vec![self.value()?]
+            }
             other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
         };
         let number = if matches!(operator, Token::Above | Token::Below) {
@@ -298,10 +318,18 @@ fn check(key: &str, values: &[String]) -> Result<(), String> {
     for (i, v) in values.iter().enumerate() {
         let wrong = names::label_value(v);
         if !wrong.is_empty() {
-            errors.push(FieldError::invalid(&at.index(i).key(key), v.as_str(), wrong.join("; ")));
+            errors.push(FieldError::invalid(
+                &at.index(i).key(key),
+                v.as_str(),
+                wrong.join("; "),
+            ));
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(aggregate(&errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(aggregate(&errors))
+    }
 }
 
 /// A conjunction of equalities on fields.
@@ -330,14 +358,21 @@ impl FieldSelector {
             let Some((field, equal, value)) = split_term(part) else {
                 return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
             };
-            terms.push(FieldTerm { field: field.to_owned(), value: unescape(value)?, equal });
+            terms.push(FieldTerm {
+                field: field.to_owned(),
+                value: unescape(value)?,
+                equal,
+            });
         }
         Ok(FieldSelector { terms })
     }
 
     /// The value that one field must have, if a term says so.
     pub(crate) fn exact(&self, field: &str) -> Option<&str> {
-        self.terms.iter().find(|t| t.equal && t.field == field).map(|t| t.value.as_str())
+        self.terms
+            .iter()
+            .find(|t| t.equal && t.field == field)
+            .map(|t| t.value.as_str())
     }
 
     /// Whether an object whose fields read so matches.
@@ -387,7 +422,10 @@ fn unescape(text: &str) -> Result<String, String> {
             },
             // The code point as a number: so a server prints it.
             ',' | '=' => {
-                return Err(format!("invalid field selector: unescaped character in value: {}", u32::from(c)));
+                return Err(format!(
+                    "invalid field selector: unescaped character in value: {}",
+                    u32::from(c)
+                ));
             }
             _ => out.push(c),
         }

@@ -50,32 +50,51 @@ impl Server {
     /// Listens and serves.
     pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Server, StartError> {
         let fail = |e: String| StartError(e);
-        let identity = match (&config.tls_cert_file, &config.tls_private_key_file, &config.certificate_dir) {
+        let identity = match (
+            &config.tls_cert_file,
+            &config.tls_private_key_file,
+            &config.certificate_dir,
+        ) {
             (Some(cert), Some(key), _) => tls::load(cert, key).map_err(fail)?,
             (None, None, Some(dir)) => tls::load_or_generate(dir, config.bind_address).map_err(fail)?,
-            (None, None, None) => tls::generate(config.bind_address).map_err(|e| StartError(e.to_string()))?,
-            _ => return Err(StartError("--tls-cert-file and --tls-private-key-file go together".to_owned())),
+            (None, None, None) => {
+                tls::generate(config.bind_address).map_err(|e| StartError(e.to_string()))?
+            }
+            _ => {
+                return Err(StartError(
+                    "--tls-cert-file and --tls-private-key-file go together".to_owned(),
+                ));
+            }
         };
         let tls = tls::server_config(&identity, config.client_ca_file.as_deref()).map_err(fail)?;
         let mut tokens = Tokens::default();
         if let Some(path) = &config.token_auth_file {
             let text = std::fs::read_to_string(path)
                 .map_err(|e| StartError(format!("cannot read {}: {e}", path.display())))?;
-            tokens.add_file(&text).map_err(|e| StartError(format!("{}: {e}", path.display())))?;
+            tokens
+                .add_file(&text)
+                .map_err(|e| StartError(format!("{}: {e}", path.display())))?;
         }
         let admin_token = config.admin_token.clone().unwrap_or_else(random_token);
         let groups = vec!["system:masters".to_owned()];
-        tokens.add(&admin_token, User { name: "admin".to_owned(), groups });
+        tokens.add(
+            &admin_token,
+            User {
+                name: "admin".to_owned(),
+                groups,
+            },
+        );
 
         let at = SocketAddr::new(config.bind_address, config.secure_port);
         let listener = TcpListener::bind(at).await.map_err(|e| {
-            StartError(format!("cannot listen on {at}: {e}; choose another --secure-port or stop what listens there"))
+            StartError(format!(
+                "cannot listen on {at}: {e}; choose another --secure-port or stop what listens there"
+            ))
         })?;
         let address = listener.local_addr().map_err(|e| StartError(e.to_string()))?;
         let (stop, stopped) = watch::channel(false);
         let (settled, _) = watch::channel(0);
-        let (gates, definition_gates) = config.gates().map_err(fail)?;
-        let compiler = Compiler::new(gates, definition_gates);
+        let compiler = Compiler::new(config.gates().map_err(fail)?);
         let mut kinds = Kinds::default();
         for kind in builtin::kinds(&compiler) {
             kinds.insert(Arc::new(kind));
@@ -105,7 +124,14 @@ impl Server {
             tokio::spawn(controller.run(revision)),
             tokio::spawn(listen::listen(listener, tls, Arc::clone(&api), stopped)),
         ];
-        Ok(Server { address, authority: identity.authority, admin_token, api, stop, tasks })
+        Ok(Server {
+            address,
+            authority: identity.authority,
+            admin_token,
+            api,
+            stop,
+            tasks,
+        })
     }
 
     /// Where it listens.
@@ -157,7 +183,11 @@ impl Server {
 }
 
 fn random_token() -> String {
-    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+    format!(
+        "{}{}",
+        uuid::Uuid::new_v4().simple(),
+        uuid::Uuid::new_v4().simple()
+    )
 }
 
 async fn make_namespaces(api: &Api) -> Result<(), StoreError> {
@@ -178,8 +208,14 @@ async fn make_namespaces(api: &Api) -> Result<(), StoreError> {
             ("kind", Value::from("Namespace")),
             ("apiVersion", "v1".into()),
             ("metadata", metadata.into()),
-            ("spec", Map::from_iter([("finalizers", Value::from(vec!["kubernetes"]))]).into()),
-            ("status", Map::from_iter([("phase", Value::from("Active"))]).into()),
+            (
+                "spec",
+                Map::from_iter([("finalizers", Value::from(vec!["kubernetes"]))]).into(),
+            ),
+            (
+                "status",
+                Map::from_iter([("phase", Value::from("Active"))]).into(),
+            ),
         ]);
         let value = Value::Object(object).to_json().into();
         match api.store.write(&key, Write::Create { value }).await {

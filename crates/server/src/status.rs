@@ -17,7 +17,11 @@ pub(crate) struct About<'a> {
 impl About<'_> {
     /// `widgets.example.com`, or `widgets` in the core group.
     pub(crate) fn qualified(&self) -> String {
-        if self.group.is_empty() { self.kind.to_owned() } else { format!("{}.{}", self.kind, self.group) }
+        if self.group.is_empty() {
+            self.kind.to_owned()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
     }
 }
 
@@ -82,17 +86,30 @@ impl ApiError {
 
     /// 404
     pub(crate) fn not_found(about: About<'_>, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} {} not found", about.qualified(), quoted(name))).about(about, name)
+        Self::new(
+            404,
+            "NotFound",
+            format!("{} {} not found", about.qualified(), quoted(name)),
+        )
+        .about(about, name)
     }
 
     /// 404 for what no resource stands behind, answered as a `Status`.
     pub(crate) fn no_resource() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource").details(Map::new())
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .details(Map::new())
     }
 
     /// 405
     pub(crate) fn method_not_allowed(about: About<'_>, action: &str) -> Self {
-        let message = format!("{action} is not supported on resources of kind {}", quoted(&about.qualified()));
+        let message = format!(
+            "{action} is not supported on resources of kind {}",
+            quoted(&about.qualified())
+        );
         Self::new(405, "MethodNotAllowed", message).about(about, "")
     }
 
@@ -109,7 +126,11 @@ impl ApiError {
 
     /// 409 of a write that lost.
     pub(crate) fn conflict(about: About<'_>, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {}: {why}", about.qualified(), quoted(name));
+        let message = format!(
+            "Operation cannot be fulfilled on {} {}: {why}",
+            about.qualified(),
+            quoted(name)
+        );
         Self::new(409, "Conflict", message).about(about, name)
     }
 
@@ -136,12 +157,19 @@ impl ApiError {
     pub(crate) fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
         let what = aggregate(errors);
         let message = format!("{} {} is invalid: {what}", about.qualified(), quoted(name));
-        Self::new(422, "Invalid", message).about(about, name).causes(errors)
+        Self::new(422, "Invalid", message)
+            .about(about, name)
+            .causes(errors)
     }
 
     /// 422 of a patch that does not fit, of which a server says nothing more.
     pub(crate) fn unprocessable() -> Self {
-        Self::new(422, "Invalid", "the server rejected our request due to an error in our request").details(Map::new())
+        Self::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+        .details(Map::new())
     }
 
     /// 429
@@ -161,7 +189,11 @@ impl ApiError {
         let why = why.into();
         let e = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
         let cause: Map = [("message", Value::from(why))].into_iter().collect();
-        e.details([("causes", Value::Array(vec![cause.into()]))].into_iter().collect())
+        e.details(
+            [("causes", Value::Array(vec![cause.into()]))]
+                .into_iter()
+                .collect(),
+        )
     }
 
     /// 504 of a resource version that has not been yet.
@@ -172,7 +204,10 @@ impl ApiError {
         ]
         .into_iter()
         .collect();
-        let details = [("causes", Value::Array(vec![cause.into()])), ("retryAfterSeconds", Value::Int(1))];
+        let details = [
+            ("causes", Value::Array(vec![cause.into()])),
+            ("retryAfterSeconds", Value::Int(1)),
+        ];
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut e = Self::new(504, "Timeout", message).details(details.into_iter().collect());
         e.0.retry_after = Some(1);
@@ -184,12 +219,23 @@ impl ApiError {
         let causes: Vec<Value> = errors
             .iter()
             .map(|e| {
-                let entries =
-                    [("reason", e.reason().into()), ("message", e.message().into()), ("field", e.field().into())];
-                Value::Object(entries.into_iter().filter(|(_, v): &(_, Value)| v.as_str() != Some("")).collect())
+                let entries = [
+                    ("reason", e.reason().into()),
+                    ("message", e.message().into()),
+                    ("field", e.field().into()),
+                ];
+                Value::Object(
+                    entries
+                        .into_iter()
+                        .filter(|(_, v): &(_, Value)| v.as_str() != Some(""))
+                        .collect(),
+                )
             })
             .collect();
-        self.0.details.get_or_insert_default().insert("causes", Value::Array(causes));
+        self.0
+            .details
+            .get_or_insert_default()
+            .insert("causes", Value::Array(causes));
         self
     }
 
@@ -201,7 +247,10 @@ impl ApiError {
 
     /// `details.retryAfterSeconds` and the header of that meaning.
     pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
-        self.0.details.get_or_insert_default().insert("retryAfterSeconds", Value::Int(seconds.into()));
+        self.0
+            .details
+            .get_or_insert_default()
+            .insert("retryAfterSeconds", Value::Int(seconds.into()));
         self.0.retry_after = Some(seconds);
         self
     }
@@ -277,11 +326,16 @@ impl ApiError {
 
 /// The `Status` of a deletion that is complete.
 pub(crate) fn success(about: About<'_>, name: &str, uid: &str) -> Value {
-    let details: Map = [("group", about.group), ("kind", about.kind), ("name", name), ("uid", uid)]
-        .into_iter()
-        .filter(|(_, v)| !v.is_empty())
-        .map(|(k, v)| (k, Value::from(v)))
-        .collect();
+    let details: Map = [
+        ("group", about.group),
+        ("kind", about.kind),
+        ("name", name),
+        ("uid", uid),
+    ]
+    .into_iter()
+    .filter(|(_, v)| !v.is_empty())
+    .map(|(k, v)| (k, Value::from(v)))
+    .collect();
     let entries = [
         ("kind", Value::from("Status")),
         ("apiVersion", "v1".into()),

@@ -2,11 +2,10 @@
 
 use crate::kind::{Kind, Version};
 use crate::status::ApiResult;
-use scantling_admit::{FieldValidation, Operation, Outcome};
-use scantling_schema::structural::Structural;
+use scantling_admit::{FieldValidation, Operation, Outcome, Refusal};
+use scantling_merge::typed::ObjectType;
 use scantling_value::Value;
 use std::fmt::Debug;
-use std::sync::Arc;
 
 /// The particulars of a kind.
 pub(crate) trait Strategy: Debug + Send + Sync {
@@ -16,19 +15,24 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// An object of a version as it is stored.
     fn store(&self, kind: &Kind, version: &Version, object: Value) -> Value;
 
-    /// Decides about a write. What strict decoding of the request's text found comes along.
-    fn admit(
+    /// Brings an object of a request into the form of its kind; returns warnings. What strict decoding of the
+    /// request's text found comes along.
+    fn receive(
         &self,
-        kind: &Kind,
         version: &Version,
-        operation: Operation<'_>,
-        object: Value,
+        object: &mut Value,
         found: &[String],
         mode: FieldValidation,
-    ) -> Outcome;
+    ) -> Result<Vec<String>, Refusal>;
 
-    /// The schema by which fields are owned and merged.
-    fn schema(&self, kind: &Kind, version: &Version) -> Option<Arc<Structural>>;
+    /// Decides about a write of an object that is in form.
+    fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome;
+
+    /// The type by which fields of a version are owned and merged; none if the kind does not have that version.
+    fn object_type(&self, version: &str) -> Option<&ObjectType>;
+
+    /// An object of one version as another one has it.
+    fn convert(&self, kind: &Kind, version: &str, object: Value) -> Value;
 
     /// The schema that documents publish.
     fn published(&self, kind: &Kind, version: &Version) -> Value;

@@ -50,8 +50,10 @@ impl Columns {
     pub(crate) fn new(declared: &[Column]) -> Columns {
         let default = [Column::age()];
         let declared = if declared.is_empty() { &default } else { declared };
-        let parsed: Result<Vec<_>, String> =
-            declared.iter().map(|c| Ok((c.kind.clone(), JsonPath::parse(&c.path)?))).collect();
+        let parsed: Result<Vec<_>, String> = declared
+            .iter()
+            .map(|c| Ok((c.kind.clone(), JsonPath::parse(&c.path)?)))
+            .collect();
         let name = Column {
             name: "Name".to_owned(),
             kind: "string".to_owned(),
@@ -75,7 +77,10 @@ impl Columns {
 
     /// The cells of one object's row; `now` in seconds since the epoch.
     pub(crate) fn cells(&self, object: &Value, now: i64) -> Value {
-        let name = object.at(["metadata", "name"]).cloned().unwrap_or_else(|| "".into());
+        let name = object
+            .at(["metadata", "name"])
+            .cloned()
+            .unwrap_or_else(|| "".into());
         let rest = self.cells.iter().map(|(kind, path)| {
             let found = path.find(object).unwrap_or_default();
             found.first().map_or(Value::Null, |v| cell(kind, v, now))
@@ -86,7 +91,10 @@ impl Columns {
 
 fn definition(c: &Column) -> Value {
     let description = if c.description.is_empty() {
-        format!("Custom resource definition column (in JSONPath format): {}", c.path)
+        format!(
+            "Custom resource definition column (in JSONPath format): {}",
+            c.path
+        )
     } else {
         c.description.clone()
     };
@@ -107,9 +115,15 @@ fn cell(kind: &str, value: &Value, now: i64) -> Value {
         ("string", Value::Float(f)) => Value::from(scantling_value::go::float_v(*f)),
         ("string", other) => Value::from(other.to_json()),
         ("integer", Value::Int(i)) => Value::Int(*i),
-        #[expect(clippy::cast_possible_truncation, reason = "truncation is what a server does here")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "truncation is what a server does here"
+        )]
         ("integer", Value::Float(f)) => Value::Int(*f as i64),
-        #[expect(clippy::cast_precision_loss, reason = "a double is what the column's type asks for")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a double is what the column's type asks for"
+        )]
         ("number", Value::Int(i)) => Value::Float(*i as f64),
         ("number", Value::Float(f)) => Value::Float(*f),
         ("boolean", Value::Bool(b)) => Value::Bool(*b),
@@ -126,7 +140,11 @@ pub(crate) fn human_duration(seconds: i64) -> String {
     let (minute, hour, day) = (60, 3600, 86_400);
     let year = 365 * day;
     let two = |whole: i64, unit: &str, rest: i64, small: &str| {
-        if rest == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{rest}{small}") }
+        if rest == 0 {
+            format!("{whole}{unit}")
+        } else {
+            format!("{whole}{unit}{rest}{small}")
+        }
     };
     match seconds {
         s if s < -1 => "<invalid>".to_owned(),

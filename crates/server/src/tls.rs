@@ -23,7 +23,9 @@ impl std::fmt::Debug for Identity {
 
 /// Makes an authority and a certificate for a server on these addresses, valid for ten years.
 pub(crate) fn generate(address: IpAddr) -> Result<Identity, rcgen::Error> {
-    use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+    use rcgen::{
+        BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    };
     let mut ca = CertificateParams::new(Vec::new())?;
     ca.distinguished_name.push(DnType::CommonName, "scantling-ca");
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -32,7 +34,11 @@ pub(crate) fn generate(address: IpAddr) -> Result<Identity, rcgen::Error> {
     let authority = ca.self_signed(&ca_key)?.pem();
     let issuer = Issuer::new(ca, ca_key);
 
-    let mut names = vec!["localhost".to_owned(), "kubernetes".to_owned(), "kubernetes.default.svc".to_owned()];
+    let mut names = vec![
+        "localhost".to_owned(),
+        "kubernetes".to_owned(),
+        "kubernetes.default.svc".to_owned(),
+    ];
     names.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
     if !address.is_unspecified() && !address.is_loopback() {
         names.push(address.to_string());
@@ -43,14 +49,22 @@ pub(crate) fn generate(address: IpAddr) -> Result<Identity, rcgen::Error> {
     leaf.not_after = rcgen::date_time_ymd(2045, 1, 1);
     let key = KeyPair::generate()?;
     let certificate = leaf.signed_by(&key, &issuer)?.pem();
-    Ok(Identity { certificate, key: key.serialize_pem(), authority })
+    Ok(Identity {
+        certificate,
+        key: key.serialize_pem(),
+        authority,
+    })
 }
 
 /// Reads the identity kept in a directory, or makes one and keeps it there.
 pub(crate) fn load_or_generate(dir: &Path, address: IpAddr) -> Result<Identity, String> {
     let (crt, key, ca) = (dir.join("server.crt"), dir.join("server.key"), dir.join("ca.crt"));
     if crt.exists() && key.exists() && ca.exists() {
-        return Ok(Identity { certificate: read(&crt)?, key: read(&key)?, authority: read(&ca)? });
+        return Ok(Identity {
+            certificate: read(&crt)?,
+            key: read(&key)?,
+            authority: read(&ca)?,
+        });
     }
     let made = generate(address).map_err(|e| format!("cannot make a certificate: {e}"))?;
     std::fs::create_dir_all(dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
@@ -63,7 +77,11 @@ pub(crate) fn load_or_generate(dir: &Path, address: IpAddr) -> Result<Identity, 
 /// Reads an identity from the files that flags name.
 pub(crate) fn load(certificate: &Path, key: &Path) -> Result<Identity, String> {
     let pem = read(certificate)?;
-    Ok(Identity { authority: pem.clone(), certificate: pem, key: read(key)? })
+    Ok(Identity {
+        authority: pem.clone(),
+        certificate: pem,
+        key: read(key)?,
+    })
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -79,8 +97,16 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), String> {
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary).map_err(fail)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(fail)?;
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)
+        .map_err(fail)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(fail)?;
     std::fs::rename(&temporary, path).map_err(fail)
 }
 
@@ -102,7 +128,8 @@ pub(crate) fn server_config(
         None => builder.with_no_client_auth(),
         Some(path) => {
             let mut roots = rustls::RootCertStore::empty();
-            let certs = CertificateDer::pem_file_iter(path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let certs =
+                CertificateDer::pem_file_iter(path).map_err(|e| format!("{}: {e}", path.display()))?;
             for cert in certs {
                 let cert = cert.map_err(|e| format!("{}: {e}", path.display()))?;
                 roots.add(cert).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -40,7 +40,10 @@ impl ListMeta {
             m.insert("continue", self.continue_token.as_str().into());
         }
         if let Some(n) = self.remaining {
-            m.insert("remainingItemCount", Value::Int(i64::try_from(n).unwrap_or(i64::MAX)));
+            m.insert(
+                "remainingItemCount",
+                Value::Int(i64::try_from(n).unwrap_or(i64::MAX)),
+            );
         }
         if !self.resource_version.is_empty() {
             m.insert("resourceVersion", self.resource_version.as_str().into());
@@ -66,7 +69,12 @@ impl<'a> Shape<'a> {
                 )));
             }
         };
-        Ok(Shape { wanted, row_object, version, now })
+        Ok(Shape {
+            wanted,
+            row_object,
+            version,
+            now,
+        })
     }
 
     /// One object.
@@ -91,13 +99,23 @@ impl<'a> Shape<'a> {
     }
 
     /// A list of objects.
-    pub(crate) fn list(&self, api_version: &str, kind: &str, items: Vec<Value>, meta: &ListMeta) -> ApiResult<Reply> {
+    pub(crate) fn list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        items: Vec<Value>,
+        meta: &ListMeta,
+    ) -> ApiResult<Reply> {
         if self.wanted.encoding == Encoding::Protobuf {
             return Err(crate::media::not_acceptable());
         }
         let shown = match self.wanted.view {
             View::Object if self.wanted.encoding == Encoding::Json => {
-                return Ok(Reply::bytes(200, Encoding::Json.content_type(), list_json(api_version, kind, &items, meta)));
+                return Ok(Reply::bytes(
+                    200,
+                    Encoding::Json.content_type(),
+                    list_json(api_version, kind, &items, meta),
+                ));
             }
             View::Object => list_value(api_version, kind, items, meta),
             View::Table(v) => {
@@ -145,7 +163,11 @@ impl<'a> Shape<'a> {
     }
 
     fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {
-        let columns = if headers { self.version.columns.definitions() } else { Value::Null };
+        let columns = if headers {
+            self.version.columns.definitions()
+        } else {
+            Value::Null
+        };
         let entries = [
             ("kind", Value::from("Table")),
             ("apiVersion", version.api_version().into()),
@@ -158,7 +180,10 @@ impl<'a> Shape<'a> {
 }
 
 fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.at(["metadata", field]).and_then(Value::as_str).unwrap_or_default()
+    object
+        .at(["metadata", field])
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// The metadata of an object, alone.

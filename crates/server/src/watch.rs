@@ -58,7 +58,12 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
     let stream = Stream {
         api: Arc::clone(call.api),
         kind: Arc::clone(call.kind),
-        version: call.kind.versions.iter().position(|v| v.name == call.version.name).unwrap_or(0),
+        version: call
+            .kind
+            .versions
+            .iter()
+            .position(|v| v.name == call.version.name)
+            .unwrap_or(0),
         path: call.path.clone(),
         query: call.query.clone(),
         accept: call.accept.map(str::to_owned),
@@ -72,7 +77,9 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
     };
     tokio::spawn(stream.run(options.clone(), version, Instant::now() + timeout));
     let frames = futures_util::stream::poll_fn(move |cx| {
-        chunks.poll_recv(cx).map(|c| c.map(|b| Ok::<_, Infallible>(Frame::data(b))))
+        chunks
+            .poll_recv(cx)
+            .map(|c| c.map(|b| Ok::<_, Infallible>(Frame::data(b))))
     });
     let body: Body = StreamBody::new(frames).boxed_unsync();
     let mut reply = Reply::bytes(200, Encoding::Json.content_type(), Bytes::new());
@@ -143,7 +150,11 @@ impl Stream {
         list.limit = 0;
         list.continue_token.clear();
         list.version_match = None;
-        list.resource_version = if version == 0 { String::new() } else { version.to_string() };
+        list.resource_version = if version == 0 {
+            String::new()
+        } else {
+            version.to_string()
+        };
         let found = {
             let stream = &*self;
             let version = stream.kind.versions.get(stream.version).ok_or(None)?;
@@ -164,7 +175,11 @@ impl Stream {
     }
 
     fn with<T>(&self, f: impl Fn(&Call<'_>) -> ApiResult<T>) -> ApiResult<T> {
-        let version = self.kind.versions.get(self.version).ok_or_else(ApiError::no_resource)?;
+        let version = self
+            .kind
+            .versions
+            .get(self.version)
+            .ok_or_else(ApiError::no_resource)?;
         f(&self.call(version))
     }
 
@@ -182,7 +197,9 @@ impl Stream {
     /// One change, as far as it concerns what is selected: what leaves the selection is deleted for this client.
     fn change(&mut self, event: &Event) -> Result<(), Option<ApiError>> {
         let (kind, object) = {
-            let Some(version) = self.kind.versions.get(self.version) else { return Err(None) };
+            let Some(version) = self.kind.versions.get(self.version) else {
+                return Err(None);
+            };
             let call = self.call(version);
             let load = |e: &Arc<scantling_store::Entry>| read::shown(&call, e).map_err(Some);
             let selected = |o: &Value| self.selection.matches(&call, o);
@@ -267,7 +284,11 @@ fn line(kind: &str, object: &Value) -> Bytes {
 
 /// The last state of an object under the revision of its deletion.
 fn at_revision(mut object: Value, revision: u64) -> Value {
-    if let Some(m) = object.as_object_mut().and_then(|o| o.get_mut("metadata")).and_then(Value::as_object_mut) {
+    if let Some(m) = object
+        .as_object_mut()
+        .and_then(|o| o.get_mut("metadata"))
+        .and_then(Value::as_object_mut)
+    {
         m.insert("resourceVersion", revision.to_string().into());
     }
     object

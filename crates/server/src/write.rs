@@ -3,6 +3,7 @@
 use crate::api::{Api, Call, Head};
 use crate::body::{self, Sent};
 use crate::kind::Kind;
+use crate::managed;
 use crate::media;
 use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::read::{self, store_error};
@@ -11,10 +12,8 @@ use crate::request::parse_uint;
 use crate::status::{About, ApiError, ApiResult};
 use bytes::Bytes;
 use scantling_admit::{Identity, Operation, Outcome, Refusal};
-use crate::managed::{self, Manager};
 use scantling_store::{Entry, ReadAt, StoreError};
 use scantling_value::{FieldError, Map, Path, Value};
-use std::sync::Arc;
 
 /// A write on its way.
 pub(crate) struct Write<'a> {
@@ -45,11 +44,12 @@ pub(crate) struct Change {
 }
 
 /// How a write changes who manages which field.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Ownership {
     /// The writer becomes manager of what it changed.
     Update,
     /// An apply has settled it already.
-    Settled(Option<Value>),
+    Settled,
 }
 
 /// Where a refusal of admission arises; its words differ.
@@ -57,8 +57,8 @@ pub(crate) enum Ownership {
 pub(crate) enum Source<'a> {
     /// The object itself was sent.
     Body,
-    /// A patch made it; the text of the patched object.
-    Patch(&'a str),
+    /// A patch made it; the text of the patched object, once it is there.
+    Patch(&'a std::sync::Mutex<String>),
 }
 
 impl Write<'_> {
@@ -66,18 +66,17 @@ impl Write<'_> {
     pub(crate) async fn create(&mut self) -> ApiResult<Reply> {
         let call = self.call;
         let shape = call.shape()?;
-        if call.kind.terminating {
-            return Err(ApiError::new(
-                403,
-                "Forbidden",
-                "create not allowed while custom resource definition is terminating",
-            ));
-        }
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
-        let Sent { mut object, found } = body::decode(call, &self.body, form)?;
+        let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
         fit_namespace(call, &mut object)?;
-        let created = self.create_object(object, &found, &options, Source::Body).await?;
+        if call.kind.terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
+        }
+        let created = self
+            .create_object(object, &found, &options, Ownership::Update, Source::Body)
+            .await?;
         shape.object(201, created)
     }
 
@@ -87,40 +86,59 @@ impl Write<'_> {
         object: Value,
         found: &[String],
         options: &WriteOptions,
+        ownership: Ownership,
         source: Source<'_>,
     ) -> ApiResult<Value> {
         let call = self.call;
         let mode = admission_mode(options.field_validation);
         let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
         let asked_version = text(&object, "resourceVersion").to_owned();
-        let (managed, object) = without_managed_fields(object);
+        let mut object = object;
+        let warnings = match call.kind.strategy.receive(call.version, &mut object, found, mode) {
+            Ok(warnings) => warnings,
+            Err(refusal) => return Err(self.refused(refusal, &object, source)),
+        };
+        self.warnings.extend(warnings);
+        self.namespace_is_open().await?;
+        if let Ownership::Update = ownership {
+            object = managed::after_update(call, Part::Whole, None, object, &self.manager(options));
+        }
         let mut tries = 0;
         loop {
             let identity = identity();
-            let operation = Operation::Create(&identity);
-            let admit = |o| call.kind.strategy.admit(call.kind, call.version, operation, o, found, mode);
-            // The namespace counts only once the object can be read, but before it is judged.
-            let outcome = admit(object.clone());
-            if !matches!(outcome.refusal, Some(Refusal::Undecodable(_) | Refusal::Strict(_))) {
-                self.namespace_is_open().await?;
-            }
+            let outcome =
+                call.kind
+                    .strategy
+                    .decide(call.version, Operation::Create(&identity), object.clone());
             let mut admitted = self.outcome(outcome, source)?;
             if parse_uint(&asked_version).is_ok_and(|v| v != 0) {
-                return Err(ApiError::internal("resourceVersion should not be set on objects to be created"));
+                return Err(ApiError::internal(
+                    "resourceVersion should not be set on objects to be created",
+                ));
             }
             let name = text(&admitted, "name").to_owned();
-            let manager = self.manager(options, Part::Whole);
-            managed::on_update(self.typed().as_deref(), None, &mut admitted, managed.as_ref(), &manager);
             let key = call.key(&name)?;
             if options.dry_run {
-                if call.api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?.is_some() {
+                if call
+                    .api
+                    .store
+                    .get(&key, ReadAt::Latest)
+                    .await
+                    .map_err(store_error)?
+                    .is_some()
+                {
                     return Err(ApiError::already_exists(call.about(), &name));
                 }
                 remove_version(&mut admitted);
                 return Ok(admitted);
             }
             let value = stored_form(call, admitted.clone());
-            match call.api.store.write(&key, scantling_store::Write::Create { value }).await {
+            match call
+                .api
+                .store
+                .write(&key, scantling_store::Write::Create { value })
+                .await
+            {
                 Ok(event) => {
                     set_version(&mut admitted, event.revision);
                     return Ok(admitted);
@@ -128,7 +146,11 @@ impl Write<'_> {
                 Err(StoreError::AlreadyExists { .. }) if generated && tries < TRIES => tries += 1,
                 Err(StoreError::AlreadyExists { .. }) => {
                     let e = ApiError::already_exists(call.about(), &name);
-                    return Err(if text(&admitted, "generateName").is_empty() { e } else { not_unique(call, &name) });
+                    return Err(if text(&admitted, "generateName").is_empty() {
+                        e
+                    } else {
+                        not_unique(call, &name)
+                    });
                 }
                 Err(e) => return Err(store_error(e)),
             }
@@ -141,13 +163,25 @@ impl Write<'_> {
         let shape = call.shape()?;
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-        let Sent { mut object, found } = body::decode(call, &self.body, form)?;
+        let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
         fit_name(&object, name)?;
         fit_namespace(call, &mut object)?;
-        let part = if call.path.subresource.is_some() { Part::Status } else { Part::Whole };
+        let part = if call.path.subresource.is_some() {
+            Part::Status
+        } else {
+            Part::Whole
+        };
         let uid = text(&object, "uid").to_owned();
-        let change = |_: &Value| Ok(Change { object: object.clone(), found: found.clone(), ownership: Ownership::Update });
-        let updated = self.change(name, &options, part, Some(&uid), &change, Source::Body).await?;
+        let change = |_: &Value| {
+            Ok(Change {
+                object: object.clone(),
+                found: found.clone(),
+                ownership: Ownership::Update,
+            })
+        };
+        let updated = self
+            .change(name, &options, part, Some(&uid), &change, Source::Body)
+            .await?;
         shape.object(200, updated)
     }
 
@@ -165,10 +199,18 @@ impl Write<'_> {
         let key = call.key(name)?;
         let mut tries = 0;
         loop {
-            let entry = call.api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+            let entry = call
+                .api
+                .store
+                .get(&key, ReadAt::Latest)
+                .await
+                .map_err(store_error)?;
             let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
             let warnings = self.warnings.len();
-            match self.change_once(name, &key, &entry, options, part, uid, change, source).await? {
+            match self
+                .change_once(name, &key, &entry, options, part, uid, change, source)
+                .await?
+            {
                 Some(updated) => return Ok(updated),
                 None if tries < TRIES => tries += 1,
                 None => return Err(modified(call.about(), name)),
@@ -203,29 +245,45 @@ impl Write<'_> {
                 ),
             ));
         }
-        let Change { object, found, ownership } = change(&old)?;
+        let Change {
+            mut object,
+            found,
+            ownership,
+        } = change(&old)?;
         if part != Part::Scale {
             check_version(call, name, &object, entry.mod_revision)?;
         }
-        let (managed, object) = without_managed_fields(object);
-        let operation = if part == Part::Status { Operation::UpdateStatus(&old) } else { Operation::Update(&old) };
+        let operation = if part == Part::Status {
+            Operation::UpdateStatus(&old)
+        } else {
+            Operation::Update(&old)
+        };
         let mode = admission_mode(options.field_validation);
-        let outcome = call.kind.strategy.admit(call.kind, call.version, operation, object, &found, mode);
-        let mut admitted = self.outcome(outcome, source)?;
+        match call
+            .kind
+            .strategy
+            .receive(call.version, &mut object, &found, mode)
+        {
+            Ok(warnings) => self.warnings.extend(warnings),
+            Err(refusal) => return Err(self.refused(refusal, &object, source)),
+        }
         match ownership {
-            Ownership::Settled(entries) => set_managed_fields(&mut admitted, entries),
+            Ownership::Settled => {}
             Ownership::Update => {
-                let manager = self.manager(options, part);
-                managed::on_update(self.typed().as_deref(), Some(&old), &mut admitted, managed.as_ref(), &manager);
+                object = managed::after_update(call, part, Some(&old), object, &self.manager(options));
             }
         }
+        let outcome = call.kind.strategy.decide(call.version, operation, object);
+        let mut admitted = self.outcome(outcome, source)?;
         set_version(&mut admitted, entry.mod_revision);
         let gone = is_released(&admitted);
         if options.dry_run {
             return Ok(Some(admitted));
         }
         if gone {
-            let delete = scantling_store::Write::Delete { expected: entry.mod_revision };
+            let delete = scantling_store::Write::Delete {
+                expected: entry.mod_revision,
+            };
             return match call.api.store.write(key, delete).await {
                 Ok(_) => Ok(Some(admitted)),
                 Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
@@ -236,7 +294,10 @@ impl Write<'_> {
         if value == entry.value {
             return Ok(Some(admitted));
         }
-        let write = scantling_store::Write::Update { value, expected: entry.mod_revision };
+        let write = scantling_store::Write::Update {
+            value,
+            expected: entry.mod_revision,
+        };
         match call.api.store.write(key, write).await {
             Ok(event) => {
                 set_version(&mut admitted, event.revision);
@@ -252,53 +313,66 @@ impl Write<'_> {
         let call = self.call;
         self.warnings.extend(outcome.warnings);
         call.api.metrics.ratcheting(outcome.stats.ratcheting);
-        let Some(refusal) = outcome.refusal else { return Ok(outcome.object) };
-        let kind = object_kind(&outcome.object, &call.kind.kind);
-        let about = About { group: &call.kind.group, kind };
-        let name = text(&outcome.object, "name");
-        Err(match (refusal, source) {
+        match outcome.refusal {
+            None => Ok(outcome.object),
+            Some(refusal) => Err(self.refused(refusal, &outcome.object, source)),
+        }
+    }
+
+    /// A refusal in the words that its source has.
+    fn refused(&self, refusal: Refusal, object: &Value, source: Source<'_>) -> ApiError {
+        let call = self.call;
+        let kind = object_kind(object, &call.kind.kind);
+        let about = About {
+            group: &call.kind.group,
+            kind,
+        };
+        let name = text(object, "name");
+        match (refusal, source) {
             (Refusal::Undecodable(why), Source::Body) => ApiError::bad_request(cannot_be_handled(call, &why)),
             (Refusal::Strict(found), Source::Body) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 ApiError::bad_request(cannot_be_handled(call, &why))
             }
-            (Refusal::Undecodable(why), Source::Patch(patched)) => patch_refusal(patched, &why),
-            (Refusal::Strict(found), Source::Patch(patched)) => {
-                patch_refusal(patched, &format!("strict decoding error: {}", found.join(", ")))
+            (Refusal::Undecodable(why), Source::Patch(shown)) => patch_refusal(shown, &why),
+            (Refusal::Strict(found), Source::Patch(shown)) => {
+                patch_refusal(shown, &format!("strict decoding error: {}", found.join(", ")))
             }
             (Refusal::Immutable(errors), _) => immutable(about, name, &errors),
             (Refusal::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
-        })
+        }
     }
 
-    /// The schema by which fields are owned.
-    pub(crate) fn typed(&self) -> Option<Arc<scantling_schema::structural::Structural>> {
-        self.call.kind.strategy.schema(self.call.kind, self.call.version)
-    }
-
-    /// Who writes.
-    pub(crate) fn manager(&self, options: &WriteOptions, part: Part) -> Manager {
-        let name = if options.field_manager.is_empty() {
+    /// The name of who writes.
+    pub(crate) fn manager(&self, options: &WriteOptions) -> String {
+        if options.field_manager.is_empty() {
             agent_name(&self.head.user_agent)
         } else {
             options.field_manager.clone()
-        };
-        let subresource = match part {
-            Part::Whole => "",
-            Part::Status => "status",
-            Part::Scale => "scale",
-        };
-        Manager { name, api_version: self.call.api_version(), subresource: subresource.to_owned(), time: timestamp() }
+        }
     }
 
     /// Objects are created only in namespaces that are there and not on their way out.
     async fn namespace_is_open(&self) -> ApiResult<()> {
-        let Some(namespace) = &self.call.path.namespace else { return Ok(()) };
+        let Some(namespace) = &self.call.path.namespace else {
+            return Ok(());
+        };
         let api = self.call.api;
-        let about = About { group: "", kind: "namespaces" };
+        let about = About {
+            group: "",
+            kind: "namespaces",
+        };
         let missing = || ApiError::not_found(about, namespace);
-        let key = api.keys.object("", "namespaces", None, namespace).map_err(|_| missing())?;
-        let entry = api.store.get(&key, ReadAt::AtLeast(0)).await.map_err(store_error)?.ok_or_else(missing)?;
+        let key = api
+            .keys
+            .object("", "namespaces", None, namespace)
+            .map_err(|_| missing())?;
+        let entry = api
+            .store
+            .get(&key, ReadAt::AtLeast(0))
+            .await
+            .map_err(store_error)?
+            .ok_or_else(missing)?;
         let object = read::stored(&entry)?;
         if text(&object, "deletionTimestamp").is_empty() {
             return Ok(());
@@ -311,13 +385,17 @@ impl Write<'_> {
 
 fn cannot_be_handled(call: &Call<'_>, why: &str) -> String {
     let kind = &call.kind.kind;
-    format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", call.version.name)
+    format!(
+        "{kind} in version \"{}\" cannot be handled as a {kind}: {why}",
+        call.version.name
+    )
 }
 
 /// The refusal of what a patch made.
-fn patch_refusal(patched: &str, why: &str) -> ApiError {
+fn patch_refusal(shown: &std::sync::Mutex<String>, why: &str) -> ApiError {
     let root = Path::ROOT;
-    let error = FieldError::invalid(&root.field("patch"), patched, why);
+    let shown = shown.lock().map(|s| s.clone()).unwrap_or_default();
+    let error = FieldError::invalid(&root.field("patch"), shown, why);
     ApiError::invalid(About { group: "", kind: "" }, "", &[error])
 }
 
@@ -334,7 +412,10 @@ pub(crate) fn modified(about: About<'_>, name: &str) -> ApiError {
 
 fn not_unique(call: &Call<'_>, name: &str) -> ApiError {
     let e = ApiError::already_exists(call.about(), name);
-    let why = format!("{}, the server was not able to generate a unique name for the object", e.message());
+    let why = format!(
+        "{}, the server was not able to generate a unique name for the object",
+        e.message()
+    );
     e.with_message(why).retry_after(1)
 }
 
@@ -396,7 +477,10 @@ pub(crate) fn fit_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()
 
 /// A text of an object's metadata; empty where there is none.
 pub(crate) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
-    object.at(["metadata", field]).and_then(Value::as_str).unwrap_or_default()
+    object
+        .at(["metadata", field])
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// An object's metadata, made if they are not there; nothing where they are no object.
@@ -410,24 +494,6 @@ pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
 
 fn object_kind<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
     object.get("kind").and_then(Value::as_str).unwrap_or(otherwise)
-}
-
-fn without_managed_fields(mut object: Value) -> (Option<Value>, Value) {
-    let managed = object
-        .as_object_mut()
-        .and_then(|m| m.get_mut("metadata"))
-        .and_then(Value::as_object_mut)
-        .and_then(|m| m.remove("managedFields"));
-    (managed, object)
-}
-
-fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
-    if let Some(m) = metadata_mut(object) {
-        match entries {
-            Some(v) => m.insert("managedFields", v),
-            None => m.remove("managedFields"),
-        };
-    }
 }
 
 pub(crate) fn set_version(object: &mut Value, revision: u64) {
@@ -457,16 +523,31 @@ fn stored_form_of(kind: &Kind, version: &crate::kind::Version, object: Value) ->
 
 /// Whether an object that is being deleted has nothing left that holds it.
 fn is_released(object: &Value) -> bool {
-    let Some(m) = object.get("metadata") else { return false };
-    let held = m.get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
-    !held && m.get("deletionTimestamp").is_some() && m.get("deletionGracePeriodSeconds") == Some(&Value::Int(0))
+    let Some(m) = object.get("metadata") else {
+        return false;
+    };
+    let held = m
+        .get("finalizers")
+        .and_then(Value::as_array)
+        .is_some_and(|f| !f.is_empty());
+    !held
+        && m.get("deletionTimestamp").is_some()
+        && m.get("deletionGracePeriodSeconds") == Some(&Value::Int(0))
 }
 
 /// The manager that a client is that names none: its program's name.
 fn agent_name(user_agent: &str) -> String {
     let name = user_agent.split('/').next().unwrap_or_default();
-    let printable: String = name.chars().filter(|c| scantling_value::go::is_print(*c)).take(128).collect();
-    if printable.is_empty() { "unknown".to_owned() } else { printable }
+    let printable: String = name
+        .chars()
+        .filter(|c| scantling_value::go::is_print(*c))
+        .take(128)
+        .collect();
+    if printable.is_empty() {
+        "unknown".to_owned()
+    } else {
+        printable
+    }
 }
 
 fn admission_mode(mode: FieldValidation) -> scantling_admit::FieldValidation {
@@ -489,7 +570,12 @@ pub(crate) fn identity() -> Identity {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let uid = uuid::Uuid::new_v4();
     let random = uuid::Uuid::new_v4().into_bytes();
-    let letter = |b: &u8| LETTERS.get(usize::from(*b) % LETTERS.len()).copied().map_or('x', char::from);
+    let letter = |b: &u8| {
+        LETTERS
+            .get(usize::from(*b) % LETTERS.len())
+            .copied()
+            .map_or('x', char::from)
+    };
     Identity {
         uid: uid.to_string().into(),
         created: timestamp().into(),
@@ -500,7 +586,9 @@ pub(crate) fn identity() -> Identity {
 impl Api {
     /// Whether a namespace is there.
     pub(crate) async fn has_namespace(&self, name: &str) -> bool {
-        let Ok(key) = self.keys.object("", "namespaces", None, name) else { return false };
+        let Ok(key) = self.keys.object("", "namespaces", None, name) else {
+            return false;
+        };
         matches!(self.store.get(&key, ReadAt::AtLeast(0)).await, Ok(Some(_)))
     }
 }

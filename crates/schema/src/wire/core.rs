@@ -17,14 +17,20 @@ pub(crate) static NAMESPACE: Struct = Struct {
 
 static NAMESPACE_SPEC: Struct = Struct {
     name: "v1.NamespaceSpec",
-    fields: &[filled("finalizers", Type::List(None, &Type::Text("v1.FinalizerName")))],
+    fields: &[filled(
+        "finalizers",
+        Type::List(None, &Type::Text("v1.FinalizerName")),
+    )],
 };
 
 static NAMESPACE_STATUS: Struct = Struct {
     name: "v1.NamespaceStatus",
     fields: &[
         filled("phase", Type::Text("v1.NamespacePhase")),
-        filled("conditions", Type::List(None, &Type::Struct(&NAMESPACE_CONDITION))),
+        filled(
+            "conditions",
+            Type::List(None, &Type::Struct(&NAMESPACE_CONDITION)),
+        ),
     ],
 };
 
@@ -76,10 +82,15 @@ static OBJECT_REFERENCE: Struct = Struct {
     ],
 };
 
-static EVENT_SOURCE: Struct =
-    Struct { name: "v1.EventSource", fields: &[filled("component", TEXT), filled("host", TEXT)] };
+static EVENT_SOURCE: Struct = Struct {
+    name: "v1.EventSource",
+    fields: &[filled("component", TEXT), filled("host", TEXT)],
+};
 
 static EVENT_SERIES: Struct = Struct {
     name: "v1.EventSeries",
-    fields: &[filled("count", Type::Int32), filled("lastObservedTime", Type::Time)],
+    fields: &[
+        filled("count", Type::Int32),
+        filled("lastObservedTime", Type::Time),
+    ],
 };

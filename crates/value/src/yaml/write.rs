@@ -77,7 +77,9 @@ fn scalar(out: &mut String, value: &Value, level: usize) {
 
 fn text(out: &mut String, s: &str, level: usize) {
     let is_text = matches!(resolve(s, None, true), Ok(Scalar::String(_)));
-    let printable = s.chars().all(|c| c == '\n' || (!c.is_control() && c != '\u{feff}'));
+    let printable = s
+        .chars()
+        .all(|c| c == '\n' || (!c.is_control() && c != '\u{feff}'));
     if !printable {
         out.push_str(&Value::from(s).to_json_with(Escape::Minimal));
     } else if s.contains('\n') && !s.starts_with([' ', '\n']) {
@@ -112,12 +114,15 @@ fn block(out: &mut String, s: &str, level: usize) {
 
 /// Whether a text can stand without quotes.
 fn is_plain(s: &str) -> bool {
-    let Some(first) = s.chars().next() else { return false };
+    let Some(first) = s.chars().next() else {
+        return false;
+    };
     let mut rest = s.chars();
     rest.next();
     let begins = match first {
         '-' | '?' | ':' => rest.next().is_some_and(|c| c != ' '),
-        ',' | '[' | ']' | '{' | '}' | '#' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' | ' ' => false,
+        ',' | '[' | ']' | '{' | '}' | '#' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`'
+        | ' ' => false,
         _ => true,
     };
     begins
@@ -139,6 +144,10 @@ mod tests {
             "t":"it's","u":"tab\there"," k ":1,"y":"2001-01-01","z":"0x1F"}"##;
         let value = json::decode(document.as_bytes(), Limits::SAFE).unwrap();
         let text = yaml::encode(&value);
-        assert_eq!(yaml::decode(text.as_bytes(), Limits::SAFE).unwrap(), value, "{text}");
+        assert_eq!(
+            yaml::decode(text.as_bytes(), Limits::SAFE).unwrap(),
+            value,
+            "{text}"
+        );
     }
 }

@@ -66,7 +66,12 @@ fn answer(resource: &Resource, request: &Value) -> Value {
     Value::Object(out)
 }
 
-fn resource(crd: &Value, version: &str, interner: &mut Interner, compiler: &mut Compiler) -> Option<Resource> {
+fn resource(
+    crd: &Value,
+    version: &str,
+    interner: &mut Interner,
+    compiler: &mut Compiler,
+) -> Option<Resource> {
     let versions = crd.at(["spec", "versions"])?.as_array()?;
     let found = versions
         .iter()

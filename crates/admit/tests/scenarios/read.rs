@@ -78,17 +78,13 @@ fn quote_y_and_n(document: &str) -> String {
         if block.is_some() {
             out.push_str(line);
         } else {
-            let bytes = line.as_bytes();
             for (i, c) in line.char_indices() {
-                let before = i
-                    .checked_sub(1)
-                    .and_then(|i| bytes.get(i))
-                    .copied()
-                    .unwrap_or(b' ');
-                let after = bytes.get(i + 1).copied().unwrap_or(b' ');
+                let (before, after) = (line[..i].trim_end(), line[i + c.len_utf8()..].trim_start());
+                let begins = line[..i].ends_with([' ', '[', '{', ',']) || i == 0;
                 let bare = matches!(c, 'y' | 'n' | 'Y' | 'N')
-                    && matches!(before, b' ' | b'[' | b'{' | b',' | b':')
-                    && matches!(after, b' ' | b',' | b']' | b'}' | b':');
+                    && begins
+                    && (before.is_empty() || before.ends_with(['[', '{', ',', ':', '-']))
+                    && (after.is_empty() || after.starts_with([',', ']', '}', ':']));
                 if bare && !in_prose(line, i) {
                     out.push('"');
                     out.push(c);

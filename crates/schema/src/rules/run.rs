@@ -284,19 +284,21 @@ impl Run<'_> {
                 Ok(Answer::True) => {}
                 Ok(_) => self.failed(&place, rule, compiled, ready, old)?,
                 Err(error) => {
-                    let shown = shown(rule);
-                    match error {
-                        EvalError::NoSuchOverload => self.fail(place.error(&format!(
-                            "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
-                        ))),
-                        EvalError::CostLimitExceeded => {
-                            self.fail(place.error(&format!(
-                                "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
-                            )));
-                            return self.spent();
-                        }
-                        error => self.fail(place.error(&format!("{error} evaluating rule: {shown}"))),
+                    let (why, shown) = (error.to_string(), shown(rule));
+                    if error == EvalError::CostLimitExceeded {
+                        self.fail(place.error(&format!(
+                            "'{why}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+                        )));
+                        return self.spent();
                     }
+                    // What the checker could not see: int-or-string may be either.
+                    self.fail(place.error(&if why.starts_with("no such overload") {
+                        format!(
+                            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
+                        )
+                    } else {
+                        format!("{why} evaluating rule: {shown}")
+                    }));
                 }
             }
         }

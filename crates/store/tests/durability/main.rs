@@ -1,4 +1,11 @@
 //! What is acknowledged stays: through crashes, failing disks, full disks and damaged files.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests fail by panicking, and say what they skip"
+)]
 
 mod backup;
 mod cluster;

@@ -303,8 +303,16 @@ fn create(directory: &Path, segment_bytes: u64, faults: Option<Arc<Faults>>) -> 
 /// Reads and checks everything that a directory holds.
 fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreError> {
     let table = Table::open(directory, faults.cloned())?;
-    let (mut state, meta) = table.load()?;
-    let journal = journal::read(directory, faults)?;
+    // Each takes about as long as the other, so they go side by side.
+    let (loaded, journal) = std::thread::scope(|scope| {
+        let journal = scope.spawn(|| journal::read(directory, faults));
+        (table.load(), journal.join())
+    });
+    let (mut state, meta) = loaded?;
+    let gone = |_| StoreError::Unavailable {
+        detail: "the journal's reader has ended early".to_owned(),
+    };
+    let journal = journal.map_err(gone)??;
     let damaged = |detail| StoreError::Damaged {
         path: directory.to_owned(),
         detail,

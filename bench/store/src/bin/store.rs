@@ -1,7 +1,8 @@
 //! The engines beside etcd, and beside what the disk allows.
 //!
 //! `store [directory] [objects]`: where to write, and how many objects to open a store with. etcd is started on
-//! the same disk where there is one.
+//! the same disk where there is one. `store fill directory objects` fills a store and crashes, `store open
+//! directory` opens one.
 
 use std::fs::{File, OpenOptions};
 use std::net::TcpListener;
@@ -291,6 +292,23 @@ fn resident_megabytes() -> u64 {
         / 1024
 }
 
+/// What this process has used of the processors: the figure that a busy machine does not change.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let threads = std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let texts = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("schedstat")).ok());
+    let nanoseconds = |text: &str| {
+        text.split(' ')
+            .next()
+            .and_then(|number| number.parse::<u64>().ok())
+    };
+    let total: u64 = texts.filter_map(|text| nanoseconds(&text)).sum();
+    Duration::from_nanos(total.max(nanoseconds(&text).unwrap_or_default()))
+}
+
 /// Fills a store and ends the process without any ceremony.
 async fn fill_and_crash(directory: &Path, objects: usize) -> Result<(), Failure> {
     let store = Arc::new(EmbeddedStore::open(EmbeddedConfig::new(directory))?);
@@ -351,6 +369,17 @@ async fn run() -> Result<(), Failure> {
     if arguments.next_if(|argument| argument == "fill").is_some() {
         let directory = arguments.next().map(PathBuf::from).unwrap_or_default();
         return fill_and_crash(&directory, arguments.next().unwrap_or_default().parse()?).await;
+    }
+    if arguments.next_if(|argument| argument == "open").is_some() {
+        let directory = arguments.next().map(PathBuf::from).unwrap_or_default();
+        let start = Instant::now();
+        let store = EmbeddedStore::open(EmbeddedConfig::new(&directory))?;
+        println!(
+            "opened in {:.3?}, {:.3?} of processor time",
+            start.elapsed(),
+            processor_time()
+        );
+        return Ok(store.close()?);
     }
     let root = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let objects: usize = arguments.next().map_or(Ok(1_000_000), |text| text.parse())?;

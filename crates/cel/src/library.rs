@@ -37,10 +37,14 @@ pub(crate) fn traversal_cost(value: Option<Val<'_>>) -> u64 {
                 if let Some(list) = other.and_then(Val::as_list) {
                     pending.extend(list.iter(&arena).map(Result::ok));
                 } else if let Some(map) = other.and_then(Val::as_map) {
+                    let mut hidden = map.len();
                     for key in map.keys() {
+                        hidden = hidden.saturating_sub(1);
                         pending.push(Some(key));
                         pending.push(map.get(&arena, key).and_then(Result::ok));
                     }
+                    // Members that no field shows count, too: 1 for the name and 1 for the value.
+                    cost = cost.saturating_add(2 * hidden as u64);
                 } else {
                     cost = cost.saturating_add(1);
                 }

@@ -653,17 +653,21 @@ fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
             keys.len()
         )));
     }
-    let keys = keys.to_vec(arena)?;
-    let Some(first) = keys.first() else {
+    let mut sorted: Vec<Val<'a>> = Vec::with_capacity(keys.len());
+    for key in keys.iter(arena) {
+        // The first key says what the others must be.
+        match (key, sorted.first()) {
+            (Err(e), _) if e.is_final() => return Err(e),
+            (Ok(key), None) if is_comparable(key) => sorted.push(key),
+            (_, None) => return Err(EvalError::text("list elements must be comparable")),
+            (Ok(key), Some(first)) if key.type_name() == first.type_name() => sorted.push(key),
+            (_, Some(_)) => return Err(EvalError::text("list elements must have the same type")),
+        }
+    }
+    if sorted.is_empty() {
         return Ok(list.into());
-    };
-    if !is_comparable(*first) {
-        return Err(EvalError::text("list elements must be comparable"));
     }
-    if keys.iter().any(|key| key.type_name() != first.type_name()) {
-        return Err(EvalError::text("list elements must have the same type"));
-    }
-    let mut items: Vec<_> = keys.into_iter().zip(list.to_vec(arena)?).collect();
+    let mut items: Vec<_> = sorted.into_iter().zip(list.to_vec(arena)?).collect();
     sort_pairs(&mut items);
     arena.list(items.into_iter().map(|(_, item)| item).collect::<Vec<_>>())
 }

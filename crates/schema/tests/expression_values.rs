@@ -1,0 +1,103 @@
+//! What an API server makes of expressions over one object: the value or the error, and what it cost.
+//!
+//! `data/values.jsonl` was made by running the packages of such a server over the schema and the object beside it.
+
+use scantling_cel::data::{duration, timestamp};
+use scantling_cel::env::Env;
+use scantling_cel::kubernetes::{self, Version};
+use scantling_cel::program::{Input, Limits as Budget, Program};
+use scantling_cel::val::{Arena, Val};
+use scantling_schema::document::Schema;
+use scantling_schema::rules::Shapes;
+use scantling_schema::structural::Interner;
+use scantling_value::{Limits, Value, go, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+fn parse(text: &str) -> Value {
+    json::decode(text.as_bytes(), Limits::default()).expect("the data is JSON")
+}
+
+fn show<'a>(arena: &'a Arena, value: Val<'a>) -> String {
+    let part = |v: Result<Val<'a>, _>| v.map_or_else(|_| "<error>".to_owned(), |v| show(arena, v));
+    if let Some(list) = value.as_list() {
+        let items: Vec<_> = list.iter(arena).map(part).collect();
+        return format!("[{}]", items.join(", "));
+    }
+    if let Some(map) = value.as_map() {
+        let entries = map.keys().map(|k| {
+            let value = map.get(arena, k).map_or_else(|| "<error>".to_owned(), part);
+            format!("{}: {value}", show(arena, k))
+        });
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort();
+        return format!("{{{}}}", entries.join(", "));
+    }
+    match value {
+        Val::Null => "null".to_owned(),
+        Val::Bool(b) => b.to_string(),
+        Val::Int(n) => n.to_string(),
+        Val::Uint(n) => format!("{n}u"),
+        Val::Double(n) => format!("{}d", go::float_v(n)),
+        Val::Str(s) => go::quote(s),
+        Val::Bytes(b) => b.iter().fold("b".to_owned(), |out, b| format!("{out}{b:02x}")),
+        Val::Duration(d) => duration::format(d.nanos),
+        Val::Timestamp(t) => timestamp::format(timestamp::Moment {
+            seconds: t.seconds,
+            nanos: t.nanos,
+            offset: t.offset,
+        }),
+        Val::Optional(Some(v)) => format!("optional({})", show(arena, *v)),
+        Val::Optional(None) => "none".to_owned(),
+        other => format!("<{}>", other.type_name()),
+    }
+}
+
+#[test]
+fn values_errors_and_costs() {
+    let document = parse(include_str!("data/values-schema.json"));
+    let object = parse(include_str!("data/values-object.json"));
+    let schema = Schema::new(&document)
+        .structural(&mut Interner::new())
+        .expect("the schema is structural");
+    let shape = Shapes::new().of(&schema).expect("expressions see objects");
+    let env = Env::new(Arc::new(kubernetes::for_stored_expressions(Version::new(1, 37))))
+        .with_variable("self", shape.ty("selfType1"));
+    let (mut total, mut wrong, mut report) = (0, 0, String::new());
+    for line in include_str!("data/values.jsonl").lines() {
+        let fact = parse(line);
+        let text = |key: &str| fact.get(key).and_then(Value::as_str);
+        let expression = text("expr").expect("every fact is about an expression");
+        let cost = fact.get("cost").and_then(Value::as_int).unwrap_or_default();
+        let expected = match (text("compile"), text("program"), text("error"), text("value")) {
+            (Some(mistakes), ..) => mistakes.to_owned(),
+            (_, Some(refusal), ..) => format!("no program: {refusal}"),
+            (_, _, Some(error), _) => format!("error {error} [{cost}]"),
+            (.., value) => format!("{} [{cost}]", value.unwrap_or_default()),
+        };
+        let found = match env.compile(expression) {
+            Err(mistakes) => mistakes.to_string(),
+            Ok(checked) => match Program::compile(&env, &checked) {
+                Err(refusal) => format!("no program: {refusal}"),
+                Ok(program) => {
+                    let arena = Arena::new();
+                    let outcome = program.eval(&arena, &[Input::Json(&object, &shape)], Budget::NONE);
+                    match outcome.result {
+                        Ok(value) => format!("{} [{}]", show(&arena, value), outcome.cost),
+                        Err(error) => format!("error {error} [{}]", outcome.cost),
+                    }
+                }
+            },
+        };
+        total += 1;
+        if found != expected {
+            wrong += 1;
+            writeln!(
+                report,
+                "{expression}\n  expected {expected:?}\n  found    {found:?}"
+            )
+            .unwrap();
+        }
+    }
+    assert!(wrong == 0, "{wrong} of {total} expressions differ\n{report}");
+}

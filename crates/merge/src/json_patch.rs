@@ -53,7 +53,7 @@ impl JsonPatch {
         let operations = match value {
             Value::Array(operations) => operations,
             Value::Null => Vec::new(),
-            other => return malformed(json_kind(&other), "Patch"),
+            other => return malformed(kind(&other), "Patch"),
         };
         if operations.len() > MAX_OPERATIONS {
             return Err(JsonPatchError::TooLarge(format!(
@@ -66,7 +66,7 @@ impl JsonPatch {
             match operation {
                 Value::Object(map) => out.push(map),
                 Value::Null => out.push(Map::new()),
-                other => return malformed(json_kind(&other), "Operation"),
+                other => return malformed(kind(&other), "Operation"),
             }
         }
         Ok(JsonPatch(out))
@@ -82,7 +82,7 @@ impl JsonPatch {
 }
 
 /// The name of a value's kind in Go's decoding errors.
-fn json_kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -102,7 +102,7 @@ fn apply(operation: &Map, document: &mut Value) -> Result<(), String> {
         None | Some(Value::Null) => Err(MISSING.to_owned()),
         Some(Value::String(s)) => Ok(s.as_str()),
         Some(other) => {
-            let kind = json_kind(other);
+            let kind = kind(other);
             Err(format!(
                 "json: cannot unmarshal {kind} into Go value of type string"
             ))

@@ -638,7 +638,7 @@ fn flows() {
 
 #[test]
 fn api() {
-    check("api", is_here, 50);
+    check("api", is_here, 45);
 }
 
 #[test]

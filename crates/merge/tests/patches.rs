@@ -1,0 +1,280 @@
+//! Patches: documents in, documents or errors out. They agree with a Kubernetes API server, word for word.
+#![expect(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a test may panic, and reads best so"
+)]
+
+use expect_test::{Expect, expect};
+use scantling_merge::body::{self, PatchType, Reading, StrictRefusal};
+use scantling_merge::json_patch::JsonPatch;
+use scantling_merge::{merge_patch, strategic};
+use scantling_schema::document::Schema;
+use scantling_schema::structural::Interner;
+use scantling_value::{Limits, Value, yaml};
+
+fn doc(text: &str) -> Value {
+    yaml::decode(text.as_bytes(), Limits::SAFE).unwrap()
+}
+
+fn show<E: ToString>(result: Result<Value, E>) -> String {
+    match result {
+        Ok(value) => value.to_json(),
+        Err(e) => format!("error: {}", e.to_string()),
+    }
+}
+
+#[track_caller]
+fn check(document: &str, patches: &[&str], apply: impl Fn(Value, Value) -> String, expect: Expect) {
+    let mut out = String::new();
+    for patch in patches {
+        out += &format!("{patch}  =>  {}\n", apply(doc(document), doc(patch)));
+    }
+    expect.assert_eq(&out);
+}
+
+#[test]
+fn json_patches() {
+    let apply = |d: Value, p: Value| show(JsonPatch::from_value(p).and_then(|p| p.apply(d)));
+    check(
+        "{a: {b: [1, 2]}, c: x, d~e: {f/g: 1}}",
+        &[
+            "[{op: add, path: /a/b/-, value: 3}, {op: add, path: /a/b/0, value: 0}, {op: add, path: /new, value: {}}]",
+            "[{op: add, path: /a/b/-1, value: z}, {op: remove, path: /a/b/-2}]",
+            "[{op: replace, path: /absent, value: 1}]",
+            "[{op: replace, path: /a/b/5, value: 1}]",
+            "[{op: replace, path: '', value: {all: new}}]",
+            "[{op: remove, path: /absent}]",
+            "[{op: remove, path: /d~0e/f~1g}, {op: move, from: /c, path: /a/c}]",
+            "[{op: copy, from: /a/b, path: /copy}, {op: test, path: /copy, value: [1, 2]}]",
+            "[{op: test, path: /c, value: y}]",
+            "[{op: test, path: /absent, value: null}]",
+            "[{op: test, path: /no/where, value: 1}]",
+            "[{op: add, path: /no/where, value: 1}]",
+            "[{op: add, path: /a/b/x, value: 1}]",
+            "[{op: add, path: /a/b/9, value: 1}]",
+            "[{op: add, value: 1}]",
+            "[{op: move, path: /c}]",
+            "[{op: frob, path: /c}]",
+            "[{path: /c}]",
+            "{op: add}",
+            "[5]",
+        ],
+        apply,
+        expect![[r#"
+            [{op: add, path: /a/b/-, value: 3}, {op: add, path: /a/b/0, value: 0}, {op: add, path: /new, value: {}}]  =>  {"a":{"b":[0,1,2,3]},"c":"x","d~e":{"f/g":1},"new":{}}
+            [{op: add, path: /a/b/-1, value: z}, {op: remove, path: /a/b/-2}]  =>  {"a":{"b":[1,"z"]},"c":"x","d~e":{"f/g":1}}
+            [{op: replace, path: /absent, value: 1}]  =>  {"a":{"b":[1,2]},"absent":1,"c":"x","d~e":{"f/g":1}}
+            [{op: replace, path: /a/b/5, value: 1}]  =>  error: replace operation does not apply: doc is missing key: /a/b/5: missing value
+            [{op: replace, path: '', value: {all: new}}]  =>  {"all":"new"}
+            [{op: remove, path: /absent}]  =>  error: error in remove for path: '/absent': Unable to remove nonexistent key: absent: missing value
+            [{op: remove, path: /d~0e/f~1g}, {op: move, from: /c, path: /a/c}]  =>  {"a":{"b":[1,2],"c":"x"},"d~e":{}}
+            [{op: copy, from: /a/b, path: /copy}, {op: test, path: /copy, value: [1, 2]}]  =>  {"a":{"b":[1,2]},"c":"x","copy":[1,2],"d~e":{"f/g":1}}
+            [{op: test, path: /c, value: y}]  =>  error: testing value /c failed: test failed
+            [{op: test, path: /absent, value: null}]  =>  {"a":{"b":[1,2]},"c":"x","d~e":{"f/g":1}}
+            [{op: test, path: /no/where, value: 1}]  =>  error: test operation does not apply: is missing path: /no/where: missing value
+            [{op: add, path: /no/where, value: 1}]  =>  error: add operation does not apply: doc is missing path: "/no/where": missing value
+            [{op: add, path: /a/b/x, value: 1}]  =>  error: error in add for path: '/a/b/x': value was not a proper array index: 'x': strconv.Atoi: parsing "x": invalid syntax
+            [{op: add, path: /a/b/9, value: 1}]  =>  error: error in add for path: '/a/b/9': Unable to access invalid index: 9: invalid index referenced
+            [{op: add, value: 1}]  =>  error: add operation failed to decode path: missing value
+            [{op: move, path: /c}]  =>  error: move operation failed to decode from: operation, missing from field: missing value
+            [{op: frob, path: /c}]  =>  error: Unexpected kind: frob
+            [{path: /c}]  =>  error: Unexpected kind: unknown
+            {op: add}  =>  error: json: cannot unmarshal object into Go value of type jsonpatch.Patch
+            [5]  =>  error: json: cannot unmarshal number into Go value of type jsonpatch.Operation
+        "#]],
+    );
+    let many = Value::Array(vec![doc("{op: test, path: /c, value: x}"); 10_001]);
+    assert_eq!(
+        JsonPatch::from_value(many).unwrap_err().to_string(),
+        "The allowed maximum operations in a JSON patch is 10000, got 10001"
+    );
+}
+
+#[test]
+fn merge_patches() {
+    check(
+        "{a: {b: 1, c: 2}, l: [1, {x: 1}], s: x}",
+        &[
+            "{a: {b: null, d: 3}}",
+            "{a: null, s: {k: null, m: {k: null}}}",
+            "{l: [{x: null, z: 1}, null]}",
+            "{new: {k: null, l: [{k: null}]}}",
+            "{a: [1]}",
+            "{}",
+            "[{k: null}]",
+            "5",
+        ],
+        |d, p| show(merge_patch::apply(d, p)),
+        expect![[r#"
+            {a: {b: null, d: 3}}  =>  {"a":{"c":2,"d":3},"l":[1,{"x":1}],"s":"x"}
+            {a: null, s: {k: null, m: {k: null}}}  =>  {"l":[1,{"x":1}],"s":{"m":{}}}
+            {l: [{x: null, z: 1}, null]}  =>  {"a":{"b":1,"c":2},"l":[{"z":1},null],"s":"x"}
+            {new: {k: null, l: [{k: null}]}}  =>  {"a":{"b":1,"c":2},"l":[1,{"x":1}],"new":{"l":[{}]},"s":"x"}
+            {a: [1]}  =>  {"a":[1],"l":[1,{"x":1}],"s":"x"}
+            {}  =>  {"a":{"b":1,"c":2},"l":[1,{"x":1}],"s":"x"}
+            [{k: null}]  =>  [{}]
+            5  =>  error: Invalid JSON Patch
+        "#]],
+    );
+}
+
+#[test]
+fn strategic_patches() {
+    let schema = doc(r"
+type: object
+properties:
+  s: {type: string}
+  prim: {type: array, x-kubernetes-patch-strategy: merge, items: {type: string}}
+  atomic: {type: array, items: {type: string}}
+  rep: {type: object, x-kubernetes-patch-strategy: replace}
+  ret: {type: object, x-kubernetes-patch-strategy: retainKeys}
+  keyed:
+    type: array
+    x-kubernetes-patch-strategy: merge
+    x-kubernetes-patch-merge-key: name
+    items: {type: object, properties: {name: {type: string}, v: {type: integer}}}
+");
+    let schema = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
+    check(
+        "{s: a, prim: [a, b, c], atomic: [x], rep: {p: 1}, ret: {p: 1, q: 2}, keyed: [{name: one, v: 1}, {name: two, v: 2}]}",
+        &[
+            "{prim: [d, a]}",
+            "{$deleteFromPrimitiveList/prim: [b]}",
+            "{prim: [d], $setElementOrder/prim: [c, d, a]}",
+            "{atomic: [z], rep: {r: 3}}",
+            "{ret: {$retainKeys: [q, r], r: 3}}",
+            "{ret: {$retainKeys: [q], r: 3}}",
+            "{keyed: [{name: three, v: 3}, {name: one, v: 9}]}",
+            "{keyed: [{name: two, $patch: delete}]}",
+            "{keyed: [{name: x}, {$patch: replace}]}",
+            "{keyed: [{name: three}], $setElementOrder/keyed: [{name: two}, {name: three}, {name: one}]}",
+            "{keyed: [{name: one}, {name: two}], $setElementOrder/keyed: [{name: two}, {name: one}]}",
+            "{keyed: [{v: 1}]}",
+            "{keyed: [{name: one, $patch: frob}]}",
+            "{ret: {$patch: replace, z: 1}}",
+            "{$patch: delete}",
+            "{s: null, new: {k: null, x: {$patch: delete}}}",
+            "{keyed: [1]}",
+            "{prim: [[1]]}",
+            "{$setElementOrder/keyed: 5}",
+            "{$deleteFromPrimitiveList: [b]}",
+        ],
+        |d, p| show(strategic::apply(d, p, &schema)),
+        expect![[r#"
+            {prim: [d, a]}  =>  {"atomic":["x"],"keyed":[{"name":"one","v":1},{"name":"two","v":2}],"prim":["d","a","b","c"],"rep":{"p":1},"ret":{"p":1,"q":2},"s":"a"}
+            {$deleteFromPrimitiveList/prim: [b]}  =>  {"atomic":["x"],"keyed":[{"name":"one","v":1},{"name":"two","v":2}],"prim":["a","c"],"rep":{"p":1},"ret":{"p":1,"q":2},"s":"a"}
+            {prim: [d], $setElementOrder/prim: [c, d, a]}  =>  {"atomic":["x"],"keyed":[{"name":"one","v":1},{"name":"two","v":2}],"prim":["b","c","d","a"],"rep":{"p":1},"ret":{"p":1,"q":2},"s":"a"}
+            {atomic: [z], rep: {r: 3}}  =>  {"atomic":["z"],"keyed":[{"name":"one","v":1},{"name":"two","v":2}],"prim":["a","b","c"],"rep":{"r":3},"ret":{"p":1,"q":2},"s":"a"}
+            {ret: {$retainKeys: [q, r], r: 3}}  =>  {"atomic":["x"],"keyed":[{"name":"one","v":1},{"name":"two","v":2}],"prim":["a","b","c"],"rep":{"p":1},"ret":{"q":2,"r":3},"s":"a"}
+            {ret: {$retainKeys: [q], r: 3}}  =>  error: invalid patch format of retainKeys
+            {keyed: [{name: three, v: 3}, {name: one, v: 9}]}  =>  {"atomic":["x"],"keyed":[{"name":"three","v":3},{"name":"one","v":9},{"name":"two","v":2}],"prim":["a","b","c"],"rep":{"p":1},"ret":{"p":1,"q":2},"s":"a"}
+            {keyed: [{name: two, $patch: delete}]}  =>  {"atomic":["x"],"keyed":[{"name":"one","v":1}],"prim":["a","b","c"],"rep":{"p":1},"ret":{"p":1,"q":2},"s":"a"}
+            {keyed: [{name: x}, {$patch: replace}]}  =>  {"atomic":["x"],"keyed":[{"name":"x"}],"prim":["a","b","c"],"rep":{"p":1},"ret":{"p":1,"q":2},"s":"a"}
+            {keyed: [{name: three}], $setElementOrder/keyed: [{name: two}, {name: three}, {name: one}]}  =>  {"atomic":["x"],"keyed":[{"name":"two","v":2},{"name":"three"},{"name":"one","v":1}],"prim":["a","b","c"],"rep":{"p":1},"ret":{"p":1,"q":2},"s":"a"}
+            {keyed: [{name: one}, {name: two}], $setElementOrder/keyed: [{name: two}, {name: one}]}  =>  error: The order in patch list:
+            [map[name:one] map[name:two]]
+             doesn't match $setElementOrder list:
+            [map[name:two] map[name:one]]
+
+            {keyed: [{v: 1}]}  =>  error: map: map[v:1] does not contain declared merge key: name
+            {keyed: [{name: one, $patch: frob}]}  =>  error: unknown patch type: frob in map: map[$patch:frob name:one]
+            {ret: {$patch: replace, z: 1}}  =>  {"atomic":["x"],"keyed":[{"name":"one","v":1},{"name":"two","v":2}],"prim":["a","b","c"],"rep":{"p":1},"ret":{"z":1},"s":"a"}
+            {$patch: delete}  =>  {}
+            {s: null, new: {k: null, x: {$patch: delete}}}  =>  {"atomic":["x"],"keyed":[{"name":"one","v":1},{"name":"two","v":2}],"new":{},"prim":["a","b","c"],"rep":{"p":1},"ret":{"p":1,"q":2}}
+            {keyed: [1]}  =>  error: list element types are not identical: [[map[name:one v:1] map[name:two v:2]] [1]]
+            {prim: [[1]]}  =>  error: lists of lists are not supported
+            {$setElementOrder/keyed: 5}  =>  error: expected a []interface {}, but received a int64
+            {$deleteFromPrimitiveList: [b]}  =>  error: invalid patch format of primitive list
+        "#]],
+    );
+}
+
+#[test]
+fn strict_reading() {
+    let mut out = String::new();
+    for (ty, text) in [
+        (
+            PatchType::Json,
+            r#"[{"op":"add","op":"test","path":"/a","value":{"x":1,"x":2}},{"path":"/b","comment":{"z":1,"z":2}}]"#,
+        ),
+        (PatchType::Json, r#"{"op":"add"}"#),
+        (PatchType::Json, r#"[{"op":5}]"#),
+        (PatchType::Json, "[{"),
+        (PatchType::Merge, r#"{"spec":{"a":1,"a":2}}"#),
+        (PatchType::Merge, "[1]"),
+        (PatchType::Merge, "null"),
+        (PatchType::Merge, "{"),
+        (PatchType::Strategic, r#"{"a":1,"a":2}"#),
+        (PatchType::Strategic, "5"),
+        (PatchType::Apply, "spec:\n  size: 1\n  size: 2\n  size: 3\n"),
+        (PatchType::Apply, "a: b: c"),
+        (PatchType::Apply, "just text"),
+    ] {
+        for reading in [Reading::Strict, Reading::Lenient] {
+            let shown = match body::decode(ty, text.as_bytes(), reading, Limits::SAFE) {
+                Ok(body) => format!("{:?}", body::warnings(&body.findings)),
+                Err(e) => format!("error: {e}"),
+            };
+            out += &format!("{ty:?} {reading:?}: {shown}\n");
+        }
+    }
+    expect![[r#"
+        Json Strict: ["json patch duplicate field \"[0].op\"", "json patch duplicate field \"[0].value.x\"", "json patch unknown field \"[1].comment\""]
+        Json Lenient: []
+        Json Strict: error: error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp
+        Json Lenient: []
+        Json Strict: error: error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string
+        Json Lenient: []
+        Json Strict: error: error decoding patch: unexpected end of JSON input
+        Json Lenient: error: unexpected end of JSON input
+        Merge Strict: ["duplicate field \"spec.a\""]
+        Merge Lenient: []
+        Merge Strict: error: error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}
+        Merge Lenient: []
+        Merge Strict: error: Invalid JSON Patch
+        Merge Lenient: error: Invalid JSON Patch
+        Merge Strict: error: error decoding patch: unexpected end of JSON input
+        Merge Lenient: error: Invalid JSON Patch
+        Strategic Strict: ["duplicate field \"a\""]
+        Strategic Lenient: []
+        Strategic Strict: error: json: cannot unmarshal number into Go value of type map[string]interface {}
+        Strategic Lenient: error: json: cannot unmarshal number into Go value of type map[string]interface {}
+        Apply Strict: ["line 3: key \"size\" already set in map", "line 4: key \"size\" already set in map"]
+        Apply Lenient: []
+        Apply Strict: error: error decoding patch: error converting YAML to JSON: yaml: mapping values are not allowed in this context
+        Apply Lenient: error: error decoding patch: error converting YAML to JSON: yaml: mapping values are not allowed in this context
+        Apply Strict: error: error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type map[string]interface {}
+        Apply Lenient: error: error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type map[string]interface {}
+    "#]].assert_eq(&out);
+}
+
+#[test]
+fn refusals() {
+    let (patch, patched) = (
+        doc("{spec: {weight: 1}}"),
+        doc("{kind: W, spec: {size: 2, weight: 1}}"),
+    );
+    let found = [
+        "duplicate field \"spec.size\"".to_owned(),
+        "unknown field \"spec.weight\"".to_owned(),
+    ];
+    let mut out = String::new();
+    for ty in [
+        PatchType::Json,
+        PatchType::Merge,
+        PatchType::Strategic,
+        PatchType::Apply,
+    ] {
+        out += &match body::refusal(ty, &patch, &patched, &found) {
+            StrictRefusal::BadRequest(text) => format!("400 {text}\n"),
+            StrictRefusal::Invalid(e) => format!("422 {e}\n"),
+        };
+    }
+    expect![[r#"
+        422 patch: Invalid value: "{\"kind\":\"W\",\"spec\":{\"size\":2,\"weight\":1}}": strict decoding error: duplicate field "spec.size", unknown field "spec.weight"
+        422 patch: Invalid value: "{\"kind\":\"W\",\"spec\":{\"size\":2,\"weight\":1}}": strict decoding error: duplicate field "spec.size", unknown field "spec.weight"
+        422 patch: Invalid value: "map[spec:map[weight:1]]": strict decoding error: duplicate field "spec.size", unknown field "spec.weight"
+        400 error strict decoding patch: duplicate field "spec.size", unknown field "spec.weight"
+    "#]].assert_eq(&out);
+}

@@ -285,8 +285,8 @@ impl<'c> Walk<'c> {
     ) -> CallEstimate {
         let entries = self.joint_entries(args.get(1), args.get(2));
         self.set_entries(id, entries);
-        let branches = |of: fn(&Operand<'_>) -> Bounds| match operands {
-            [_, yes, no] => of(yes).or(of(no)),
+        let result = match operands {
+            [_, yes, no] => yes.size().or(no.size()),
             _ => Bounds::UNKNOWN,
         };
         let cost = match costs {
@@ -295,7 +295,7 @@ impl<'c> Walk<'c> {
         };
         CallEstimate {
             cost,
-            result: Some(branches(|operand| operand.size())),
+            result: Some(result),
         }
     }
 

@@ -96,7 +96,7 @@ impl Rules {
             .zip(compiled)
             .map(|(rule, compiled)| ReadyRule {
                 program: compiled.rule.map(|r| r.map(|e| e.program)),
-                message: compiled.message.and_then(|m| m.ok()).map(|e| e.program),
+                message: compiled.message.and_then(Result::ok).map(|e| e.program),
                 uses_old_self: compiled.uses_old_self,
                 field_path: shown_path(rule, schema),
             });

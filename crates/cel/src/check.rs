@@ -183,17 +183,16 @@ impl<'e> Checker<'e> {
     /// Makes the node a reference to a name of the environment, if there is such a name.
     fn global(&mut self, e: &mut Expr, name: &str) -> Option<Type> {
         let env = self.env;
-        for candidate in env.scope().candidates(name) {
-            let (reference, ty) = match env.meaning(&candidate) {
-                Some(Meaning::Variable(name, ty)) => (Reference::Variable(Arc::clone(name)), ty.clone()),
-                Some(Meaning::Type(ty)) => (Reference::Type(ty.clone()), Type::of_type(ty.clone())),
-                None => continue,
+        let (name, reference, ty) = env.scope().resolve(name, |name| {
+            let (reference, ty) = match env.meaning(name)? {
+                Meaning::Variable(name, ty) => (Reference::Variable(Arc::clone(name)), ty.clone()),
+                Meaning::Type(ty) => (Reference::Type(ty.clone()), Type::of_type(ty.clone())),
             };
-            self.refer(e.id, reference);
-            e.kind = ExprKind::Ident(candidate.into());
-            return Some(ty);
-        }
-        None
+            Some((Arc::from(name), reference, ty))
+        })?;
+        self.refer(e.id, reference);
+        e.kind = ExprKind::Ident(name);
+        Some(ty)
     }
 
     /// Whether `a.b.c` may be the name of a variable: `a` is no variable of a comprehension.
@@ -349,8 +348,7 @@ impl<'e> Checker<'e> {
     /// A function and its full name.
     fn function(&self, name: &str) -> Option<(Arc<str>, &'e [&'static Overload])> {
         let scope: &'e Scope = self.env.scope();
-        let mut candidates = scope.candidates(name).into_iter();
-        candidates.find_map(|c| scope.overloads(&c).map(|overloads| (c.into(), overloads)))
+        scope.resolve(name, |name| Some((name.into(), scope.overloads(name)?)))
     }
 
     /// Finds the overloads that the operands fit, and the type of the result.
@@ -368,6 +366,10 @@ impl<'e> Checker<'e> {
         for overload in overloads.iter().filter(|o| o.style == style) {
             if matches!(function, "_&&_" | "_||_") {
                 return self.logical(id, overload, operands, args);
+            }
+            if overload.params.len() != operands.len() {
+                self.unifier.skip(n_type_params(overload));
+                continue;
             }
             let (params, overload_result) = self.instantiate(overload);
             if !self.unifier.all_assignable(operands, &params) {
@@ -496,11 +498,10 @@ impl<'e> Checker<'e> {
     /// `Type{field: value}`. No environment has message types with fields, so all of them are mistakes; the values
     /// are checked to find others.
     fn message(&mut self, id: ExprId, name: &str, fields: &mut [StructField]) -> Type {
-        let candidates = self.env.scope().candidates(name);
         let env = self.env;
-        let meant = candidates.iter().find_map(|c| match env.meaning(c) {
-            Some(Meaning::Type(ty)) => Some(ty),
-            _ => None,
+        let meant = env.scope().resolve(name, |name| match env.meaning(name)? {
+            Meaning::Type(ty) => Some(ty),
+            Meaning::Variable(..) => None,
         });
         let Some(ty) = meant else {
             self.undeclared(id, name);
@@ -593,6 +594,26 @@ enum Wrap {
     AsOperand,
     /// Always.
     Always,
+}
+
+/// How many type parameters an overload has: so many variables it takes, also where it does not fit.
+fn n_type_params(overload: &Overload) -> usize {
+    fn collect(ty: Ty, names: &mut Vec<&'static str>) {
+        match ty {
+            Ty::Param(name) if !names.contains(&name) => names.push(name),
+            Ty::List(of) | Ty::Type(of) | Ty::Optional(of) => collect(*of, names),
+            Ty::Map(key, value) => {
+                collect(*key, names);
+                collect(*value, names);
+            }
+            _ => {}
+        }
+    }
+    let mut names = Vec::new();
+    for ty in overload.params.iter().chain([&overload.result]) {
+        collect(*ty, &mut names);
+    }
+    names.len()
 }
 
 fn literal_type(literal: &Literal) -> Type {

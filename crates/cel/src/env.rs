@@ -121,19 +121,20 @@ impl Scope {
         self.functions.values().flatten().copied()
     }
 
-    /// The names that a name may stand for, the first found is meant. A leading dot makes a name absolute.
-    pub(crate) fn candidates(&self, name: &str) -> Vec<String> {
+    /// Shows the names that a name may stand for to a function, until it finds what is meant. A leading dot makes a
+    /// name absolute.
+    pub(crate) fn resolve<T>(&self, name: &str, mut find: impl FnMut(&str) -> Option<T>) -> Option<T> {
         if let Some(absolute) = name.strip_prefix('.') {
-            return vec![absolute.to_owned()];
+            return find(absolute);
         }
-        let mut candidates = Vec::new();
         let mut container = self.container.as_str();
         while !container.is_empty() {
-            candidates.push(format!("{container}.{name}"));
+            if let Some(found) = find(&format!("{container}.{name}")) {
+                return Some(found);
+            }
             container = container.rsplit_once('.').map_or("", |(outer, _)| outer);
         }
-        candidates.push(name.to_owned());
-        candidates
+        find(name)
     }
 }
 

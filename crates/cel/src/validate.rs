@@ -87,7 +87,7 @@ impl Validator<'_> {
             ("duration", Literal::String(text)) => duration::parse(text).is_some(),
             ("timestamp", Literal::String(text)) => timestamp::parse(text).is_some(),
             ("timestamp", Literal::Int(seconds)) => Timestamp::new(*seconds, 0).is_ok(),
-            ("matches", Literal::String(pattern)) => regex::Pattern::new(pattern).is_ok(),
+            ("matches", Literal::String(pattern)) => regex::Pattern::check(pattern).is_ok(),
             _ => true,
         };
         if !valid {

@@ -45,6 +45,11 @@ impl Unifier {
         Type::Var(u32::try_from(n).unwrap_or(u32::MAX))
     }
 
+    /// Leaves out so many variables: messages show their numbers.
+    pub(super) fn skip(&mut self, n: usize) {
+        self.vars.resize(self.vars.len() + n, None);
+    }
+
     /// Whether a value of type `from` may stand where `to` is asked for; if so, variables are bound to make it fit.
     pub(super) fn assignable(&mut self, from: &Type, to: &Type) -> bool {
         self.attempt(|u| u.fits(from, to))

@@ -65,6 +65,11 @@ impl fmt::Display for PatternError {
 impl std::error::Error for PatternError {}
 
 impl Pattern {
+    /// Whether this is a regular expression, which is much quicker to tell than to compile it.
+    pub fn check(pattern: &str) -> Result<(), PatternError> {
+        parse::parse(pattern).map(|_| ())
+    }
+
     /// Compiles a regular expression.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let tree = parse::parse(pattern)?;

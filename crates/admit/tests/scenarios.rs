@@ -112,3 +112,9 @@ fn fieldvalidation() {
         &root().join("scenarios/fieldvalidation/golden"),
     );
 }
+
+/// What no server has, and so none was recorded with.
+#[test]
+fn own() {
+    replay(&root().join("own"), &root().join("own"));
+}

@@ -6,12 +6,24 @@ use scantling_admit::{
     FieldValidation, Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, Scale, admit,
     load, with_replicas,
 };
+use scantling_cel::kubernetes::Version;
+use scantling_schema::definition::{ApiVersion, Definition, Setting};
 use scantling_schema::document::Schema;
 use scantling_schema::meta::Scope;
 use scantling_schema::plan::Compiler;
+use scantling_schema::rules::Environments;
 use scantling_schema::structural::Interner;
 use scantling_value::{FieldError, Limits, Map, Value, json, yaml};
 use std::collections::BTreeMap;
+
+/// Everything is on, our own features as well.
+const GATES: Gates = Gates {
+    ratcheting: true,
+    expressions: true,
+    field_validation: true,
+    immutability: true,
+    unions: true,
+};
 
 /// How things stand.
 #[derive(Default)]
@@ -72,6 +84,9 @@ impl World {
         let target = Target::parse(&step.path)?;
         let succeeded = matches!(step.status, 200 | 201);
         let dry = step.query.contains("dryRun=All");
+        if target.plural == "customresourcedefinitions" && step.ours {
+            return Some(self.define(step, &target));
+        }
         if target.plural == "customresourcedefinitions" {
             let is_definition = text(&step.answer, "kind") == "CustomResourceDefinition";
             if succeeded && !dry && is_definition && step.verb != "GET" && target.subresource.is_none() {
@@ -195,7 +210,7 @@ impl World {
     }
 
     fn judge(
-        &self,
+        &mut self,
         step: &Step,
         target: &Target,
         resource: &Resource,
@@ -262,13 +277,8 @@ impl World {
         if target.subresource.as_deref() == Some("status") && !resource.status {
             return None;
         }
-        let gates = Gates {
-            immutability: true,
-            unions: true,
-            ..Gates::default()
-        };
         let options = Options {
-            gates,
+            gates: GATES,
             field_validation: mode,
             clock: None,
         };
@@ -281,7 +291,55 @@ impl World {
             },
             &options,
         );
-        Some(compare(step, &outcome))
+        let answer = compare(step, &outcome);
+        if step.ours && outcome.refusal.is_none() {
+            let mut stored = outcome.object;
+            let metadata = stored.as_object_mut()?.get_mut("metadata")?.as_object_mut()?;
+            metadata.insert("resourceVersion", Value::from("1"));
+            let name = metadata.get("name")?.as_str()?.to_owned();
+            self.objects.insert(target.key(&name), stored);
+        }
+        Some(answer)
+    }
+
+    /// A definition of our own scenarios.
+    fn define(&mut self, step: &Step, target: &Target) -> Result<(), String> {
+        let document = json::decode(&step.body, Limits::SAFE).map_err(|e| e.to_string())?;
+        let api = if target.version == "v1" {
+            ApiVersion::V1
+        } else {
+            ApiVersion::V1Beta1
+        };
+        let mut received = Definition::decode(document.clone(), api, GATES).map_err(|e| e.to_string())?;
+        received.definition.prepare_create(GATES);
+        let environments = Environments::of(Version::LATEST);
+        let setting = Setting {
+            api,
+            gates: GATES,
+            environments: &environments,
+        };
+        let errors: Vec<String> = received
+            .definition
+            .validate(&setting)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let status = if errors.is_empty() { 201 } else { 422 };
+        if status != step.status {
+            return Err(format!(
+                "  status {status}, wanted {}\n  {}",
+                step.status,
+                errors.join("\n  ")
+            ));
+        }
+        if errors.is_empty() {
+            let name = document
+                .at(["metadata", "name"])
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            self.definitions.insert(name.to_owned(), document);
+        }
+        Ok(())
     }
 
     fn resource(&mut self, target: &Target) -> Option<Resource> {
@@ -357,6 +415,12 @@ fn compare(step: &Step, outcome: &Outcome) -> Result<(), String> {
     if warnings != wanted {
         return Err(format!("  warnings {warnings:?}\n  wanted   {wanted:?}"));
     }
+    if step.ours {
+        return same_errors(
+            outcome.refusal.as_ref().map_or(&[], Refusal::errors),
+            &step.answer,
+        );
+    }
     match &outcome.refusal {
         None => same_object(&outcome.object, &step.answer),
         Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => same_causes(errors, &step.answer),
@@ -374,6 +438,25 @@ fn same_message(why: &str, answer: &Value) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("  says   {why}\n  wanted {message}"))
+}
+
+fn same_errors(errors: &[FieldError], answer: &Value) -> Result<(), String> {
+    let Some(wanted) = answer.get("wanted").and_then(Value::as_array) else {
+        return Ok(());
+    };
+    let mut ours: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let mut wanted: Vec<String> = wanted.iter().map(|w| w.as_str().unwrap().to_owned()).collect();
+    ours.sort_unstable();
+    wanted.sort_unstable();
+    if ours == wanted {
+        Ok(())
+    } else {
+        Err(format!(
+            "  causes {}\n  wanted {}",
+            ours.join("\n         "),
+            wanted.join("\n         ")
+        ))
+    }
 }
 
 fn same_causes(errors: &[FieldError], answer: &Value) -> Result<(), String> {

@@ -57,10 +57,9 @@ fn list<T>(items: Option<&[T]>, write: impl Fn(&T) -> Value) -> Value {
 
 fn spec_in(s: &Spec, api: ApiVersion) -> Value {
     let beta = api == ApiVersion::V1Beta1;
-    let versions = if beta {
-        s.versions.clone()
-    } else {
-        Some(s.lowered())
+    let versions = match s.lowered() {
+        lowered if !beta && !lowered.is_empty() => Some(lowered),
+        _ => s.versions.clone(),
     };
     let top = |v: Value| if beta { v } else { Value::Null };
     object([

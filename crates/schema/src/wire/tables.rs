@@ -42,7 +42,7 @@ pub(crate) static DEFINITION: Struct = Struct {
     fields: &[
         filled("kind", TEXT),
         filled("apiVersion", TEXT),
-        filled("metadata", Type::Struct(&OBJECT_META)),
+        set("metadata", Type::Struct(&OBJECT_META)),
         always("spec", Type::Struct(&SPEC)),
         filled("status", Type::Struct(&STATUS)),
     ],
@@ -54,7 +54,7 @@ pub(crate) static DEFINITION_BETA: Struct = Struct {
     fields: &[
         filled("kind", TEXT),
         filled("apiVersion", TEXT),
-        filled("metadata", Type::Struct(&OBJECT_META)),
+        set("metadata", Type::Struct(&OBJECT_META)),
         always("spec", Type::Struct(&SPEC_BETA)),
         filled("status", Type::Struct(&STATUS)),
     ],

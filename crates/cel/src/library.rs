@@ -14,6 +14,7 @@ pub mod net;
 pub mod optional;
 pub mod quantity;
 pub mod regex;
+mod scalars;
 pub mod semver;
 pub mod sets;
 pub mod standard;

@@ -1,5 +1,6 @@
 //! Functions over lists.
 
+use super::scalars::Scalars;
 use crate::estimate::{LIST_COST, TEXT_FACTOR, formula};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
@@ -726,6 +727,15 @@ fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
         return Ok(list.into());
     }
     let mut items: Vec<Val<'a>> = Vec::new();
+    if let Some(mut scalars) = Scalars::of_list(arena, list) {
+        for item in list.iter(arena) {
+            let item = item?;
+            if scalars.take(item) {
+                items.push(item);
+            }
+        }
+        return arena.list(items);
+    }
     for item in list.iter(arena) {
         let item = item?;
         let mut seen = false;

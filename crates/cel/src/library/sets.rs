@@ -1,5 +1,6 @@
 //! Lists as sets.
 
+use super::scalars::Scalars;
 use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
@@ -59,12 +60,26 @@ fn contains<'a>(arena: &'a Arena, list: Val<'a>, part: Val<'a>) -> Res<'a> {
 }
 
 fn contains_all<'a>(arena: &'a Arena, list: List<'a>, part: List<'a>) -> Result<bool, EvalError> {
+    let scalars = Scalars::of_list(arena, list);
     for item in part.iter(arena) {
-        if !val::contains(arena, list, item?)? {
+        if !is_in(arena, list, scalars.as_ref(), item?)? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Whether a value is in a list, whose elements may be known as a set.
+fn is_in<'a>(
+    arena: &'a Arena,
+    list: List<'a>,
+    scalars: Option<&Scalars<'a>>,
+    item: Val<'a>,
+) -> Result<bool, EvalError> {
+    match scalars.and_then(|scalars| scalars.contains(item)) {
+        Some(found) => Ok(found),
+        None => val::contains(arena, list, item),
+    }
 }
 
 fn equivalent<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
@@ -76,9 +91,10 @@ fn equivalent<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
 
 fn intersects<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
     let (a, b) = (a.list()?, b.list()?);
+    let scalars = Scalars::of_list(arena, b);
     for item in a.iter(arena) {
         // What cannot be compared is not in the other list.
-        match item.and_then(|item| val::contains(arena, b, item)) {
+        match item.and_then(|item| is_in(arena, b, scalars.as_ref(), item)) {
             Ok(true) => return Ok(Val::TRUE),
             Err(e) if e.is_final() => return Err(e),
             _ => {}

@@ -187,6 +187,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "expectations are written in place")]
     fn check(source: &str, at: &[(Option<u32>, &str)], expect: Expect) {
         let mut issues = Issues::new(source.into());
         for (offset, message) in at {

@@ -50,6 +50,7 @@ fn mistakes_are_told_as_recorded() {
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "expectations are written in place")]
 fn check(source: &str, expect: Expect) {
     let text = match parse(source, &ALL) {
         Ok(ast) => {

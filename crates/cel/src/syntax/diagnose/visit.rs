@@ -171,7 +171,7 @@ impl<'t> Visitor<'t, '_> {
 
     fn unary(&mut self, node: &'t Node, function: &str) -> Visited {
         let member = node.node(Part::First);
-        if node.leaves(Part::Operator).count() % 2 == 0 {
+        if node.leaves(Part::Operator).count().is_multiple_of(2) {
             return self.expr(member);
         }
         let id = self.id(node.leaf(Part::Operator));

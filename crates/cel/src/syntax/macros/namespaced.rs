@@ -1,5 +1,10 @@
 //! Macros that are called on a namespace: `cel.bind`, `cel.block` and its helpers, `math.least` and `math.greatest`.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "the table of macros asks for these signatures"
+)]
+
 use super::{Expanded, Expander, into_ident};
 use crate::ast::{Expr, ExprKind, Literal};
 

@@ -12,8 +12,6 @@ mod eval;
 mod fold;
 mod node;
 mod plan;
-#[cfg(test)]
-mod tests;
 
 use crate::check::Checked;
 use crate::env::{Env, Strictness};

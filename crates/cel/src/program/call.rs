@@ -1,11 +1,11 @@
 //! Calling functions.
 
 use super::eval::Machine;
-use super::node::{Binary, Call, Order, Unary};
+use super::node::{Binary, Call, Node, Order, Unary};
 use crate::data::regex::Pattern;
 use crate::overload::{Overload, Ty};
 use crate::run::{Actual, Run};
-use crate::val::{Arena, EvalError, Res, Val};
+use crate::val::{Arena, EvalError, Owned, Res, Val};
 use smallvec::SmallVec;
 
 type Args<'a> = SmallVec<[Val<'a>; 4]>;
@@ -30,27 +30,54 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// A call on two arguments. Both are evaluated, and it costs even if one of them is an error.
+    /// A call on two arguments.
     pub(super) fn binary(&mut self, call: &'a Binary) -> Res<'a> {
-        let left = self.eval(&call.left);
+        let left = self.operand(&call.left);
         if let Err(e) = &left
             && e.is_final()
         {
             return left;
         }
-        let right = self.eval(&call.right);
-        let result = match (&left, &right) {
-            (Ok(left), Ok(right)) => (call.run)(self.arena, *left, *right),
-            (Err(e), Ok(_)) => Err(e.clone()),
-            (left, Err(e)) if e.is_final() || left.is_ok() => Err(e.clone()),
-            (left, _) => left.clone(),
+        let right = self.operand(&call.right);
+        let (Ok(a), Ok(b)) = (&left, &right) else {
+            return self.binary_error(call, left, right);
         };
-        self.settle(call.actual, &[ok(&left), ok(&right)], &result)?;
+        let (a, b) = (*a, *b);
+        if let (Some(order), Val::Int(a), Val::Int(b)) = (call.order, a, b) {
+            self.charge(1)?;
+            return Ok(Val::Bool(order.holds(a, b)));
+        }
+        let result = (call.run)(self.arena, a, b);
+        match call.actual {
+            Actual::Fixed(cost) => self.charge(cost)?,
+            actual => self.settle(actual, &[Some(a), Some(b)], &result)?,
+        }
         match result {
-            Err(EvalError::NoSuchOverload) => {
-                Err(no_such_overload(self.arena, call.overload, &[left?, right?]))
-            }
+            Err(EvalError::NoSuchOverload) => Err(no_such_overload(self.arena, call.overload, &[a, b])),
             result => result,
+        }
+    }
+
+    /// Where an argument is an error, both are evaluated nevertheless, and the call costs what it costs.
+    #[cold]
+    fn binary_error(&mut self, call: &'a Binary, left: Res<'a>, right: Res<'a>) -> Res<'a> {
+        let known = [ok(&left), ok(&right)];
+        let result = match (left, right) {
+            (_, Err(e)) if e.is_final() => return Err(e),
+            (Ok(_), right) => right,
+            (left, _) => left,
+        };
+        self.settle(call.actual, &known, &result)?;
+        result
+    }
+
+    /// The value of a step, the most common ones found on the spot.
+    #[inline(always)]
+    pub(super) fn operand(&mut self, node: &'a Node) -> Res<'a> {
+        match node {
+            Node::Const(Owned::Int(i)) => Ok(Val::Int(*i)),
+            Node::Access(access) => self.access(access),
+            node => self.eval(node),
         }
     }
 

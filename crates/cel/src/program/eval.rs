@@ -1,6 +1,6 @@
 //! Walking the tree.
 
-use super::node::{Alternative, Block, Choice, Element, Equality, Gives, Member, Node, Root};
+use super::node::{Alternative, Block, Choice, Element, Equality, Gives, Member, Node};
 use super::{Input, Limits, Program};
 use crate::env::Strictness;
 use crate::estimate::{LIST_COST, MAP_COST};
@@ -41,13 +41,16 @@ impl<'a, 'c> Machine<'a, 'c> {
         limits: Limits<'c>,
     ) -> Self {
         let mut slots = SmallVec::new();
-        let given = inputs.iter().copied().chain(std::iter::repeat(Input::Absent));
-        slots.extend(given.take(program.inputs.len()).map(|input| match input {
-            Input::Absent => Slot::Absent,
-            Input::Json(value, shape) => Slot::Json(value, shape),
-            Input::Val(v) => Slot::Val(v),
-        }));
-        slots.extend((0..program.locals).map(|_| Slot::Absent));
+        for input in inputs.iter().take(program.inputs.len()) {
+            slots.push(match *input {
+                Input::Absent => Slot::Absent,
+                Input::Json(value, shape) => Slot::Json(value, shape),
+                Input::Val(v) => Slot::Val(v),
+            });
+        }
+        while slots.len() < program.inputs.len() + program.locals {
+            slots.push(Slot::Absent);
+        }
         Machine {
             arena,
             program,
@@ -122,7 +125,17 @@ impl<'a, 'c> Machine<'a, 'c> {
         self.slots.get(slot).unwrap_or(&Slot::Absent)
     }
 
+    /// The JSON that a variable holds, if it holds that.
+    #[inline]
+    pub(super) fn json(&self, slot: usize) -> Option<(&'a Value, &'a Shape)> {
+        match self.slots.get(slot) {
+            Some(Slot::Json(value, shape)) => Some((value, shape)),
+            _ => None,
+        }
+    }
+
     /// The value of a variable.
+    #[inline]
     pub(super) fn load(&mut self, slot: usize) -> Res<'a> {
         let arena = self.arena;
         match self.slot(slot) {
@@ -143,13 +156,7 @@ impl<'a, 'c> Machine<'a, 'c> {
     pub(super) fn eval(&mut self, node: &'a Node) -> Res<'a> {
         match node {
             Node::Const(value) => value.val(self.arena),
-            Node::Access(access) => {
-                if let (Root::Slot(slot), []) = (&access.root, access.path.as_slice()) {
-                    self.charge(1)?;
-                    return self.load(*slot);
-                }
-                self.access(access)
-            }
+            Node::Access(access) => self.access(access),
             Node::Binary(call) => self.binary(call),
             Node::And(terms) => self.junction(terms, false),
             Node::Or(terms) => self.junction(terms, true),
@@ -214,8 +221,8 @@ impl<'a, 'c> Machine<'a, 'c> {
     }
 
     fn equality(&mut self, equality: &'a Equality) -> Res<'a> {
-        let left = self.eval(&equality.left);
-        let right = self.eval(&equality.right);
+        let left = self.operand(&equality.left);
+        let right = self.operand(&equality.right);
         let args = [left.as_ref().ok().copied(), right.as_ref().ok().copied()];
         let cost = match args {
             [Some(Val::Int(_) | Val::Bool(_) | Val::Double(_)), _] => 1,

@@ -159,6 +159,39 @@ pub(super) struct Binary {
     pub(super) right: Node,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
+    /// Which order it asks for, if it does: integers are compared on the spot.
+    pub(super) order: Option<Relation>,
+}
+
+/// `<`, `<=`, `>` or `>=`
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Relation {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Relation {
+    pub(super) fn of(function: &str) -> Option<Relation> {
+        match function {
+            "_<_" => Some(Relation::Less),
+            "_<=_" => Some(Relation::LessOrEqual),
+            "_>_" => Some(Relation::Greater),
+            "_>=_" => Some(Relation::GreaterOrEqual),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn holds(self, a: i64, b: i64) -> bool {
+        match self {
+            Relation::Less => a < b,
+            Relation::LessOrEqual => a <= b,
+            Relation::Greater => a > b,
+            Relation::GreaterOrEqual => a >= b,
+        }
+    }
 }
 
 /// A call on any number of arguments.

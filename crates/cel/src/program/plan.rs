@@ -5,7 +5,7 @@ use super::call::dispatch;
 use super::eval::check_keys;
 use super::node::{
     Access, Alternative, Binary, Block, Call, Choice, Element, Equality, Fold, Gives, Insertion, Key,
-    KnownField, Member, Mode, Name, Node, Order, Qualifier, Root, Step, Unary,
+    KnownField, Member, Mode, Name, Node, Order, Qualifier, Relation, Root, Step, Unary,
 };
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry};
 use crate::check::{Checked, Reference};
@@ -586,6 +586,7 @@ fn call(
                         right,
                         actual,
                         overload: first,
+                        order: Relation::of(first.function),
                     }));
                 }
             }

@@ -1,0 +1,217 @@
+//! Programs: values, errors and costs held against recorded answers, and the limits of an evaluation.
+
+use scantling_cel::env::Env;
+use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::program::{Input, Limits, Outcome, Program};
+use scantling_cel::shape::{Field, Kind, ListType, Shape};
+use scantling_cel::val::{Arena, EvalError, Val};
+use scantling_value::Value;
+use scantling_value::json::decode;
+use std::cell::Cell;
+use std::sync::Arc;
+
+fn document() -> Value {
+    decode(
+        include_bytes!("data/programs.json"),
+        scantling_value::Limits::default(),
+    )
+    .unwrap()
+}
+
+/// The shape of the values that a schema describes, as far as these tests go.
+fn shape(schema: &Value) -> Arc<Shape> {
+    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+    let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
+    let kind = match (text("type"), text("format")) {
+        _ if flag("x-kubernetes-int-or-string") => Kind::IntOrString,
+        ("integer", _) => Kind::Int,
+        ("number", _) => Kind::Double,
+        ("boolean", _) => Kind::Bool,
+        ("string", "date-time") => Kind::DateTime,
+        ("string", "duration") => Kind::Duration,
+        ("string", "byte") => Kind::Bytes,
+        ("string", _) => Kind::String,
+        ("array", _) => Kind::List {
+            element: shape(schema.get("items").unwrap()),
+            list_type: match text("x-kubernetes-list-type") {
+                "set" => ListType::Set,
+                "map" => {
+                    let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+                    ListType::Map(keys.unwrap().iter().map(|k| k.as_str().unwrap().into()).collect())
+                }
+                _ => ListType::Atomic,
+            },
+        },
+        ("object", _) => match schema.get("additionalProperties") {
+            Some(values) => Kind::Map { value: shape(values) },
+            None => {
+                let properties = schema.get("properties").and_then(Value::as_object).unwrap();
+                let field = |(name, schema): (&scantling_value::Str, &Value)| Field {
+                    name: name.as_str().into(),
+                    json: name.as_str().into(),
+                    shape: shape(schema),
+                };
+                Kind::Object {
+                    fields: properties.iter().map(field).collect(),
+                    preserve_unknown: false,
+                }
+            }
+        },
+        other => panic!("{other:?}"),
+    };
+    Arc::new(Shape {
+        kind,
+        nullable: flag("nullable"),
+        min_serialized_size: 1,
+        max_elements: 10,
+    })
+}
+
+fn show<'a>(arena: &'a Arena, v: Val<'a>) -> String {
+    if let Some(list) = v.as_list() {
+        let items: Vec<_> = list.iter(arena).map(|v| show(arena, v.unwrap())).collect();
+        return format!("[{}]", items.join(", "));
+    }
+    if let Some(map) = v.as_map() {
+        let entry = |(k, v): (Val<'a>, Result<Val<'a>, EvalError>)| {
+            format!("{}: {}", show(arena, k), show(arena, v.unwrap()))
+        };
+        return format!(
+            "{{{}}}",
+            map.entries(arena).map(entry).collect::<Vec<_>>().join(", ")
+        );
+    }
+    match v {
+        Val::Str(s) => format!("{s:?}"),
+        Val::Optional(Some(v)) => format!("optional({})", show(arena, *v)),
+        v => v.to_string(),
+    }
+}
+
+/// An expression over a document, compiled.
+struct Compiled {
+    program: Program,
+    shape: Arc<Shape>,
+    value: Value,
+}
+
+impl Compiled {
+    fn new(source: &str) -> Result<Compiled, String> {
+        let document = document();
+        let shape = shape(document.get("schema").unwrap());
+        let scope = for_stored_expressions(Version::LATEST);
+        let env = Env::new(Arc::new(scope)).with_variable("self", shape.ty("selfType"));
+        let checked = env.compile(source).map_err(|issues| issues.to_string())?;
+        let program = Program::compile(&env, &checked).map_err(|e| format!("no program: {e}"))?;
+        let value = document.get("self").unwrap().clone();
+        Ok(Compiled {
+            program,
+            shape,
+            value,
+        })
+    }
+
+    fn eval<'a>(&'a self, arena: &'a Arena, limits: Limits<'_>) -> Outcome<'a> {
+        self.program
+            .eval(arena, &[Input::Json(&self.value, &self.shape)], limits)
+    }
+}
+
+#[test]
+fn recorded_answers() {
+    let mut wrong = Vec::new();
+    let recorded = include_str!("data/programs.txt")
+        .lines()
+        .filter(|l| !l.starts_with('#'));
+    for line in recorded {
+        // What follows a message of the checker is its second and third line.
+        let Some((source, expected)) = line.split_once(" -> ") else {
+            continue;
+        };
+        let answer = match Compiled::new(source) {
+            Err(message) => message.lines().next().unwrap().to_owned(),
+            Ok(compiled) => {
+                let arena = Arena::new();
+                let outcome = compiled.eval(&arena, Limits::NONE);
+                let shown = match outcome.result {
+                    Ok(v) => show(&arena, v),
+                    Err(e) => format!("error: {e}"),
+                };
+                format!("{shown} [{}]", outcome.cost)
+            }
+        };
+        if answer != expected {
+            wrong.push(format!("{source}\n  recorded {expected}\n  given    {answer}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_cost_limit_ends_an_evaluation_whatever_stands_around() {
+    let source = "self.list.all(x, x > 0) || true";
+    let compiled = Compiled::new(source).unwrap();
+    let arena = Arena::new();
+    let cost = compiled.eval(&arena, Limits::NONE).cost;
+    for limit in 0..cost {
+        let outcome = compiled.eval(
+            &arena,
+            Limits {
+                cost: limit,
+                interrupt: None,
+            },
+        );
+        assert_eq!(
+            outcome.result.unwrap_err(),
+            EvalError::CostLimitExceeded,
+            "{limit}"
+        );
+    }
+    let limits = Limits {
+        cost,
+        interrupt: None,
+    };
+    assert!(compiled.eval(&arena, limits).result.is_ok());
+}
+
+#[test]
+fn an_interrupt_is_noticed_within_a_hundred_steps() {
+    let compiled = Compiled::new("lists.range(100000).all(x, x >= 0) || true").unwrap();
+    let arena = Arena::new();
+    let asked = Cell::new(0);
+    let interrupt = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 3
+    };
+    let outcome = compiled.eval(
+        &arena,
+        Limits {
+            cost: u64::MAX,
+            interrupt: Some(&interrupt),
+        },
+    );
+    assert_eq!(outcome.result.unwrap_err().to_string(), "operation interrupted");
+    assert_eq!(asked.get(), 3);
+}
+
+#[test]
+fn memory_is_bounded() {
+    // Each step keeps a list of its own.
+    let compiled = Compiled::new("lists.range(100000).map(x, lists.range(100000))").unwrap();
+    let arena = Arena::new();
+    assert_eq!(
+        compiled.eval(&arena, Limits::NONE).result.unwrap_err(),
+        EvalError::OutOfMemory
+    );
+}
+
+#[test]
+fn joined_lists_share_their_elements() {
+    let compiled =
+        Compiled::new("size(lists.range(1000).map(x, self.list + self.list + [x])[999]) == 7").unwrap();
+    let arena = Arena::new();
+    assert!(matches!(
+        compiled.eval(&arena, Limits::NONE).result,
+        Ok(Val::Bool(true))
+    ));
+}

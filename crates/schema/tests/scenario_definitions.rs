@@ -19,33 +19,7 @@ const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// What differs, and why. A step that is listed here and agrees fails the test, too.
-const KNOWN: &[(&str, usize, &str)] = &[
-    (
-        "cel/scope-default-value-checked",
-        0,
-        "rules are not run on defaults",
-    ),
-    (
-        "cel/scope-default-value-checked",
-        1,
-        "rules are not run on defaults",
-    ),
-    (
-        "cel/scope-default-value-checked",
-        2,
-        "rules are not run on defaults",
-    ),
-    (
-        "cel/scope-defaults-seen-by-rules",
-        0,
-        "rules are not run on defaults",
-    ),
-    (
-        "cel/scope-defaults-seen-by-rules",
-        1,
-        "rules are not run on defaults",
-    ),
-];
+const KNOWN: &[(&str, usize, &str)] = &[];
 
 #[test]
 fn writes_of_definitions_get_the_recorded_answers() {

@@ -3,6 +3,7 @@
 use crate::meta::{self, Malformed};
 use crate::plan::{Features, Node, Plan};
 use crate::prune::{self, Place, is_meta};
+use crate::rules;
 use crate::validate;
 use scantling_value::{FieldError, Map, Path, Str, Value, aggregate};
 
@@ -20,6 +21,7 @@ pub enum Pruned {
 pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: Pruned) -> Vec<FieldError> {
     let mut walk = Walk {
         pruned,
+        budget: Some(rules::BUDGET),
         errors: Vec::new(),
     };
     let root = plan.root();
@@ -29,6 +31,8 @@ pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: Pruned) -> Vec<FieldEr
 
 struct Walk {
     pruned: Pruned,
+    /// What the rules of all defaults may cost together; nothing is left once it is overdrawn.
+    budget: Option<u64>,
     errors: Vec<FieldError>,
 }
 
@@ -87,7 +91,7 @@ impl<'a> Surroundings<'a> {
 
 impl Walk {
     fn node(&mut self, node: &Node, at: &Path<'_>, around: &Surroundings<'_>, inside: Inside) {
-        if !node.has(Features::DEFAULT) {
+        if !node.has(Features::DEFAULT) || self.budget.is_none() {
             return;
         }
         let embedded;
@@ -131,7 +135,7 @@ impl Walk {
             Err(error) => error.to_string(),
             Ok(()) => match meta::check_resource(around.root, &resource, &Path::ROOT) {
                 errors if errors.is_empty() => {
-                    self.errors.extend(validate::validate(node, default, at, None));
+                    self.limits_and_rules(node, default, at);
                     return;
                 }
                 errors => aggregate(errors),
@@ -159,10 +163,33 @@ impl Walk {
         }
         let errors = meta::check_embedded(node, &value, at);
         if errors.is_empty() {
-            self.errors.extend(validate::validate(node, &value, at, None));
+            self.limits_and_rules(node, &value, at);
         } else {
             self.errors.extend(errors);
         }
+    }
+
+    /// Rules run twice: as if nothing changed, and as if the default were new. The dearer run counts.
+    fn limits_and_rules(&mut self, node: &Node, value: &Value, at: &Path<'_>) {
+        let errors = validate::validate(node, value, at, None);
+        let (true, Some(budget)) = (errors.is_empty(), self.budget) else {
+            self.errors.extend(errors);
+            return;
+        };
+        let options = rules::Options {
+            at,
+            ratchet: None,
+            optional_old_self: true,
+            budget,
+        };
+        let mut report = rules::run(node, value, Some(value), &options);
+        if report.errors.is_empty() {
+            let fresh = rules::run(node, value, None, &options);
+            report.errors = fresh.errors;
+            report.cost = report.cost.max(fresh.cost);
+        }
+        self.errors.extend(report.errors);
+        self.budget = budget.checked_sub(report.cost);
     }
 }
 

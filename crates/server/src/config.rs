@@ -55,13 +55,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The gates, as the feature gates set them. What only this server has is on unless switched off.
+    /// The gates, as the feature gates set them. What only this server has is off unless switched on.
     pub(crate) fn gates(&self) -> Result<Gates, String> {
-        let mut gates = Gates {
-            immutability: true,
-            unions: true,
-            ..Gates::default()
-        };
+        let mut gates = Gates::default();
         for (name, on) in &self.feature_gates {
             let gate = match name.as_str() {
                 "CRDValidationRatcheting" => &mut gates.ratcheting,

@@ -5,11 +5,11 @@
 
 use crate::api::Api;
 use crate::definitions::{self, GROUP, PLURAL};
-use crate::naming;
+
 use crate::read;
 use crate::write::timestamp;
 use bytes::Bytes;
-use scantling_schema::definition::{ApiVersion, Condition, Definition};
+use scantling_schema::definition::{ApiVersion, Definition};
 use scantling_store::{Change, Entry, Event, ListRequest, ReadAt, StoreError, Write};
 use scantling_value::Value;
 use std::collections::BTreeMap;
@@ -200,18 +200,12 @@ impl Controller {
             tokio::spawn(async move { clean_up(&api, &definition).await });
             return;
         }
-        let others = self
-            .seen
-            .iter()
-            .filter(|(n, _)| *n != name)
-            .map(|(_, s)| s.definition.as_ref());
-        let others = others.filter(|d| d.spec.group == definition.spec.group);
-        let status = naming::settle(&definition, others, &timestamp());
-        if status == definition.status {
+        let group = self.seen.values().map(|s| s.definition.as_ref());
+        let group = group.filter(|d| d.spec.group == definition.spec.group);
+        let mut next = Definition::clone(&definition);
+        if !next.settle(group, &timestamp()) {
             return;
         }
-        let mut next = Definition::clone(&definition);
-        next.status = status;
         match write(&self.api, &next, revision).await {
             Ok(event) => {
                 // What this server wrote, it need not read again.
@@ -357,28 +351,5 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreErr
         Err(StoreError::Conflict { .. }) => Ok(false),
         Err(StoreError::NotFound { .. }) => Ok(true),
         Err(e) => Err(e),
-    }
-}
-
-/// A condition with its time kept where its status has not changed.
-pub(crate) fn condition(
-    old: Option<&Condition>,
-    ty: &str,
-    status: &str,
-    reason: &str,
-    message: &str,
-    now: &str,
-) -> Condition {
-    let last_transition_time = match old {
-        Some(o) if o.status == status => o.last_transition_time.clone(),
-        _ => now.into(),
-    };
-    Condition {
-        ty: ty.into(),
-        status: status.into(),
-        reason: reason.into(),
-        message: message.into(),
-        last_transition_time,
-        ..Condition::default()
     }
 }

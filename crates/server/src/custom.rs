@@ -67,7 +67,8 @@ impl Strategy for Custom {
         if let Some(r) = self.resource(storage) {
             load(r, &mut stored);
         }
-        if storage != version.name {
+        let api_version = crate::discovery::api_version(&kind.group, &version.name);
+        if stored.get("apiVersion").and_then(Value::as_str) != Some(&api_version) {
             stored = self.convert(kind, &version.name, stored);
         }
         Ok(stored)
@@ -92,10 +93,47 @@ impl Strategy for Custom {
             field_validation: mode,
             clock: None,
         };
-        match self.resource(&version.name) {
-            Some(r) => receive(r, object, found, &options),
-            None => Ok(Vec::new()),
+        let Some(resource) = self.resource(&version.name) else {
+            return Ok(Vec::new());
+        };
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if kind.ends_with("List")
+            && kind != resource.kind
+            && object.get("items").is_some_and(|i| i.as_array().is_some())
+        {
+            // A list where an object should be: it is refused for its kind, and its fields are nobody's.
+            return Ok(Vec::new());
         }
+        let api_version = object
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let known = self
+            .versions
+            .iter()
+            .any(|(n, _)| api_version.rsplit('/').next() == Some(n));
+        if !known && !resource.preserve_unknown_fields {
+            // A patch may name a version that the kind does not have: then it has no fields at all.
+            let mut unknown = Vec::new();
+            if let Some(m) = object.as_object_mut() {
+                m.retain(|k, _| {
+                    let meta = matches!(k, "apiVersion" | "kind" | "metadata");
+                    if !meta {
+                        unknown.push(format!("unknown field \"{k}\""));
+                    }
+                    meta
+                });
+            }
+            return crate::builtin::settle_findings(found, unknown, mode);
+        }
+        receive(resource, object, found, &options)
+    }
+
+    fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
+        if let Some(r) = self.resource(&version.name) {
+            scantling_schema::default::fill(r.plan.root(), object);
+        }
+        Ok(())
     }
 
     fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome {

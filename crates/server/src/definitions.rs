@@ -13,7 +13,7 @@ use crate::table::{Column, Columns};
 use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats};
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
-use scantling_schema::definition::{ApiVersion, Definition, Setting};
+use scantling_schema::definition::{Accepted, ApiVersion, Condition, Definition, Setting};
 use scantling_schema::document::Schema;
 use scantling_schema::meta::Scope;
 use scantling_schema::plan;
@@ -315,6 +315,10 @@ impl Strategy for Definitions {
     fn strategic_patch(&self) -> bool {
         true
     }
+
+    fn mark(&self, object: Value, now: &str) -> Option<Value> {
+        mark_deleted(object, now, self.compiler.gates)
+    }
 }
 
 impl Definitions {
@@ -331,38 +335,38 @@ impl Definitions {
         let old = match operation {
             Operation::Create(_) => None,
             Operation::Update(old) | Operation::UpdateStatus(old) => {
-                Some(self.decode(old.clone(), api).map_err(Refusal::Undecodable)?.0)
+                let (old, _) = self.decode(old.clone(), api).map_err(Refusal::Undecodable)?;
+                keep_system_fields(&mut new.metadata, &old.metadata);
+                Some(Accepted::assume_accepted(old))
             }
         };
-        let errors = match (operation, &old) {
-            (Operation::Create(identity), _) => {
-                new.prepare_create(gates);
-                for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-                    new.metadata.remove(field);
-                }
-                new.metadata.insert("uid", Value::from(identity.uid.clone()));
-                new.metadata
-                    .insert("creationTimestamp", Value::from(identity.created.clone()));
-                new.validate(&setting)
+        if let (Operation::UpdateStatus(_), Some(old)) = (operation, &old) {
+            // A write to the status leaves all metadata as they are, save who manages what.
+            let managed = new.metadata.remove("managedFields");
+            new.metadata.clone_from(&old.metadata);
+            if let Some(entries) = managed {
+                new.metadata.insert("managedFields", entries);
             }
-            (Operation::Update(_), Some(old)) => {
-                new.prepare_update(old, gates);
-                keep_system_fields(&mut new.metadata, &old.metadata);
-                new.validate_update(old, &setting)
-            }
-            (_, Some(old)) => {
-                new.prepare_status_update(old);
-                keep_system_fields(&mut new.metadata, &old.metadata);
-                new.validate_status_update(old)
-            }
-            (_, None) => Vec::new(),
-        };
-        outcome.object = new.encode(api);
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Refusal::Invalid(errors))
         }
+        if let Operation::Create(identity) = operation {
+            for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+                new.metadata.remove(field);
+            }
+            new.metadata.insert("uid", Value::from(identity.uid.clone()));
+            new.metadata
+                .insert("creationTimestamp", Value::from(identity.created.clone()));
+        }
+        let judged = match (operation, &old) {
+            (Operation::UpdateStatus(_), Some(old)) => {
+                Accepted::update_status(new, old).map(|a| (a, Vec::new()))
+            }
+            (_, Some(old)) => Accepted::update(new, old, &setting).map(|a| (a.accepted, a.warnings)),
+            (_, None) => Accepted::create(new, &setting).map(|a| (a.accepted, a.warnings)),
+        };
+        let (accepted, warnings) = judged.map_err(Refusal::Invalid)?;
+        outcome.warnings.extend(warnings);
+        outcome.object = accepted.encode(api);
+        Ok(())
     }
 }
 
@@ -377,6 +381,31 @@ fn keep_system_fields(new: &mut Map, old: &Map) {
             new.insert(field, v.clone());
         }
     }
+}
+
+/// Marks a definition as being deleted: its objects go first.
+fn mark_deleted(object: Value, now: &str, gates: Gates) -> Option<Value> {
+    let mut definition = Definition::decode(object, ApiVersion::V1, gates).ok()?.definition;
+    definition.metadata.insert("deletionTimestamp", now.into());
+    let finalizers = definition
+        .metadata
+        .get_or_insert_with("finalizers", || Value::Array(Vec::new()));
+    let cleanup = Value::from(crate::controller::CLEANUP);
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.contains(&cleanup)
+    {
+        list.push(cleanup);
+    }
+    let condition = Condition {
+        ty: "Terminating".into(),
+        status: "True".into(),
+        reason: "InstanceDeletionPending".into(),
+        message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+            .into(),
+        ..Condition::default()
+    };
+    definition.set_condition(condition, now);
+    Some(definition.encode(ApiVersion::V1))
 }
 
 impl Api {

@@ -7,8 +7,8 @@ use crate::read::{self, Selection, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{self, ApiError, ApiResult};
-use crate::write::{Write, metadata_mut, modified, set_version, stored_form, text, timestamp};
-use scantling_store::{ReadAt, StoreError};
+use crate::write::{Write, metadata_mut, set_version, stored_form, text, timestamp};
+use scantling_store::{Entry, ReadAt, StoreError};
 use scantling_value::{Limits, Value, json, yaml};
 
 const ORPHAN: &str = "orphan";
@@ -115,6 +115,14 @@ impl Write<'_> {
             let mut object = read::shown(call, &entry)?;
             let uid = text(&object, "uid").to_owned();
             self.preconditions(name, &uid, entry.mod_revision, options)?;
+            if text(&object, "deletionTimestamp").is_empty()
+                && let Some(marked) = call.kind.strategy.mark(read::stored(&entry)?, &timestamp())
+            {
+                match self.hold(&key, &entry, marked, options).await? {
+                    Some(held) => return Ok(held),
+                    None => continue,
+                }
+            }
             let before: Vec<String> = finalizers(&object);
             let after = with_propagation(&before, options);
             if !after.is_empty() {
@@ -150,6 +158,35 @@ impl Write<'_> {
         }
     }
 
+    /// Stores an object that was marked; nothing if another write came in between.
+    async fn hold(
+        &self,
+        key: &str,
+        entry: &Entry,
+        marked: Value,
+        options: &DeleteOptions,
+    ) -> ApiResult<Option<Deleted>> {
+        let call = self.call;
+        let mut object = call.kind.strategy.read(call.kind, call.version, marked)?;
+        if options.dry_run {
+            return Ok(Some(Deleted::Held(object)));
+        }
+        let value = stored_form(call, object.clone());
+        let write = scantling_store::Write::Update {
+            value,
+            expected: entry.mod_revision,
+        };
+        match call.api.store.write(key, write).await {
+            Ok(event) => {
+                set_version(&mut object, event.revision);
+                call.api.has_settled(call.kind, event.revision).await;
+                Ok(Some(Deleted::Held(object)))
+            }
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(store_error(e)),
+        }
+    }
+
     fn preconditions(&self, name: &str, uid: &str, revision: u64, options: &DeleteOptions) -> ApiResult<()> {
         let about = self.call.about_kind();
         if let Some(asked) = options.uid.as_deref().filter(|a| *a != uid) {
@@ -169,11 +206,6 @@ impl Write<'_> {
             return Err(ApiError::conflict(about, name, &why));
         }
         Ok(())
-    }
-
-    /// The refusal of a delete that came too late.
-    pub(crate) fn too_late(&self, name: &str) -> ApiError {
-        modified(self.call.about(), name)
     }
 }
 

@@ -22,7 +22,6 @@ mod listen;
 mod managed;
 mod media;
 mod metrics;
-mod naming;
 mod openapi;
 mod options;
 mod page;

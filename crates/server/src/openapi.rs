@@ -350,7 +350,7 @@ impl<'a> Writer<'a> {
             &["pretty"]
         };
         let operation =
-            |method, verb, action, description: String, suffix, parameters, body, answer, codes| Operation {
+            |method, action, verb, description: String, suffix, parameters, body, answer, codes| Operation {
                 method,
                 action,
                 verb,

@@ -97,11 +97,12 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
         "" => ReadAt::Latest,
         text => ReadAt::AtLeast(parse_version(text).map_err(ApiError::internal)?),
     };
+    let shape = call.shape()?;
     let key = call.key(name)?;
     let entry = call.api.store.get(&key, at).await.map_err(store_error)?;
     let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
     let object = shown(call, &entry)?;
-    call.shape()?.object(200, object)
+    shape.object(200, object)
 }
 
 /// GET of a collection.

@@ -25,6 +25,12 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         mode: FieldValidation,
     ) -> Result<Vec<String>, Refusal>;
 
+    /// Brings what an apply made into the form of its kind. It was typed on the way; only defaults are missing.
+    fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
+        self.receive(version, object, &[], FieldValidation::Ignore)
+            .map(drop)
+    }
+
     /// Decides about a write of an object that is in form.
     fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome;
 
@@ -48,6 +54,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// Whether strategic merge patches are understood.
     fn strategic_patch(&self) -> bool {
         false
+    }
+
+    /// The stored object as its first deletion leaves it, for kinds whose objects are never deleted at once.
+    fn mark(&self, _stored: Value, _now: &str) -> Option<Value> {
+        None
     }
 
     /// A field of an object as field selectors compare it.

@@ -94,11 +94,19 @@ impl Write<'_> {
         let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
         let asked_version = text(&object, "resourceVersion").to_owned();
         let mut object = object;
-        let warnings = match call.kind.strategy.receive(call.version, &mut object, found, mode) {
-            Ok(warnings) => warnings,
-            Err(refusal) => return Err(self.refused(refusal, &object, source)),
-        };
-        self.warnings.extend(warnings);
+        if let Some(m) = metadata_mut(&mut object) {
+            // What no client can set counts for nobody as set by it.
+            for field in [
+                "creationTimestamp",
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+                "uid",
+                "selfLink",
+            ] {
+                m.remove(field);
+            }
+        }
+        self.receive(&mut object, found, mode, ownership, source)?;
         self.namespace_is_open().await?;
         if let Ownership::Update = ownership {
             object = managed::after_update(call, Part::Whole, None, object, &self.manager(options));
@@ -140,17 +148,14 @@ impl Write<'_> {
                 .await
             {
                 Ok(event) => {
-                    set_version(&mut admitted, event.revision);
-                    return Ok(admitted);
+                    call.api.has_settled(call.kind, event.revision).await;
+                    let mut shown = as_stored(call, admitted)?;
+                    set_version(&mut shown, event.revision);
+                    return Ok(shown);
                 }
                 Err(StoreError::AlreadyExists { .. }) if generated && tries < TRIES => tries += 1,
-                Err(StoreError::AlreadyExists { .. }) => {
-                    let e = ApiError::already_exists(call.about(), &name);
-                    return Err(if text(&admitted, "generateName").is_empty() {
-                        e
-                    } else {
-                        not_unique(call, &name)
-                    });
+                Err(StoreError::AlreadyExists { current }) => {
+                    return Err(taken(call, &name, &admitted, &current));
                 }
                 Err(e) => return Err(store_error(e)),
             }
@@ -259,14 +264,7 @@ impl Write<'_> {
             Operation::Update(&old)
         };
         let mode = admission_mode(options.field_validation);
-        match call
-            .kind
-            .strategy
-            .receive(call.version, &mut object, &found, mode)
-        {
-            Ok(warnings) => self.warnings.extend(warnings),
-            Err(refusal) => return Err(self.refused(refusal, &object, source)),
-        }
+        self.receive(&mut object, &found, mode, ownership, source)?;
         match ownership {
             Ownership::Settled => {}
             Ownership::Update => {
@@ -300,11 +298,36 @@ impl Write<'_> {
         };
         match call.api.store.write(key, write).await {
             Ok(event) => {
-                set_version(&mut admitted, event.revision);
-                Ok(Some(admitted))
+                call.api.has_settled(call.kind, event.revision).await;
+                let mut shown = as_stored(call, admitted)?;
+                set_version(&mut shown, event.revision);
+                Ok(Some(shown))
             }
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
             Err(e) => Err(store_error(e)),
+        }
+    }
+
+    /// Brings an object into the form of its kind.
+    fn receive(
+        &mut self,
+        object: &mut Value,
+        found: &[String],
+        mode: scantling_admit::FieldValidation,
+        ownership: Ownership,
+        source: Source<'_>,
+    ) -> ApiResult<()> {
+        let (strategy, version) = (&self.call.kind.strategy, self.call.version);
+        let received = match ownership {
+            Ownership::Update => strategy.receive(version, object, found, mode),
+            Ownership::Settled => strategy.receive_applied(version, object).map(|()| Vec::new()),
+        };
+        match received {
+            Ok(warnings) => {
+                self.warnings.extend(warnings);
+                Ok(())
+            }
+            Err(refusal) => Err(self.refused(refusal, object, source)),
         }
     }
 
@@ -410,13 +433,22 @@ pub(crate) fn modified(about: About<'_>, name: &str) -> ApiError {
     ApiError::conflict(about, name, why)
 }
 
-fn not_unique(call: &Call<'_>, name: &str) -> ApiError {
+/// The refusal of a name that is taken.
+fn taken(call: &Call<'_>, name: &str, wanted: &Value, current: &Entry) -> ApiError {
     let e = ApiError::already_exists(call.about(), name);
-    let why = format!(
-        "{}, the server was not able to generate a unique name for the object",
-        e.message()
-    );
-    e.with_message(why).retry_after(1)
+    if !text(wanted, "generateName").is_empty() {
+        let why = format!(
+            "{}, the server was not able to generate a unique name for the object",
+            e.message()
+        );
+        return e.with_message(why).retry_after(1);
+    }
+    let leaving = read::stored(current).is_ok_and(|o| !text(&o, "deletionTimestamp").is_empty());
+    if leaving {
+        let why = format!("object is being deleted: {}", e.message());
+        return e.with_message(why);
+    }
+    e
 }
 
 /// The version that the client's object is of: required, a number, and the stored one.
@@ -508,6 +540,15 @@ fn remove_version(object: &mut Value) {
     }
 }
 
+/// An object as it comes back from the store: in a version that is not stored, what the stored one lacks is gone.
+fn as_stored(call: &Call<'_>, object: Value) -> ApiResult<Value> {
+    if call.version.storage {
+        return Ok(object);
+    }
+    let stored = call.kind.strategy.store(call.kind, call.version, object);
+    call.kind.strategy.read(call.kind, call.version, stored)
+}
+
 /// The bytes to store: without the version, which the store knows.
 pub(crate) fn stored_form(call: &Call<'_>, object: Value) -> Bytes {
     stored_form_of(call.kind, call.version, object)
@@ -584,6 +625,16 @@ pub(crate) fn identity() -> Identity {
 }
 
 impl Api {
+    /// Waits until this server has seen a write to the definitions, so that its own answers follow from it.
+    pub(crate) async fn has_settled(&self, kind: &Kind, revision: u64) {
+        if kind.group != crate::definitions::GROUP {
+            return;
+        }
+        let mut settled = self.settled.subscribe();
+        let seen = settled.wait_for(|r| *r >= revision);
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), seen).await;
+    }
+
     /// Whether a namespace is there.
     pub(crate) async fn has_namespace(&self, name: &str) -> bool {
         let Ok(key) = self.keys.object("", "namespaces", None, name) else {

@@ -131,6 +131,7 @@ impl Strategy for Custom {
 
     fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
         if let Some(r) = self.resource(&version.name) {
+            prune(r, object);
             scantling_schema::default::fill(r.plan.root(), object);
         }
         Ok(())

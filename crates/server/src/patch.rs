@@ -117,6 +117,7 @@ impl Write<'_> {
                 object,
                 found,
                 ownership: Ownership::Update,
+                received: false,
             })
         };
         self.change(name, options, part, None, &change, Source::Patch(&shown))
@@ -179,8 +180,8 @@ impl Write<'_> {
             (Some(why), FieldValidation::Strict) => Err(ApiError::bad_request(format!(
                 "error strict decoding patch: {why}"
             ))),
-            (Some(why), FieldValidation::Warn) => {
-                warnings.push(why.clone());
+            (Some(_), FieldValidation::Warn) => {
+                warnings.extend(decoded.duplicates.iter().cloned());
                 Ok(())
             }
         };
@@ -219,6 +220,9 @@ impl Write<'_> {
                 );
                 return Err(ApiError::conflict(call.about(), name, &why));
             }
+            if let Some(m) = crate::write::metadata_mut(&mut object) {
+                m.remove("resourceVersion");
+            }
             fit_namespace(call, &mut object)?;
             fit_name(&object, name)?;
             let created = self
@@ -236,6 +240,7 @@ impl Write<'_> {
                 object,
                 found: Vec::new(),
                 ownership: Ownership::Settled,
+                received: false,
             })
         };
         let updated = self
@@ -268,6 +273,7 @@ impl Write<'_> {
                 object,
                 found: Vec::new(),
                 ownership: Ownership::Settled,
+                received: false,
             })
         };
         let updated = self
@@ -295,11 +301,7 @@ fn patched(
                     kind_of(&decoded.value)
                 )));
             }
-            let found = decoded
-                .duplicates
-                .iter()
-                .map(|d| format!("json patch {d}"))
-                .collect();
+            let found = json_patch_findings(&decoded.value, &decoded.duplicates);
             let patch = JsonPatch::from_value(decoded.value).map_err(json_patch_error)?;
             Ok((patch.apply(old.clone()).map_err(json_patch_error)?, found))
         }
@@ -321,6 +323,30 @@ fn patched(
             Ok((made, decoded.duplicates))
         }
     }
+}
+
+/// What strict reading of a JSON patch finds: members that stand twice, members that operations do not have, and,
+/// once more, members that stand twice in a value, at their place in the object.
+fn json_patch_findings(patch: &Value, duplicates: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = duplicates.iter().map(|d| format!("json patch {d}")).collect();
+    let operations = patch.as_array().unwrap_or_default();
+    for (i, operation) in operations.iter().enumerate() {
+        for (name, _) in operation.as_object().into_iter().flat_map(|m| m.iter()) {
+            if !matches!(name.as_str(), "op" | "path" | "from" | "value") {
+                found.push(format!("json patch unknown field \"[{i}].{name}\""));
+            }
+        }
+        let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
+        let place = path
+            .trim_start_matches('/')
+            .replace("~1", "/")
+            .replace("~0", "~")
+            .replace('/', ".");
+        let prefix = format!("duplicate field \"[{i}].value");
+        let rest = duplicates.iter().filter_map(|d| d.strip_prefix(&prefix));
+        found.extend(rest.map(|r| format!("duplicate field \"{place}{r}")));
+    }
+    found
 }
 
 fn json_patch_error(e: JsonPatchError) -> ApiError {

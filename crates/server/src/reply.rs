@@ -94,25 +94,26 @@ impl Reply {
 
     /// Adds `Warning` headers, each text once; long ones are cut as a server cuts them.
     pub(crate) fn warn(&mut self, warnings: &[String]) {
-        let total: usize = warnings.iter().map(|w| w.chars().count()).sum();
-        let cut = total > 4096;
-        let mut room = 4096usize;
-        let mut seen = Vec::new();
-        for text in warnings {
-            if seen.contains(&text) {
-                continue;
+        const TOTAL: usize = 4096;
+        const EACH: usize = 256;
+        let mut texts: Vec<&String> = Vec::new();
+        for text in warnings.iter().filter(|t| !t.is_empty()) {
+            if !texts.contains(&text) {
+                texts.push(text);
             }
-            seen.push(text);
-            let text: String = if cut {
-                text.chars().take(256).collect()
+        }
+        let all: usize = texts.iter().map(|t| t.chars().count()).sum();
+        let mut written = 0;
+        for text in texts {
+            let text: String = if all > TOTAL {
+                text.chars().take(EACH).collect()
             } else {
                 text.clone()
             };
-            let n = text.chars().count();
-            if cut && n > room {
-                continue;
+            if written >= TOTAL {
+                break;
             }
-            room = room.saturating_sub(n);
+            written += text.chars().count();
             if let Ok(v) = HeaderValue::from_bytes(warning(&text).as_bytes()) {
                 self.headers.append(header::WARNING, v);
             }

@@ -125,6 +125,7 @@ pub(crate) async fn replace(
             object,
             found: Vec::new(),
             ownership: Ownership::Update,
+            received: false,
         })
     };
     let updated = write

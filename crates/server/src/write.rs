@@ -41,6 +41,8 @@ pub(crate) struct Change {
     pub(crate) found: Vec<String>,
     /// How the managers of fields come out of this.
     pub(crate) ownership: Ownership,
+    /// Whether the object is in the form of its kind already.
+    pub(crate) received: bool,
 }
 
 /// How a write changes who manages which field.
@@ -177,11 +179,15 @@ impl Write<'_> {
             Part::Whole
         };
         let uid = text(&object, "uid").to_owned();
+        let mode = admission_mode(options.field_validation);
+        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body)?;
         let change = |_: &Value| {
+            let ownership = Ownership::Update;
             Ok(Change {
                 object: object.clone(),
-                found: found.clone(),
-                ownership: Ownership::Update,
+                found: Vec::new(),
+                ownership,
+                received: true,
             })
         };
         let updated = self
@@ -254,7 +260,12 @@ impl Write<'_> {
             mut object,
             found,
             ownership,
+            received,
         } = change(&old)?;
+        let mode = admission_mode(options.field_validation);
+        if !received {
+            self.receive(&mut object, &found, mode, ownership, source)?;
+        }
         if part != Part::Scale {
             check_version(call, name, &object, entry.mod_revision)?;
         }
@@ -263,8 +274,6 @@ impl Write<'_> {
         } else {
             Operation::Update(&old)
         };
-        let mode = admission_mode(options.field_validation);
-        self.receive(&mut object, &found, mode, ownership, source)?;
         match ownership {
             Ownership::Settled => {}
             Ownership::Update => {

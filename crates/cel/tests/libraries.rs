@@ -2,19 +2,19 @@
 //!
 //! Each line of `data/libraries.jsonl` holds an expression without variables, as the environment for stored expressions
 //! of Kubernetes 1.37 answers it: its compile error, or its static cost and then its value or error and its run-time
-//! cost.
+//! cost. `data/extensions.jsonl` holds the same of the extensions that Kubernetes leaves out.
 
 use scantling_cel::data::{duration, timestamp};
-use scantling_cel::env::Env;
+use scantling_cel::env::{Env, Options, Scope};
 use scantling_cel::estimate::estimate;
 use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::library::{encoders, math, standard, strings};
 use scantling_cel::program::{Limits, Program};
+use scantling_cel::syntax::{Macros, ParseOptions};
 use scantling_cel::val::{Arena, Val};
 use scantling_value::{Value, go, json};
 use std::fmt::Write;
 use std::sync::Arc;
-
-const RECORDED: &str = include_str!("data/libraries.jsonl");
 
 /// What is known of an expression, one line per fact.
 fn recorded(line: &Value) -> String {
@@ -107,14 +107,12 @@ fn show<'a>(arena: &'a Arena, value: Val<'a>) -> String {
     }
 }
 
-#[test]
-fn libraries_answer_as_recorded() {
-    let env = Env::new(Arc::new(for_stored_expressions(Version::LATEST)));
+fn compare(env: &Env, recordings: &str) {
     let (mut n, mut wrong, mut report) = (0, 0, String::new());
-    for line in RECORDED.lines() {
+    for line in recordings.lines() {
         let line = json::decode(line.as_bytes(), scantling_value::Limits::default()).unwrap();
         let source = line.get("expr").and_then(Value::as_str).unwrap();
-        let (want, got) = (recorded(&line), found(&env, source));
+        let (want, got) = (recorded(&line), found(env, source));
         n += 1;
         if want.trim_end() != got.trim_end() {
             wrong += 1;
@@ -124,4 +122,31 @@ fn libraries_answer_as_recorded() {
         }
     }
     assert!(wrong == 0, "{wrong} of {n} expressions differ\n{report}");
+}
+
+#[test]
+fn libraries_of_kubernetes() {
+    let env = Env::new(Arc::new(for_stored_expressions(Version::LATEST)));
+    compare(&env, include_str!("data/libraries.jsonl"));
+}
+
+/// The newest strings, mathematics and encoders, which no Kubernetes environment has.
+#[test]
+fn other_extensions() {
+    let options = Options {
+        parse: ParseOptions {
+            macros: Macros::STANDARD | Macros::MATH,
+            ..ParseOptions::default()
+        },
+        ..Options::default()
+    };
+    let libraries = standard::STANDARD.into_iter().chain([
+        &strings::NEWEST,
+        &math::EXTREMES,
+        &math::ROUNDING_AND_BITS,
+        &math::ROOTS,
+        &encoders::ENCODERS,
+    ]);
+    let scope = libraries.fold(Scope::new(options), |scope, library| scope.with(library));
+    compare(&Env::new(Arc::new(scope)), include_str!("data/extensions.jsonl"));
 }

@@ -43,7 +43,8 @@ fn decode<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
     let bytes = BASE64.decode(&text).map_err(|e| {
         let at = match e {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-            base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len(),
+            // A group of four that is not complete is wrong from its start.
+            base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
         };
         EvalError::text(format!("illegal base64 data at input byte {at}"))
     })?;

@@ -115,36 +115,31 @@ fn merge_lists(left: &[Value], right: &[Value], kind: ListKind<'_>) -> Option<Va
     let mut out = Vec::with_capacity(left.len().max(right.len()));
     let (mut l, mut r) = (0, 0);
     while l < left.len() || r < right.len() {
-        let left_element = left_index.get(l);
-        let right_element = right_index.get(r);
-        // Where the element on the left stands on the right.
-        let twin = left_element.and_then(in_right);
         if l < left.len() {
-            match twin {
+            // Where the element on the left stands on the right.
+            match left_index.get(l).and_then(in_right) {
                 None => {
                     out.extend(merge(left.get(l), None, kind.element));
                     l += 1;
                     continue;
                 }
-                Some(twin) if r < right.len() && twin != r => {
-                    // It comes later, or came already: it waits for its turn on the right, unless it is the next
-                    // that both sides share.
+                Some(twin) if twin == r => l += 1,
+                // It stands elsewhere on the right, and is merged there. What follows it on the left comes first, as
+                // long as there are elements to come that both sides share.
+                Some(twin) => {
                     let next = next_shared.get(r).copied().flatten();
                     if next.is_some_and(|next| next != twin) {
                         l += 1;
                         continue;
                     }
+                    if twin < r {
+                        l += 1;
+                    }
                 }
-                Some(_) => {}
-            }
-            if twin.is_some_and(|twin| twin < r) {
-                l += 1;
-            } else if twin == Some(r) && r < right.len() {
-                l += 1;
             }
         }
         if r < right.len() {
-            let old = right_element.and_then(in_left);
+            let old = right_index.get(r).and_then(in_left);
             out.extend(merge(old, right.get(r), kind.element));
             r += 1;
         }

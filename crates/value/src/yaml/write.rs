@@ -1,7 +1,7 @@
 //! YAML text as a Kubernetes API server writes it: block style, keys in order, lists at the level of their key.
 
 use super::resolve::{Scalar, resolve};
-use crate::{Escape, Value};
+use crate::{Escape, Map, Value};
 use std::fmt::Write as _;
 
 /// Writes a document.
@@ -23,7 +23,7 @@ fn indent(out: &mut String, level: usize) {
 }
 
 fn members(out: &mut String, value: &Value, level: usize) {
-    for (i, (key, v)) in value.as_object().into_iter().flat_map(|m| m.iter()).enumerate() {
+    for (i, (key, v)) in value.as_object().into_iter().flat_map(Map::iter).enumerate() {
         // The first key of an element stands behind its dash.
         if i > 0 || !out.ends_with("- ") {
             indent(out, level);

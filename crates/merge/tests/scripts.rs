@@ -1,0 +1,132 @@
+//! Scripts: a sequence of writes to one object, and after each the object and its owners.
+//!
+//! A script is a file of YAML documents: first the schema, then the writes. What they lead to is in the file of the same
+//! name that ends in `.out`: the object, and for each manager how it writes, the second of its last change, and the paths
+//! that it owns.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may panic and read files"
+)]
+
+use jiff::Timestamp;
+use scantling_merge::apply::{FieldManager, Force, Versions};
+use scantling_merge::fields::Set;
+use scantling_merge::typed::ObjectType;
+use scantling_schema::document::Schema;
+use scantling_schema::structural::Interner;
+use scantling_value::{Limits, Map, Value, yaml};
+use std::path::{Path, PathBuf};
+
+struct OneVersion(ObjectType);
+
+impl Versions for OneVersion {
+    fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
+        (api_version == "g/v1").then_some(&self.0)
+    }
+
+    fn convert(&self, object: &Value, _: &str) -> Result<Value, String> {
+        Ok(object.clone())
+    }
+}
+
+fn text<'v>(v: &'v Value, name: &str) -> &'v str {
+    v.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `manager Apply: .spec.a .spec.b`, one line for each manager.
+fn owners(object: &Value) -> String {
+    let entries = object
+        .at(["metadata", "managedFields"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    let mut out = Vec::new();
+    for entry in entries {
+        let set = Set::from_fields(entry.get("fieldsV1").unwrap()).unwrap();
+        let paths: Vec<_> = set.paths().iter().map(ToString::to_string).collect();
+        let time = text(entry, "time");
+        let time = time.get(17..19).map_or(String::new(), |s| format!("@{s}"));
+        let (manager, operation) = (text(entry, "manager"), text(entry, "operation"));
+        out.push(format!("{manager} {operation}{time}: {}", paths.join(" ")));
+    }
+    out.join("\n")
+}
+
+/// The object without what the server adds to it.
+fn content(object: &Value) -> String {
+    let mut object = object.clone();
+    let map = object.as_object_mut().unwrap();
+    map.remove("apiVersion");
+    map.remove("kind");
+    let metadata = map.get_mut("metadata").and_then(Value::as_object_mut).unwrap();
+    for name in ["managedFields", "name", "uid"] {
+        metadata.remove(name);
+    }
+    if metadata.is_empty() {
+        map.remove("metadata");
+    }
+    object.to_json()
+}
+
+fn run(path: &Path) -> String {
+    let bytes = std::fs::read(path).unwrap();
+    let mut documents = yaml::documents(&bytes).map(|d| d.unwrap());
+    let schema = yaml::decode(documents.next().unwrap().text, Limits::SAFE).unwrap();
+    let schema = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
+    let versions = OneVersion(ObjectType::new(schema));
+    let fields = FieldManager::new(&versions, "g/v1", "Thing");
+    let mut live: Option<Value> = None;
+    let mut out = String::new();
+    for (i, document) in documents.enumerate() {
+        let step = yaml::decode(document.text, Limits::SAFE).unwrap();
+        let (how, manager) = ["apply", "force", "update"]
+            .iter()
+            .find_map(|how| Some((*how, step.get(how)?.as_str()?)))
+            .unwrap_or_else(|| panic!("{path:?}: step {i} has no manager"));
+        let mut object = step
+            .get("object")
+            .cloned()
+            .unwrap_or_else(|| Value::Object(Map::new()));
+        let map = object.as_object_mut().unwrap();
+        map.insert("apiVersion", "g/v1".into());
+        map.insert("kind", "Thing".into());
+        let metadata = map.get_or_insert_with("metadata", || Value::Object(Map::new()));
+        metadata.as_object_mut().unwrap().insert("name", "x".into());
+        let now = Timestamp::from_second(i64::try_from(i).unwrap()).unwrap();
+        let result = match how {
+            "update" => Ok(fields.update(live.as_ref(), object, manager, now)),
+            "force" => fields.apply(live.as_ref(), &object, manager, Force::Yes, now),
+            _ => fields.apply(live.as_ref(), &object, manager, Force::No, now),
+        };
+        let shown = match result {
+            Ok(mut object) => {
+                let map = object.as_object_mut().unwrap();
+                let metadata = map.get_mut("metadata").and_then(Value::as_object_mut).unwrap();
+                metadata.insert("uid", "u".into());
+                let shown = format!("{}\n{}", content(&object), owners(&object));
+                live = Some(object);
+                shown
+            }
+            Err(e) => format!("error: {e}"),
+        };
+        let about = text(&step, "about");
+        out += &format!("# {i} {how} by {manager}: {about}\n{}\n\n", shown.trim_end());
+    }
+    out
+}
+
+#[test]
+fn scripts() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let mut scripts: Vec<_> = std::fs::read_dir(&root)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "yaml"))
+        .collect();
+    scripts.sort();
+    assert!(!scripts.is_empty());
+    for script in scripts {
+        expect_test::expect_file![script.with_extension("out")].assert_eq(&run(&script));
+    }
+}

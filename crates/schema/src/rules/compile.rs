@@ -201,3 +201,62 @@ const MESSAGE: Role = Role {
 fn max_cardinality(shape: &Shape) -> u64 {
     MAX_REQUEST_BYTES.unsigned_abs() / (shape.min_serialized_size + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Schema;
+    use crate::rules::Shapes;
+    use crate::structural::Interner;
+    use scantling_value::{Limits, json};
+
+    fn compiled(schema: &str, rule: &ValidationRule) -> CompiledRule {
+        let document = json::decode(schema.as_bytes(), Limits::default()).unwrap();
+        let schema = Schema::new(&document).structural(&mut Interner::new()).unwrap();
+        let shape = Shapes::new().of(&schema).unwrap();
+        let environments = Environments::of(Version::LATEST);
+        compile(std::slice::from_ref(rule), &shape, &environments, Accepted::None).remove(0)
+    }
+
+    #[test]
+    fn a_rule_that_applies_on_create_may_ask_for_null() {
+        for schema in [
+            r#"{"type": "string"}"#,
+            r#"{"type": "array", "items": {"type": "string"}}"#,
+            r#"{"type": "object", "additionalProperties": {"type": "integer"}}"#,
+        ] {
+            let mut rule = ValidationRule {
+                rule: "oldSelf == null || size(oldSelf) <= size(self)".into(),
+                ..ValidationRule::default()
+            };
+            let always = compiled(schema, &rule);
+            assert!(matches!(always.rule, Some(Err(_))), "{schema}: {always:?}");
+            rule.applies_on_create = true;
+            let on_create = compiled(schema, &rule);
+            assert!(matches!(on_create.rule, Some(Ok(_))), "{schema}: {on_create:?}");
+            assert!(on_create.uses_old_self);
+        }
+    }
+
+    #[test]
+    fn new_expressions_know_what_the_version_before_knew() {
+        let rule = ValidationRule {
+            rule: "self.includes('a')".into(),
+            ..ValidationRule::default()
+        };
+        let schema = r#"{"type": "array", "maxItems": 3, "items": {"type": "string", "maxLength": 3}}"#;
+        assert!(matches!(compiled(schema, &rule).rule, Some(Err(_))));
+        let known = Expressions {
+            rules: [rule.rule.clone()].into(),
+            ..Expressions::default()
+        };
+        let document = json::decode(schema.as_bytes(), Limits::default()).unwrap();
+        let schema = Schema::new(&document).structural(&mut Interner::new()).unwrap();
+        let shape = Shapes::new().of(&schema).unwrap();
+        let environments = Environments::of(Version::LATEST);
+        for accepted in [Accepted::All, Accepted::These(&known)] {
+            let compiled = compile(std::slice::from_ref(&rule), &shape, &environments, accepted).remove(0);
+            assert!(matches!(compiled.rule, Some(Ok(_))), "{accepted:?}");
+        }
+    }
+}

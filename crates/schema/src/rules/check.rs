@@ -2,11 +2,10 @@
 
 use super::compile::{Accepted, CompiledRule, Environments, compile};
 use super::cost::{EXPRESSION_LIMIT, Total, exceeds};
-use super::escape::escape;
 use super::shape::Shapes;
+use super::view::View;
 use crate::definition::print_rule;
 use crate::structural::{ListType, Structural, Type, ValidationRule};
-use scantling_cel::shape::{Kind, Shape};
 use scantling_value::{BadValue, FieldError, Path};
 use std::sync::Arc;
 
@@ -47,12 +46,12 @@ impl Check<'_> {
             total: Total::default(),
             errors: Vec::new(),
         };
-        let shape = (!schema.rules.is_empty()).then(|| walk.shapes.of_resource(schema));
+        let view = (!schema.rules.is_empty()).then(|| View::of_resource(schema, walk.shapes));
         walk.node(
             schema,
             at,
             &Place {
-                shape,
+                view,
                 cardinality: Some(1),
                 uncorrelatable: None,
             },
@@ -75,8 +74,8 @@ struct Walk<'a> {
 
 /// What is known of a node from the way to it.
 struct Place<'a> {
-    /// The shape, where there are rules here or above; inside, `None` where expressions cannot see such values.
-    shape: Option<Option<Arc<Shape>>>,
+    /// What expressions see, where there are rules here or above.
+    view: Option<View>,
     /// How often there may be such a value; `None` where a list or map above is not limited.
     cardinality: Option<u64>,
     /// The topmost list whose elements cannot be told to be the same before and after an update.
@@ -85,28 +84,25 @@ struct Place<'a> {
 
 impl Walk<'_> {
     fn node(&mut self, schema: &Arc<Structural>, at: &Path<'_>, place: &Place<'_>) {
-        let times = match (place.cardinality, max_children(schema)) {
+        let cardinality = match (place.cardinality, max_children(schema)) {
             (Some(here), Some(children)) => Some(here.saturating_mul(children)),
             _ => None,
         };
         let properties = at.field("properties");
         for (name, property) in &schema.properties {
-            let known =
-                escape(name).and_then(|name| self.known(place, |shape| Some(&shape.field(&name)?.shape)));
-            let shape = self.child(place, property, known);
+            let view = match &place.view {
+                Some(view) => Some(view.property(name, property, self.shapes)),
+                None => self.fresh(property),
+            };
             let place = Place {
-                shape,
-                cardinality: times,
-                uncorrelatable: place.uncorrelatable,
+                view,
+                cardinality,
+                ..*place
             };
             self.node(property, &properties.key(name), &place);
         }
         if let Some(items) = &schema.items {
-            let known = self.known(place, |shape| match &shape.kind {
-                Kind::List { element, .. } => Some(element),
-                _ => None,
-            });
-            let shape = self.child(place, items, known);
+            let view = self.entry(place, items);
             let list;
             let uncorrelatable = match place.uncorrelatable {
                 None if schema.list_type() != Some(ListType::Map) => {
@@ -115,26 +111,19 @@ impl Walk<'_> {
                 }
                 above => above,
             };
-            self.node(
-                items,
-                &at.field("items"),
-                &Place {
-                    shape,
-                    cardinality: times,
-                    uncorrelatable,
-                },
-            );
+            let place = Place {
+                view,
+                cardinality,
+                uncorrelatable,
+            };
+            self.node(items, &at.field("items"), &place);
         }
         if let Some(values) = schema.additional_schema() {
-            let known = self.known(place, |shape| match &shape.kind {
-                Kind::Map { value } => Some(value),
-                _ => None,
-            });
-            let shape = self.child(place, values, known);
+            let view = self.entry(place, values);
             let place = Place {
-                shape,
-                cardinality: times,
-                uncorrelatable: place.uncorrelatable,
+                view,
+                cardinality,
+                ..*place
             };
             self.node(values, &at.field("additionalProperties"), &place);
         }
@@ -143,36 +132,20 @@ impl Walk<'_> {
         }
     }
 
-    /// The shape of a child as its parent's shape has it.
-    fn known(
-        &self,
-        parent: &Place<'_>,
-        step: impl FnOnce(&Shape) -> Option<&Arc<Shape>>,
-    ) -> Option<Arc<Shape>> {
-        let shape = parent.shape.as_ref()?.as_ref()?;
-        step(shape).map(Arc::clone)
+    fn entry(&mut self, parent: &Place<'_>, schema: &Arc<Structural>) -> Option<View> {
+        match &parent.view {
+            Some(view) => Some(view.entry()),
+            None => self.fresh(schema),
+        }
     }
 
-    /// The shape of a child, where there are rules at it or above it.
-    fn child(
-        &mut self,
-        parent: &Place<'_>,
-        schema: &Arc<Structural>,
-        known: Option<Arc<Shape>>,
-    ) -> Option<Option<Arc<Shape>>> {
-        if let Some(shape) = known {
-            return Some(Some(shape));
-        }
-        match &parent.shape {
-            // Where expressions cannot see the parent, they cannot see the child.
-            Some(None) => Some(None),
-            None if schema.rules.is_empty() => None,
-            _ => Some(self.shapes.of(schema)),
-        }
+    /// The view of a node with rules that has none above it.
+    fn fresh(&mut self, schema: &Arc<Structural>) -> Option<View> {
+        (!schema.rules.is_empty()).then(|| View::of(schema, self.shapes))
     }
 
     fn rules(&mut self, schema: &Structural, at: &Path<'_>, place: &Place<'_>) {
-        let Some(Some(shape)) = &place.shape else {
+        let Some(shape) = place.view.as_ref().and_then(View::shape) else {
             let problem = "internal error: failed to construct type information for x-kubernetes-validations rules: \
                            unable to convert structural schema to CEL declarations";
             self.errors.push(FieldError::internal(at, problem));

@@ -18,6 +18,11 @@ impl View {
         View(shapes.of_resource(schema))
     }
 
+    /// The view of values below the root, seen on their own.
+    pub fn of(schema: &Arc<Structural>, shapes: &mut Shapes) -> Self {
+        View(shapes.of(schema))
+    }
+
     /// The shape; `None` where expressions see nothing.
     pub fn shape(&self) -> Option<&Arc<Shape>> {
         self.0.as_ref()

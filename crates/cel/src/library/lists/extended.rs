@@ -1,0 +1,360 @@
+//! Cutting, flattening, sorting and ranges.
+
+use super::super::scalars::Scalars;
+use super::{is_comparable, order, same};
+use crate::estimate::{LIST_COST, TEXT_FACTOR, formula};
+use crate::overload::{Estimate, Library, Overload, Ty};
+use crate::run::{Actual, Run, size};
+use crate::val::{self, Arena, EvalError, List, Res, Val};
+
+const T: Ty = Ty::Param("T");
+const LIST_T: Ty = Ty::List(&T);
+const LIST_DYN: Ty = Ty::List(&Ty::Dyn);
+
+/// Cutting, flattening, sorting and ranges (version 3).
+pub static EXTENDED: Library = Library {
+    name: "lists",
+    overloads: &[
+        Overload::member(
+            "list_slice",
+            "slice",
+            &[LIST_T, Ty::Int, Ty::Int],
+            LIST_T,
+            Run::Ternary(slice),
+        )
+        .costing(Estimate::Formula(formula::slice), OUTPUT),
+        Overload::member(
+            "list_flatten",
+            "flatten",
+            &[Ty::List(&LIST_T)],
+            LIST_T,
+            Run::Unary(flatten),
+        )
+        .costing(Estimate::Formula(formula::flatten), FLATTEN),
+        Overload::member(
+            "list_flatten_int",
+            "flatten",
+            &[LIST_DYN, Ty::Int],
+            LIST_DYN,
+            Run::Binary(flatten_to),
+        )
+        .costing(Estimate::Formula(formula::flatten), FLATTEN),
+        sort_row("list_int_sort", &[Ty::List(&Ty::Int)], Ty::List(&Ty::Int), OTHER),
+        sort_row(
+            "list_uint_sort",
+            &[Ty::List(&Ty::Uint)],
+            Ty::List(&Ty::Uint),
+            OTHER,
+        ),
+        sort_row(
+            "list_double_sort",
+            &[Ty::List(&Ty::Double)],
+            Ty::List(&Ty::Double),
+            OTHER,
+        ),
+        sort_row(
+            "list_bool_sort",
+            &[Ty::List(&Ty::Bool)],
+            Ty::List(&Ty::Bool),
+            OTHER,
+        ),
+        sort_row(
+            "list_google.protobuf.Duration_sort",
+            &[Ty::List(&Ty::Duration)],
+            Ty::List(&Ty::Duration),
+            OTHER,
+        ),
+        sort_row(
+            "list_google.protobuf.Timestamp_sort",
+            &[Ty::List(&Ty::Timestamp)],
+            Ty::List(&Ty::Timestamp),
+            OTHER,
+        ),
+        sort_row(
+            "list_string_sort",
+            &[Ty::List(&Ty::String)],
+            Ty::List(&Ty::String),
+            TEXT,
+        ),
+        sort_row(
+            "list_bytes_sort",
+            &[Ty::List(&Ty::Bytes)],
+            Ty::List(&Ty::Bytes),
+            TEXT,
+        ),
+        sort_by_row(
+            "list_int_sortByAssociatedKeys",
+            &[LIST_T, Ty::List(&Ty::Int)],
+            OTHER_KEYS,
+        ),
+        sort_by_row(
+            "list_uint_sortByAssociatedKeys",
+            &[LIST_T, Ty::List(&Ty::Uint)],
+            OTHER_KEYS,
+        ),
+        sort_by_row(
+            "list_double_sortByAssociatedKeys",
+            &[LIST_T, Ty::List(&Ty::Double)],
+            OTHER_KEYS,
+        ),
+        sort_by_row(
+            "list_bool_sortByAssociatedKeys",
+            &[LIST_T, Ty::List(&Ty::Bool)],
+            OTHER_KEYS,
+        ),
+        sort_by_row(
+            "list_google.protobuf.Duration_sortByAssociatedKeys",
+            &[LIST_T, Ty::List(&Ty::Duration)],
+            OTHER_KEYS,
+        ),
+        sort_by_row(
+            "list_google.protobuf.Timestamp_sortByAssociatedKeys",
+            &[LIST_T, Ty::List(&Ty::Timestamp)],
+            OTHER_KEYS,
+        ),
+        sort_by_row(
+            "list_string_sortByAssociatedKeys",
+            &[LIST_T, Ty::List(&Ty::String)],
+            TEXT_KEYS,
+        ),
+        sort_by_row(
+            "list_bytes_sortByAssociatedKeys",
+            &[LIST_T, Ty::List(&Ty::Bytes)],
+            TEXT_KEYS,
+        ),
+        Overload::global(
+            "lists_range",
+            "lists.range",
+            &[Ty::Int],
+            Ty::List(&Ty::Int),
+            Run::Unary(range),
+        )
+        .costing(Estimate::Formula(formula::range), OUTPUT),
+        Overload::member("list_reverse", "reverse", &[LIST_T], LIST_T, Run::Unary(reverse))
+            .costing(Estimate::Formula(formula::reverse), OUTPUT),
+        Overload::member(
+            "list_distinct",
+            "distinct",
+            &[LIST_T],
+            LIST_T,
+            Run::Unary(distinct),
+        )
+        .costing(
+            Estimate::Formula(formula::pairwise),
+            Actual::Formula(|args, _| pairwise(args, 0)),
+        ),
+    ],
+    types: &[],
+};
+
+const TEXT: Estimate = Estimate::Formula(formula::pairwise_text);
+const OTHER: Estimate = Estimate::Formula(formula::pairwise);
+const TEXT_KEYS: Estimate = Estimate::Formula(formula::pairwise_text_keys);
+const OTHER_KEYS: Estimate = Estimate::Formula(formula::pairwise_keys);
+
+const fn sort_row(id: &'static str, params: &'static [Ty], result: Ty, estimate: Estimate) -> Overload {
+    Overload::member(id, "sort", params, result, Run::Unary(sort))
+        .costing(estimate, Actual::Formula(|args, _| pairwise(args, 0)))
+}
+
+const fn sort_by_row(id: &'static str, params: &'static [Ty], estimate: Estimate) -> Overload {
+    Overload::member(
+        id,
+        "@sortByAssociatedKeys",
+        params,
+        LIST_T,
+        Run::Binary(sort_by_keys),
+    )
+    .costing(estimate, Actual::Formula(|args, _| pairwise(args, 1)))
+}
+
+/// The cost of a call that makes a list, at `factor` per element.
+fn making(factor: f64, size: u64) -> u64 {
+    ((size as f64 * factor) as u64).saturating_add(1 + LIST_COST)
+}
+
+const OUTPUT: Actual = Actual::Formula(|_, result| making(1.0, size(result)));
+
+const FLATTEN: Actual = Actual::Formula(|args, _| {
+    let depth = match args.get(1) {
+        Some(Some(Val::Int(depth))) => *depth as f64,
+        _ => 1.0,
+    };
+    // A negative depth is an error, but not a free one.
+    let depth = if depth < 0.0 { 1.0 } else { depth };
+    making(depth, size(args.first().copied().flatten()))
+});
+
+/// Every element meets every other; the first one tells whether they are text.
+fn pairwise(args: &[Option<Val<'_>>], list: usize) -> u64 {
+    let arena = Arena::new();
+    let Some(list) = args.get(list).copied().flatten().and_then(Val::as_list) else {
+        return making(2.0, 0);
+    };
+    let text = matches!(list.get(&arena, 0), Some(Ok(Val::Str(_) | Val::Bytes(_))));
+    let factor = if text { 2.0 + TEXT_FACTOR } else { 2.0 };
+    let n = list.len() as u64;
+    making(factor, n.saturating_mul(n))
+}
+
+fn slice<'a>(arena: &'a Arena, list: Val<'a>, start: Val<'a>, end: Val<'a>) -> Res<'a> {
+    let (list, start, end) = (list.list()?, start.int()?, end.int()?);
+    let fail = |why: &str| Err(EvalError::text(format!("cannot slice({start}, {end}), {why}")));
+    let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
+        return fail("negative indexes not supported");
+    };
+    if from > to {
+        return fail("start index must be less than or equal to end index");
+    }
+    if list.len() < to {
+        return fail(&format!("list is length {}", list.len()));
+    }
+    let items: Result<Vec<_>, _> = (from..to).filter_map(|i| list.get(arena, i)).collect();
+    arena.list(items?)
+}
+
+fn flatten<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
+    flatten_to(arena, list, Val::Int(1))
+}
+
+fn flatten_to<'a>(arena: &'a Arena, list: Val<'a>, depth: Val<'a>) -> Res<'a> {
+    let (list, depth) = (list.list()?, depth.int()?);
+    if depth < 0 {
+        return Err(EvalError::text("level must be non-negative"));
+    }
+    let mut items = Vec::new();
+    // Lists that are open: how far each has been read, and how many levels below it are flattened.
+    let mut open = vec![(list, 0, depth)];
+    while let Some((list, next, depth)) = open.last_mut() {
+        let Some(item) = list.get(arena, *next) else {
+            open.pop();
+            continue;
+        };
+        *next += 1;
+        let item = item?;
+        match item.as_list() {
+            Some(inner) if *depth > 0 => {
+                let depth = *depth - 1;
+                open.push((inner, 0, depth));
+            }
+            _ => items.push(item),
+        }
+    }
+    arena.list(items)
+}
+
+fn sort<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
+    let list = list.list()?;
+    sorted(arena, list, list)
+}
+
+fn sort_by_keys<'a>(arena: &'a Arena, list: Val<'a>, keys: Val<'a>) -> Res<'a> {
+    sorted(arena, list.list()?, keys.list()?)
+}
+
+fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
+    if list.len() != keys.len() {
+        return Err(EvalError::text(format!(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} \
+             elements respectively",
+            list.len(),
+            keys.len()
+        )));
+    }
+    let mut sorted: Vec<Val<'a>> = Vec::with_capacity(keys.len());
+    for key in keys.iter(arena) {
+        // The first key says what the others must be.
+        match (key, sorted.first()) {
+            (Err(e), _) if e.is_final() => return Err(e),
+            (Ok(key), None) if is_comparable(key) => sorted.push(key),
+            (_, None) => return Err(EvalError::text("list elements must be comparable")),
+            (Ok(key), Some(first)) if key.type_name() == first.type_name() => sorted.push(key),
+            (_, Some(_)) => return Err(EvalError::text("list elements must have the same type")),
+        }
+    }
+    if sorted.is_empty() {
+        return Ok(list.into());
+    }
+    let mut items: Vec<_> = sorted.into_iter().zip(list.to_vec(arena)?).collect();
+    sort_pairs(&mut items);
+    arena.list(items.into_iter().map(|(_, item)| item).collect::<Vec<_>>())
+}
+
+/// Sorts by the keys. Equal ones keep their order.
+fn sort_pairs<'a>(items: &mut [(Val<'a>, Val<'a>)]) {
+    // What is neither less nor greater (NaN beside numbers) stays where insertion leaves it in a short list, which is
+    // where upstream leaves it; a longer one needs a total order.
+    const SHORT: usize = 12;
+    if items.len() > SHORT {
+        items.sort_by(|(a, _), (b, _)| {
+            let is_nan = |v| matches!(v, Val::Double(d) if f64::is_nan(d));
+            val::compare(*a, *b).unwrap_or_else(|_| is_nan(*a).cmp(&is_nan(*b)))
+        });
+        return;
+    }
+    for i in 1..items.len() {
+        let mut at = i;
+        while let Some([left, right]) = at.checked_sub(1).and_then(|left| items.get(left..=at)) {
+            if !order(right.0, left.0).is_lt() {
+                break;
+            }
+            items.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+}
+
+/// A range may have this many elements.
+const MAX_RANGE: i64 = 1_000_000;
+
+fn range<'a>(arena: &'a Arena, n: Val<'a>) -> Res<'a> {
+    let n = n.int()?;
+    if n < 0 {
+        return Err(EvalError::text(format!(
+            "lists.range: size must be non-negative, got {n}"
+        )));
+    }
+    if n > MAX_RANGE {
+        return Err(EvalError::text(format!(
+            "lists.range: size {n} exceeds maximum allowed ({MAX_RANGE})"
+        )));
+    }
+    arena.list((0..n).map(Val::Int).collect::<Vec<_>>())
+}
+
+fn reverse<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
+    let mut items = list.list()?.to_vec(arena)?;
+    items.reverse();
+    arena.list(items)
+}
+
+fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
+    let list = list.list()?;
+    if list.is_empty() {
+        return Ok(list.into());
+    }
+    let mut items: Vec<Val<'a>> = Vec::new();
+    if let Some(mut scalars) = Scalars::of_list(arena, list) {
+        for item in list.iter(arena) {
+            let item = item?;
+            if scalars.take(item) {
+                items.push(item);
+            }
+        }
+        return arena.list(items);
+    }
+    for item in list.iter(arena) {
+        let item = item?;
+        let mut seen = false;
+        for other in &items {
+            seen = same(arena, &Ok(item), *other)?;
+            if seen {
+                break;
+            }
+        }
+        if !seen {
+            items.push(item);
+        }
+    }
+    arena.list(items)
+}

@@ -64,7 +64,7 @@ fn show(ty: Ty, names: &mut Vec<&'static str>) -> String {
                 names.push(name);
                 names.len() - 1
             });
-            ["T", "U", "V", "W"][n].to_owned()
+            ["T", "U", "V", "W"].get(n).unwrap_or(&"X").to_string()
         }
         Ty::List(element) => format!("list({})", show(*element, names)),
         Ty::Map(key, value) => {

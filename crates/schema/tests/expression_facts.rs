@@ -14,12 +14,9 @@ use scantling_value::{Limits, Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-fn parse(text: &str) -> Value {
-    json::decode(text.as_bytes(), Limits::default()).expect("the data is JSON")
-}
-
 #[test]
 fn types_costs_and_mistakes() {
+    let parse = |text: &str| json::decode(text.as_bytes(), Limits::default()).expect("the data is JSON");
     let document = parse(include_str!("data/expressions-schema.json"));
     let schema = Schema::new(&document)
         .structural(&mut Interner::new())

@@ -177,12 +177,14 @@ impl<'a> Machine<'a, '_> {
                 self.set_result(fold.accumulator, value);
             }
             (Step::Append { filter, element }, Accumulator::List(items)) => {
-                if self.passes(filter.as_ref(), items)? {
+                let passes = self.passes(filter.as_ref(), items)?;
+                if passes {
                     self.append(element, items)?;
                 }
             }
             (Step::Insert { filter, entry }, Accumulator::Map(entries)) => {
-                if self.passes(filter.as_ref(), entries)? {
+                let passes = self.passes(filter.as_ref(), entries)?;
+                if passes {
                     self.insert(entry, entries)?;
                 }
             }
@@ -292,7 +294,7 @@ impl<'a> Machine<'a, '_> {
                     return settle(added.map(|_| ()), &mut Ok(BTreeMap::<MapKey<'a>, Val<'a>>::new()));
                 };
                 let arena = self.arena;
-                let added = added.and_then(|v| v.map()).and_then(|added| {
+                let added = added.and_then(Val::map).and_then(|added| {
                     added
                         .entries(arena)
                         .try_for_each(|(key, value)| add_entry(map, key, value?))

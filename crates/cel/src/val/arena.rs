@@ -66,6 +66,19 @@ impl Arena {
         }
     }
 
+    /// One text after another.
+    pub fn join(&self, left: &str, right: &str) -> Res<'_> {
+        let len = left.len().saturating_add(right.len());
+        let Ok(joined) = self.bump.try_alloc_slice_fill_copy(len, 0_u8) else {
+            return Err(EvalError::OutOfMemory);
+        };
+        if let Some((head, tail)) = joined.split_at_mut_checked(left.len()) {
+            head.copy_from_slice(left.as_bytes());
+            tail.copy_from_slice(right.as_bytes());
+        }
+        Ok(Val::Str(std::str::from_utf8(joined).unwrap_or_default()))
+    }
+
     /// Keeps one plain value.
     pub fn keep<T: Copy>(&self, value: T) -> Result<&T, EvalError> {
         match self.bump.try_alloc(value) {

@@ -13,7 +13,7 @@ use scantling_cel::val::{Arena, Duration, Owned, Timestamp, Val, equal};
 use std::sync::Arc;
 
 /// A test of the suite.
-pub struct Case {
+pub(crate) struct Case {
     expression: String,
     container: String,
     variables: Vec<(String, Type)>,
@@ -40,7 +40,7 @@ enum Expected {
 }
 
 impl Case {
-    pub fn read(file: &str, test: &Message) -> Case {
+    pub(crate) fn read(file: &str, test: &Message) -> Case {
         let variables = test.messages("type_env").filter_map(|decl| {
             let ty = decl.message("ident")?.message("type")?;
             Some((decl.text("name"), read_type(ty)))
@@ -129,7 +129,7 @@ impl Case {
         env
     }
 
-    pub fn run(&self) -> Result<(), String> {
+    pub(crate) fn run(&self) -> Result<(), String> {
         let env = self.env();
         let ast = match parse(&self.expression, &env.scope().options().parse) {
             Ok(ast) => ast,

@@ -3,6 +3,13 @@
 //! Tests of protocol-buffer messages are left out: the files that are about messages as a whole, and those tests of
 //! the other files that mention a message type (see [`needs_messages`]). `known_failures.txt` lists the tests that
 //! do not pass, with the reason; a listed test that passes fails the run.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test with a harness of its own, which the lints do not take for one"
+)]
 
 mod case;
 mod textproto;

@@ -4,11 +4,11 @@ use std::fmt;
 
 /// A message: its fields in order, names repeated where a field is.
 #[derive(Debug, Default)]
-pub struct Message(pub Vec<(String, Value)>);
+pub(crate) struct Message(pub(crate) Vec<(String, Value)>);
 
 /// The value of a field.
 #[derive(Debug)]
-pub enum Value {
+pub(crate) enum Value {
     /// A number or the name of a constant, as written.
     Word(String),
     /// A quoted string, which need not be text.
@@ -18,9 +18,9 @@ pub enum Value {
 
 /// What is not understood, and where.
 #[derive(Debug)]
-pub struct Error {
-    pub offset: usize,
-    pub message: &'static str,
+pub(crate) struct Error {
+    pub(crate) offset: usize,
+    pub(crate) message: &'static str,
 }
 
 impl fmt::Display for Error {
@@ -30,7 +30,7 @@ impl fmt::Display for Error {
 }
 
 impl Message {
-    pub fn parse(text: &str) -> Result<Message, Error> {
+    pub(crate) fn parse(text: &str) -> Result<Message, Error> {
         let mut reader = Reader {
             text: text.as_bytes(),
             at: 0,
@@ -40,24 +40,24 @@ impl Message {
     }
 
     /// The values of a field.
-    pub fn all<'m>(&'m self, name: &'m str) -> impl Iterator<Item = &'m Value> {
+    pub(crate) fn all<'m>(&'m self, name: &'m str) -> impl Iterator<Item = &'m Value> {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v)
     }
 
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v)
     }
 
-    pub fn message(&self, name: &str) -> Option<&Message> {
+    pub(crate) fn message(&self, name: &str) -> Option<&Message> {
         self.get(name).and_then(Value::as_message)
     }
 
-    pub fn messages<'m>(&'m self, name: &'m str) -> impl Iterator<Item = &'m Message> {
+    pub(crate) fn messages<'m>(&'m self, name: &'m str) -> impl Iterator<Item = &'m Message> {
         self.all(name).filter_map(Value::as_message)
     }
 
     /// A string field; empty where it is absent.
-    pub fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         match self.get(name) {
             Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
             _ => String::new(),
@@ -65,12 +65,12 @@ impl Message {
     }
 
     /// A boolean field; false where it is absent.
-    pub fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some(Value::Word(w)) if w == "true")
     }
 
     /// Whether any name, word or string within satisfies the test.
-    pub fn any(&self, test: &impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn any(&self, test: &impl Fn(&str) -> bool) -> bool {
         self.0.iter().any(|(name, value)| {
             test(name)
                 || match value {
@@ -83,14 +83,14 @@ impl Message {
 }
 
 impl Value {
-    pub fn as_message(&self) -> Option<&Message> {
+    pub(crate) fn as_message(&self) -> Option<&Message> {
         match self {
             Value::Message(m) => Some(m),
             _ => None,
         }
     }
 
-    pub fn as_word(&self) -> &str {
+    pub(crate) fn as_word(&self) -> &str {
         match self {
             Value::Word(w) => w,
             _ => "",
@@ -205,7 +205,8 @@ impl Reader<'_> {
         if start == self.at {
             return self.error("expected a name");
         }
-        Ok(String::from_utf8_lossy(&self.text[start..self.at]).into_owned())
+        let name = self.text.get(start..self.at).unwrap_or_default();
+        Ok(String::from_utf8_lossy(name).into_owned())
     }
 
     fn quoted(&mut self, quote: u8, out: &mut Vec<u8>) -> Result<(), Error> {

@@ -190,7 +190,7 @@ fn to_uint<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
         Val::Int(i) => u64::try_from(i)
             .map(Val::Uint)
             .map_err(|_| EvalError::UintOverflow),
-        Val::Double(d) if d >= 0.0 && d < BOUND => Ok(Val::Uint(d as u64)),
+        Val::Double(d) if (0.0..BOUND).contains(&d) => Ok(Val::Uint(d as u64)),
         Val::Double(_) => Err(EvalError::UintOverflow),
         Val::Str(s) if s.starts_with('+') => Err(unreadable("uint")),
         Val::Str(s) => s.parse().map(Val::Uint).map_err(|_| unreadable("uint")),

@@ -1,4 +1,9 @@
 //! Programs: values, errors and costs held against recorded answers, and the limits of an evaluation.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "functions around tests, which the lints do not take for tests"
+)]
 
 use scantling_cel::env::Env;
 use scantling_cel::kubernetes::{Version, for_stored_expressions};

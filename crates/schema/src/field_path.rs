@@ -24,7 +24,7 @@ pub struct Resolved<'s> {
 }
 
 /// A step of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// A declared property.
     Field(String),

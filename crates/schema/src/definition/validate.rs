@@ -20,7 +20,8 @@ use crate::default::Pruned;
 use crate::meta;
 use crate::rules::Expressions;
 use crate::structural::ValidationRule;
-use scantling_value::{FieldError, Path, Value};
+use scantling_value::{FieldError, Path, Str, Value};
+use std::collections::BTreeMap;
 
 /// The most selectable fields that a version may have.
 const MAX_SELECTABLE_FIELDS: usize = 8;
@@ -145,25 +146,21 @@ impl Definition {
             ));
             return;
         }
-        let versions = self.spec.versions();
-        if let Some(v) = versions.iter().find(|v| v.storage && !stored.contains(&v.name)) {
-            let detail = format!("must have the storage version {}", v.name);
-            errors.push(FieldError::invalid(&at, Value::from(stored.clone()), detail));
-        }
-        // Of a version that is listed twice the last place is shown.
-        let listed = stored
-            .iter()
-            .enumerate()
-            .filter(|(i, v)| !stored.iter().skip(i + 1).any(|w| w == *v));
-        for (i, v) in listed {
-            if !versions.iter().any(|version| version.name == *v) {
-                let detail = format!(
-                    "missing from spec.versions; {v} was previously a storage version, and must remain in \
-                     spec.versions until a storage migration ensures no data remains persisted in {v} and removes {v} \
-                     from status.storedVersions"
-                );
-                errors.push(FieldError::invalid(&at.index(i), v.clone(), detail));
+        // Of a version that is listed twice the last place is shown; of versions with one name the first one counts.
+        let mut listed: BTreeMap<&Str, usize> = stored.iter().enumerate().map(|(i, v)| (v, i)).collect();
+        for v in self.spec.versions() {
+            if listed.remove(&v.name).is_none() && v.storage {
+                let detail = format!("must have the storage version {}", v.name);
+                errors.push(FieldError::invalid(&at, Value::from(stored.clone()), detail));
             }
+        }
+        for (v, i) in listed {
+            let detail = format!(
+                "missing from spec.versions; {v} was previously a storage version, and must remain in spec.versions \
+                 until a storage migration ensures no data remains persisted in {v} and removes {v} from \
+                 status.storedVersions"
+            );
+            errors.push(FieldError::invalid(&at.index(i), v.clone(), detail));
         }
     }
 

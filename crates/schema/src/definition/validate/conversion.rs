@@ -5,6 +5,7 @@ use crate::definition::{Conversion, Service, WebhookClient};
 use crate::names;
 use base64::Engine as _;
 use scantling_value::{FieldError, Path, Str, Value, go};
+use std::collections::BTreeSet;
 
 /// The versions of the review kind that servers speak.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -116,8 +117,9 @@ fn reviews(versions: &[Str], at: &Path<'_>, strictness: &Strictness<'_>, errors:
         errors.push(FieldError::required(at, ""));
         return;
     }
+    let mut seen = BTreeSet::new();
     for (i, v) in versions.iter().enumerate() {
-        if versions.iter().take(i).any(|earlier| earlier == v) {
+        if !seen.insert(v) {
             errors.push(FieldError::invalid(&at.index(i), v.clone(), "duplicate version"));
             continue;
         }

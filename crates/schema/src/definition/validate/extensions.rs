@@ -242,11 +242,11 @@ fn discriminator(s: Schema<'_>, union: Schema<'_>, at: &Path<'_>, errors: &mut V
             "must be the name of a property of type string",
         ));
     }
-    let choices = property.list("enum");
+    let choices: BTreeSet<&str> = property.texts("enum").collect();
     let values = union.get("fields").and_then(Value::as_object);
     for (field, value) in values.into_iter().flat_map(scantling_value::Map::iter) {
+        let value = value.as_str().unwrap_or("");
         if !choices.is_empty() && !choices.contains(value) {
-            let value = value.as_str().unwrap_or("");
             let detail = format!("its enum must contain {value:?}, the value for field {field}");
             errors.push(FieldError::invalid(at, name, detail));
         }

@@ -4,8 +4,10 @@ use super::extensions;
 use crate::definition::print;
 use crate::document::{Additional, Items, Schema};
 use crate::field_path::{self, Brackets};
-use crate::structural::{Interner, ValidationRule};
+use crate::structural::{Interner, Structural, ValidationRule};
 use scantling_value::{BadValue, FieldError, Path, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] = [
@@ -14,6 +16,9 @@ const REASONS: [&str; 4] = [
     "FieldValueInvalid",
     "FieldValueRequired",
 ];
+
+/// The most errors that are told about the keys of one list.
+const MAX_KEY_ERRORS: usize = 100;
 
 /// Which checks hold: an update is not held to those that the stored definition breaks already.
 #[derive(Clone, Copy, Debug)]
@@ -300,8 +305,14 @@ impl Check {
             self.invalid(&at_items.field("type"), item.ty(), detail);
             return;
         }
+        // Every error shows all keys, so that a long list of bad ones would tell more than anyone can read.
+        let end = self.errors.len() + MAX_KEY_ERRORS;
         let shown = || Value::from(keys.to_vec());
-        for (i, key) in keys.iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for key in keys {
+            if self.errors.len() >= end {
+                break;
+            }
             match item.property(key) {
                 None => self.invalid(&at_keys, shown(), "entries must all be names of item properties"),
                 Some(property) if matches!(property.ty(), "array" | "object") => {
@@ -314,7 +325,7 @@ impl Check {
                 }
                 Some(_) => {}
             }
-            if keys.iter().take(i).any(|k| k == key) {
+            if !seen.insert(key) {
                 self.invalid(&at_keys, shown(), "must not contain duplicate entries");
             }
         }
@@ -323,12 +334,17 @@ impl Check {
     /// The texts of rules; what they say is checked when they are compiled.
     fn rules(&mut self, s: Schema<'_>, at: &Path<'_>) {
         let at = at.field("x-kubernetes-validations");
-        for (i, rule) in s.rules().enumerate() {
-            self.rule(s, &rule, &at.index(i));
+        let rules: Vec<_> = s.rules().collect();
+        let has_paths = rules.iter().any(|r| !r.field_path.is_empty());
+        let root = has_paths
+            .then(|| s.structural(&mut Interner::new()).ok())
+            .flatten();
+        for (i, rule) in rules.iter().enumerate() {
+            self.rule(root.as_ref(), rule, &at.index(i));
         }
     }
 
-    fn rule(&mut self, s: Schema<'_>, rule: &ValidationRule, at: &Path<'_>) {
+    fn rule(&mut self, root: Option<&Arc<Structural>>, rule: &ValidationRule, at: &Path<'_>) {
         let has_line_breaks = |s: &str| s.contains(['\n', '\r']);
         let message = rule.message.trim();
         if rule.rule.trim().is_empty() {
@@ -374,8 +390,8 @@ impl Check {
         if has_line_breaks(&rule.field_path) {
             self.invalid(&at, shown(), "must not contain line breaks");
         }
-        if let Ok(root) = s.structural(&mut Interner::new())
-            && field_path::resolve(&rule.field_path, &root, Brackets::Allowed).is_err()
+        if let Some(root) = root
+            && field_path::resolve(&rule.field_path, root, Brackets::Allowed).is_err()
         {
             self.invalid(&at, shown(), "must be a valid path");
         }
@@ -410,12 +426,13 @@ fn keyed_list(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
         return;
     }
     let at = at.field("properties");
+    let required: BTreeSet<&str> = item.texts("required").collect();
     for key in s.texts("x-kubernetes-list-map-keys") {
         let Some(property) = item.property(key) else {
             continue;
         };
         let at = at.key(key);
-        if property.get("default").is_none() && !item.texts("required").any(|r| r == key) {
+        if property.get("default").is_none() && !required.contains(key) {
             let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \
                           property";
             errors.push(FieldError::required(&at.field("default"), detail));

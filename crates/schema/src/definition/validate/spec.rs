@@ -9,10 +9,10 @@ use crate::document::Schema;
 use crate::field_path::{self, Brackets, Step};
 use crate::names::{dns1035_label, dns1123_subdomain};
 use crate::plan::Compiler;
-use crate::rules::{self, ExpressionLimit, Shapes};
+use crate::rules::{self, ExpressionLimit, Expressions, Shapes};
 use crate::structural::{Interner, Structural, Type};
 use scantling_value::{BadValue, FieldError, Path, Str, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Checks a specification.
@@ -37,6 +37,7 @@ pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut Vec<F
         spec,
         strictness,
         structural,
+        known: strictness.stored.map(Spec::expressions),
     };
     check.versions(&at, errors);
     check.top_level(&at, errors);
@@ -178,6 +179,8 @@ struct Check<'a> {
     strictness: &'a Strictness<'a>,
     /// Whether schemas must be structural.
     structural: bool,
+    /// The expressions of the stored definition.
+    known: Option<Expressions>,
 }
 
 impl Check<'_> {
@@ -185,6 +188,10 @@ impl Check<'_> {
         let spec = self.spec;
         let at_versions = at.field("versions");
         let own_subresources = spec.versions().iter().any(|v| v.subresources.is_some());
+        let mut first_of_name = BTreeMap::new();
+        for v in spec.versions() {
+            first_of_name.entry(&v.name).or_insert(v.subresources.as_ref());
+        }
         for (i, v) in spec.versions().iter().enumerate() {
             let at = at_versions.index(i);
             let faults = dns1035_label(&v.name);
@@ -197,7 +204,7 @@ impl Check<'_> {
             }
             // The subresources that count are those of the first version of that name.
             let subresources = if own_subresources {
-                spec.version(&v.name).and_then(|v| v.subresources.as_ref())
+                first_of_name.get(&v.name).copied().flatten()
             } else {
                 spec.subresources.as_ref()
             };
@@ -410,7 +417,7 @@ impl Check<'_> {
             Arc::default()
         });
         let at = at.field("selectableFields");
-        let mut seen: Vec<Vec<Step>> = Vec::new();
+        let mut seen: BTreeSet<Vec<Step>> = BTreeSet::new();
         for (i, path) in fields.iter().enumerate() {
             let at = at.index(i);
             self::selectable_field(path, &schema, &at.field("jsonPath"), &mut seen, errors);
@@ -489,10 +496,10 @@ impl Check<'_> {
         others: &[FieldError],
     ) -> Vec<FieldError> {
         let stored = self.strictness.stored;
-        let known = stored.map(Spec::expressions);
         let check = rules::Check {
             environments: self.strictness.setting.environments,
-            accepted: known
+            accepted: self
+                .known
                 .as_ref()
                 .map_or(rules::Accepted::None, rules::Accepted::These),
             expression_limit: match stored {
@@ -500,11 +507,18 @@ impl Check<'_> {
                 _ => ExpressionLimit::Enforced,
             },
         };
+        // The errors at a node and below it stand side by side in order of their paths.
+        let flawed: BTreeSet<&str> = others.iter().map(FieldError::field).collect();
         let is_flawed = |node: &Path<'_>| {
-            let node = node.segments();
-            others
-                .iter()
-                .any(|e| e.at().segments().zip(&node).filter(|(a, b)| a == *b).count() == node.len())
+            let node = node.to_string();
+            let below = |mark| {
+                let start = format!("{node}{mark}");
+                flawed
+                    .range(start.as_str()..)
+                    .next()
+                    .is_some_and(|e| e.starts_with(&start))
+            };
+            flawed.contains(node.as_str()) || below('.') || below('[')
         };
         check.schema(schema, at, &mut Shapes::new(), &is_flawed)
     }
@@ -636,7 +650,7 @@ fn selectable_field(
     path: &Str,
     schema: &Arc<Structural>,
     at: &Path<'_>,
-    seen: &mut Vec<Vec<Step>>,
+    seen: &mut BTreeSet<Vec<Step>>,
     errors: &mut Vec<FieldError>,
 ) {
     if path.is_empty() {
@@ -667,10 +681,8 @@ fn selectable_field(
                       formats are allowed.";
         errors.push(FieldError::invalid(at, path.clone(), detail));
     }
-    if seen.contains(&resolved.steps) {
+    if !seen.insert(resolved.steps) {
         errors.push(FieldError::duplicate(at, path.clone()));
-    } else {
-        seen.push(resolved.steps);
     }
 }
 

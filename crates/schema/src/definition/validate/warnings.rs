@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 pub fn warnings(new: &Definition, old: Option<&Definition>) -> Vec<String> {
     let seen = |remarks: fn(&Spec) -> Vec<String>| old.map(|old| remarks(&old.spec)).unwrap_or_default();
     let fresh = |remarks: fn(&Spec) -> Vec<String>| {
-        let seen = seen(remarks);
+        let seen: BTreeSet<String> = seen(remarks).into_iter().collect();
         remarks(&new.spec).into_iter().filter(move |r| !seen.contains(r))
     };
     let mut out: Vec<String> = fresh(unknown_formats).collect();
@@ -16,14 +16,17 @@ pub fn warnings(new: &Definition, old: Option<&Definition>) -> Vec<String> {
 }
 
 fn unknown_formats(spec: &Spec) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut out = Vec::new();
     for s in spec.schemas() {
         s.any(&mut |s| {
             let format = s.text("format");
             if !format.is_empty() && !is_known_format(format, s.ty()) {
-                let remark = format!("unrecognized format {}", scantling_value::go::quote(format));
-                if !out.contains(&remark) {
-                    out.push(remark);
+                if seen.insert(format) {
+                    out.push(format!(
+                        "unrecognized format {}",
+                        scantling_value::go::quote(format)
+                    ));
                 }
             }
             false

@@ -1,5 +1,10 @@
 //! Real definitions and objects of public projects, with the verdicts of Kubernetes' own code: for every object the
 //! same errors, the same stored object and the same cost of rules; for every update the same errors and cost.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic, and reads best so"
+)]
 
 use flate2::read::GzDecoder;
 use scantling_admit::{Options, Resource, check};

@@ -1,6 +1,13 @@
 //! Recorded answers of a real API server, as far as they are about objects of custom kinds: the same verdict, the same
 //! causes, the same warnings, the same stored object. What the pure functions do not decide (conflicts, applying,
 //! listing) is left to the server's own tests; the recorded answer then tells how things stand.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    reason = "a test may panic and print, and reads best so"
+)]
 
 #[path = "scenarios/patch.rs"]
 mod patch;
@@ -57,10 +64,10 @@ fn replay(folder: &Path, golden: &Path) {
                 (None, _) => skipped += 1,
                 (Some(Ok(())), None) | (Some(Err(_)), Some(_)) => agree += 1,
                 (Some(Ok(())), Some(_)) => {
-                    differ.push(format!("{name} step {i}: listed as different, but agrees"))
+                    differ.push(format!("{name} step {i}: listed as different, but agrees"));
                 }
                 (Some(Err(why)), None) => {
-                    differ.push(format!("{name} step {i} {} {}:\n{why}", step.verb, step.path))
+                    differ.push(format!("{name} step {i} {} {}:\n{why}", step.verb, step.path));
                 }
             }
         }

@@ -159,3 +159,110 @@ impl Format {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every verdict was given by a Kubernetes API server's code.
+    #[test]
+    fn verdicts() {
+        for (format, right, wrong) in [
+            (
+                "bsonobjectid",
+                &["507f1f77bcf86cd799439011"][..],
+                &["507f1f77", "507f1f77bcf86cd79943901z"][..],
+            ),
+            (
+                "email",
+                &["a@b", "A <a@b.c>", "\"a b\"@c.d", "a@[127.0.0.1]", "g: a@b;"],
+                &["", "a", "a@", "a..b@c", "<a@b", "a@b c"],
+            ),
+            (
+                "hostname",
+                &["a", "a-", "a-b", "a.bc", "x-y-z.com", "é.com"],
+                &["", "-a", "node-1-2", "a..b", "a.c1", "a_b"],
+            ),
+            (
+                "ipv4",
+                &["1.2.3.4", "01.02.03.004"],
+                &["1.2.3", "1.2.3.256", "::1"],
+            ),
+            (
+                "ipv6",
+                &["::1", "::ffff:1.2.3.4"],
+                &["1.2.3.4", "1::2::3", "fe80::1%eth0"],
+            ),
+            (
+                "cidr",
+                &["10.0.0.0/8", "010.0.0.0/08", "::/0"],
+                &["10.0.0.0", "10.0.0.0/33", "::/129"],
+            ),
+            (
+                "mac",
+                &["00:00:5e:00:53:01", "0000.5e00.5301", "00-00-5e-00-53-01"],
+                &["00:00:5e:00:53", "00:00-5e:00:53:01"],
+            ),
+            (
+                "uuid",
+                &[
+                    "0b1c2d3e-4f50-4172-8394-a5b6c7d8e9fa",
+                    "0B1C2D3E4F5041728394A5B6C7D8E9FA",
+                ],
+                &["0b1c2d3e", "0b1c2d3e-4f50-4172-8394-a5b6c7d8e9fag"],
+            ),
+            (
+                "uuid3",
+                &["0b1c2d3e-4f50-3172-8394-a5b6c7d8e9fa"],
+                &["0b1c2d3e-4f50-4172-8394-a5b6c7d8e9fa"],
+            ),
+            (
+                "uuid4",
+                &["0b1c2d3e-4f50-4172-8394-a5b6c7d8e9fa"],
+                &["0b1c2d3e-4f50-4172-0394-a5b6c7d8e9fa"],
+            ),
+            ("isbn", &["0321751043", "978-0321751041"], &["123", "0321751044"]),
+            ("isbn10", &["080442957X", "0-8044-2957-X"], &["978-0321751041"]),
+            (
+                "creditcard",
+                &["4111 1111 1111 1111"],
+                &["4111 1111 1111 1112", "1234"],
+            ),
+            (
+                "ssn",
+                &["111-11-1111", "111 11 1111"],
+                &["12-345-6789", "111111111"],
+            ),
+            ("hexcolor", &["#fff", "FFFFFF"], &["#ffff", "#ggg"]),
+            (
+                "rgbcolor",
+                &["rgb(0, 128,255)", "rgb( 1 , 2 , 3 )"],
+                &["rgb(256,0,0)", "rgb(01,0,0)", "rgb(1,2)"],
+            ),
+            ("byte", &["aGk=", "aGkh"], &["", "aGk", "a==="]),
+            ("date", &["2024-02-29"], &["2023-02-29", "2024-2-9", ""]),
+            (
+                "date-time",
+                &["2024-02-29T12:34:56Z", "2024-02-29t12:34:56.5+01:00"],
+                &["2024-02-29T24:00:00Z", "2024-02-29", "2024-02-29T12:34:60Z"],
+            ),
+            ("duration", &["10s", "1 week", "2 days 3 hours"], &["", "abc"]),
+            ("uri", &["http://a/b", "/a"], &["", "a b", "a"]),
+            ("k8s-short-name", &["a-b", "1"], &["", "-a", "A", "a.b"]),
+            ("k8s-long-name", &["a.b-c"], &["a..b", ".a"]),
+            ("password", &["", "x"], &[]),
+        ] {
+            let known = Format::parse(&format.into(), Types::STRING).unwrap();
+            for text in right {
+                assert!(known.matches(text), "{text:?} is a {format}");
+            }
+            for text in wrong {
+                assert!(!known.matches(text), "{text:?} is no {format}");
+            }
+        }
+        assert!(Format::parse(&"int32".into(), Types::STRING).is_none());
+        assert!(Format::parse(&"Date".into(), Types::STRING).is_none());
+        assert!(Format::parse(&"date".into(), Types::OBJECT).is_none());
+        assert!(Format::parse(&"da-te".into(), Types::default()).is_some());
+    }
+}

@@ -127,11 +127,13 @@ impl Pruner<'_> {
                 return true;
             }
             if child.is_none() && node.schema().additional.is_none() {
-                let kept = unlisted == Unlisted::Keep;
-                if !kept && !(is_meta(name) && at.is_root()) {
+                if unlisted == Unlisted::Keep {
+                    return true;
+                }
+                if !at.is_root() || !is_meta(name) {
                     self.record(at, name);
                 }
-                return kept;
+                return false;
             }
             // What stands beside declared fields without a schema of its own is kept, but nothing below it.
             let child = child.map(|child| &**child);

@@ -239,7 +239,7 @@ fn check_list<S: Sink>(
             .enumerate()
             .any(|(i, item)| list.iter().take(i).any(|earlier| earlier == item))
     {
-        sink.fail(at, |spot| spot.not_unique())?;
+        sink.fail(at, |spot| spot.invalid("", "shouldn't contain duplicates"))?;
     }
     Ok(matched)
 }

@@ -176,7 +176,7 @@ impl World {
                 match step.content_type.as_str() {
                     "application/merge-patch+json" => patch::merge(&mut object, &body),
                     "application/json-patch+json" if found_in_text.is_empty() => {
-                        patch::json(&mut object, &body)?
+                        patch::json(&mut object, &body)?;
                     }
                     _ => return None,
                 }

@@ -45,10 +45,12 @@ pub(super) fn is_credit_card(s: &str) -> bool {
         .filter(u8::is_ascii_digit)
         .map(|b| u32::from(b - b'0'))
         .collect();
-    let known = match (digits.as_slice(), digits.len()) {
-        ([4, ..], 13 | 16) | ([5, 1..=5, ..], 16) | ([6, 0, 1, 1, ..] | [6, 5, ..], 16) => true,
-        ([3, 4 | 7, ..], 15) | ([3, 0, 0..=5, ..] | [3, 6 | 8, ..], 14) => true,
-        ([2, 1, 3, 1, ..] | [1, 8, 0, 0, ..], 15) | ([3, 5, ..], 16) => true,
+    let length = digits.len();
+    let known = match digits.as_slice() {
+        [4, ..] => matches!(length, 13 | 16),
+        [5, 1..=5, ..] | [6, 0, 1, 1, ..] | [6 | 3, 5, ..] => length == 16,
+        [3, 4 | 7, ..] | [2, 1, 3, 1, ..] | [1, 8, 0, 0, ..] => length == 15,
+        [3, 0, 0..=5, ..] | [3, 6 | 8, ..] => length == 14,
         _ => false,
     };
     let doubled = |(i, d): (usize, &u32)| match (i % 2, d * 2) {

@@ -65,7 +65,7 @@ impl Spot<'_> {
         FieldError::with_field(ErrorKind::Invalid, self.prefix.to_string(), "", detail).located(self.at)
     }
 
-    fn invalid(&self, value: impl Into<BadValue>, text: &str) -> FieldError {
+    pub(super) fn invalid(&self, value: impl Into<BadValue>, text: &str) -> FieldError {
         self.error(
             ErrorKind::Invalid,
             value,
@@ -122,10 +122,6 @@ impl Spot<'_> {
             _ => format!("must have at most {max} items"),
         };
         self.error(ErrorKind::TooMany, size, detail)
-    }
-
-    pub(super) fn not_unique(&self) -> FieldError {
-        self.invalid("", "shouldn't contain duplicates")
     }
 
     pub(super) fn not_allowed(&self, name: &str) -> FieldError {

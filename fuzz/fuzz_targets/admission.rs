@@ -1,0 +1,90 @@
+//! Any schema and any object: admitting never panics, admitting what was admitted gives the same, and an object that
+//! is what it was before never fails for a keyword that ratchets.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use scantling_admit::{Gates, Identity, Operation, Options, Refusal, Request, Resource, admit, check};
+use scantling_schema::document::Schema;
+use scantling_schema::meta::Scope;
+use scantling_schema::plan::Compiler;
+use scantling_schema::structural::Interner;
+use scantling_value::{Limits, Map, Value, json};
+
+/// The input is `{"schema": …, "object": …}`: the schema of `spec`, and the value there.
+fuzz_target!(|text: &[u8]| {
+    let Ok(input) = json::decode(text, Limits { depth: 60 }) else {
+        return;
+    };
+    let (Some(schema), Some(spec)) = (input.get("schema"), input.get("object")) else {
+        return;
+    };
+    let Some(resource) = resource(schema) else { return };
+    let options = Options {
+        gates: Gates {
+            immutability: true,
+            unions: true,
+            ..Gates::default()
+        },
+        ..Options::default()
+    };
+    let identity = Identity {
+        uid: "u".into(),
+        created: "2026-08-01T00:00:00Z".into(),
+        suffix: "abcde".into(),
+    };
+    let create = |object: Value| {
+        let operation = Operation::Create(&identity);
+        admit(&resource, Request { operation, object, found_in_text: &[] }, &options)
+    };
+    let first = create(object(spec.clone()));
+    let second = create(first.object.clone());
+    match (&first.refusal, &second.refusal) {
+        (None, None) => assert_eq!(first.object, second.object, "admitting twice gives the same"),
+        (Some(_), _) => {}
+        (None, Some(why)) => panic!("what was admitted is refused: {why:?}"),
+    }
+
+    let mut old = first.object.clone();
+    if let Some(metadata) = old.as_object_mut().and_then(|o| o.get_mut("metadata")).and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion", Value::from("1"));
+    }
+    let request = Request { operation: Operation::Update(&old), object: old.clone(), found_in_text: &[] };
+    let unchanged = admit(&resource, request, &options);
+    if let Some(Refusal::Immutable(errors)) = &unchanged.refusal {
+        panic!("nothing has changed: {errors:?}");
+    }
+    // Inside of `spec`, only what the schema does not describe keeps a value from counting as unchanged.
+    let whole = check(&resource, &old, None, &options);
+    if whole.errors.is_empty() && !matches!(unchanged.refusal, None) {
+        panic!("a valid object that did not change is refused: {:?}", unchanged.refusal);
+    }
+});
+
+fn resource(spec: &Value) -> Option<Resource> {
+    let mut properties = Map::new();
+    properties.insert("spec", spec.clone());
+    let mut root = Map::new();
+    root.insert("type", Value::from("object"));
+    root.insert("properties", Value::Object(properties));
+    let structural = Schema::new(&Value::Object(root)).structural(&mut Interner::new()).ok()?;
+    Some(Resource {
+        plan: Compiler::new().compile(&structural),
+        kind: "Thing".into(),
+        api_version: "example.com/v1".into(),
+        scope: Scope::Cluster,
+        status: false,
+        scale: None,
+        preserve_unknown_fields: false,
+    })
+}
+
+fn object(spec: Value) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("name", Value::from("a"));
+    let mut object = Map::new();
+    object.insert("apiVersion", Value::from("example.com/v1"));
+    object.insert("kind", Value::from("Thing"));
+    object.insert("metadata", Value::Object(metadata));
+    object.insert("spec", spec);
+    Value::Object(object)
+}

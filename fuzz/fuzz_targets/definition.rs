@@ -1,0 +1,39 @@
+//! Any document as a definition: it is read or refused, judged, and what is accepted compiles into plans.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use scantling_cel::kubernetes::Version;
+use scantling_schema::definition::{ApiVersion, Definition, Gates, Setting};
+use scantling_schema::document::Schema;
+use scantling_schema::plan::Compiler;
+use scantling_schema::rules::Environments;
+use scantling_schema::structural::Interner;
+use scantling_value::{Limits, json};
+use std::sync::LazyLock;
+
+static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::of(Version::LATEST));
+
+fuzz_target!(|text: &[u8]| {
+    let Ok(document) = json::decode(text, Limits::SAFE) else {
+        return;
+    };
+    // Most inputs are no definitions; as schemas they still exercise the compiler.
+    if let Ok(structural) = Schema::new(&document).structural(&mut Interner::new()) {
+        let _ = Compiler::new().compile(&structural).to_string();
+    }
+    let gates = Gates {
+        immutability: true,
+        unions: true,
+        ..Gates::default()
+    };
+    let Ok(received) = Definition::decode(document, ApiVersion::V1, gates) else {
+        return;
+    };
+    let setting = Setting {
+        api: ApiVersion::V1,
+        gates,
+        environments: &ENVIRONMENTS,
+    };
+    let errors = received.definition.validate(&setting);
+    assert_eq!(errors, received.definition.validate(&setting), "judging twice gives the same");
+});

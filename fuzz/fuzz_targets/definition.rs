@@ -35,5 +35,9 @@ fuzz_target!(|text: &[u8]| {
         environments: &ENVIRONMENTS,
     };
     let errors = received.definition.validate(&setting);
-    assert_eq!(errors, received.definition.validate(&setting), "judging twice gives the same");
+    assert_eq!(
+        errors,
+        received.definition.validate(&setting),
+        "judging twice gives the same"
+    );
 });

@@ -44,6 +44,9 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
 }
 
 fn set(list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if all_differ(list, alike) {
+        return;
+    }
     for i in second_ones(list.len(), |i| list.get(i).map(identity)) {
         if let Some(item) = list.get(i) {
             errors.push(FieldError::duplicate(&at.index(i), item.clone()));
@@ -59,6 +62,15 @@ fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldErro
             item.clone(),
             "must be an object for an array of list-type map",
         ));
+        return;
+    }
+    let same_keys = |a: &Value, b: &Value| {
+        keys.iter().all(|key| match (a.get(key), b.get(key)) {
+            (Some(a), Some(b)) => alike(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        })
+    };
+    if all_differ(list, same_keys) {
         return;
     }
     let identity = |i: usize| {
@@ -78,6 +90,23 @@ fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldErro
 fn keys_of(keys: &[Str], item: Option<&Map>) -> Value {
     let key = |name: &Str| Some((name.clone(), item?.get(name)?.clone()));
     Value::Object(keys.iter().filter_map(key).collect())
+}
+
+/// Whether no two elements are the same, if comparing each with each is quick: almost every list is such a one.
+fn all_differ(list: &[Value], same: impl Fn(&Value, &Value) -> bool) -> bool {
+    const FEW: usize = 32;
+    let differs = |(i, item): (usize, &Value)| !list.iter().skip(i + 1).any(|other| same(item, other));
+    list.len() <= FEW && list.iter().enumerate().all(differs)
+}
+
+/// Whether two values may be the same. Numbers are compared by what they are worth, lists and objects not at all.
+fn alike(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        #[expect(clippy::cast_precision_loss, reason = "a closer look follows")]
+        (Value::Int(i), Value::Float(f)) | (Value::Float(f), Value::Int(i)) => *i as f64 == *f,
+        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => true,
+        (a, b) => a == b,
+    }
 }
 
 /// What makes an element the same as another.

@@ -93,11 +93,11 @@ oneOf:
 
 #[test]
 fn numbers() {
-    let schema = "{type: object, properties: {i: {type: integer}, n: {type: number, minimum: 0.5}, \
+    let schema = "{type: object, properties: {i: {type: integer}, num: {type: number, minimum: 0.5}, \
                   b: {type: integer, maximum: 1.5}, m: {type: integer, multipleOf: 3}}}";
     errors(
         schema,
-        "{i: 1.5, n: 0, b: 1, m: 7}",
+        "{i: 1.5, num: 0, b: 1, m: 7}",
         expect![[r#"
             <nil>: Invalid value: "": Maximum boundary value must be of type integer (default format) in b
             i: Invalid value: "number": i in body must be of type integer: "number"
@@ -190,15 +190,15 @@ fn equal_schemas_are_one_node() {
 
 const SCHEMA: &str = "
 type: object
-required: [n]
+required: [num]
 properties:
-  n: {type: integer, minimum: 2, maximum: 7, default: 5}
+  num: {type: integer, minimum: 2, maximum: 7, default: 5}
   s: {type: string, maxLength: 3, nullable: true, x-kubernetes-immutable: true}
   l: {type: array, maxItems: 2, items: {type: object, properties: {k: {type: string, default: d}, v: {type: integer}}}}
   m: {type: object, additionalProperties: {type: integer, maximum: 3}}
-  p: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {n: {type: integer}}}
+  p: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {num: {type: integer}}}
   u: {x-kubernetes-int-or-string: true}
-anyOf: [{required: [s]}, {properties: {n: {minimum: 4}}}]
+anyOf: [{required: [s]}, {properties: {num: {minimum: 4}}}]
 not: {properties: {s: {enum: [no]}}, required: [s]}
 ";
 
@@ -212,7 +212,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     ];
     leaf.prop_recursive(4, 32, 4, |inner| {
         let key = prop_oneof![
-            Just("n"),
+            Just("num"),
             Just("s"),
             Just("l"),
             Just("m"),
@@ -259,7 +259,7 @@ proptest! {
         let options = prune::Options { nulls: Nulls::Drop, unknown: Unknown::Ignore };
         let mut v = v;
         prune::prune(plan.root(), &mut v, Place::Part, &options);
-        let open = v.get("p").and_then(Value::as_object).is_some_and(|p| p.keys().any(|k| k != "n"));
+        let open = v.get("p").and_then(Value::as_object).is_some_and(|p| p.keys().any(|k| k != "num"));
         prop_assume!(!open);
         let ratchet = Ratchet::new(None);
         let errors = validate(plan.root(), &v, &Path::ROOT, Some((&ratchet, &v)));

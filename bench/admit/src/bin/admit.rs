@@ -38,19 +38,26 @@ static ALLOCATOR: Counting = Counting;
 
 fn entries(path: &str) -> impl Iterator<Item = Value> {
     let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    let lines = BufReader::new(GzDecoder::new(file)).split(b'\n').map(|line| line.unwrap());
-    lines.filter(|line| !line.is_empty()).map(|line| json::decode(&line, Limits::SERVER).unwrap())
+    let lines = BufReader::new(GzDecoder::new(file))
+        .split(b'\n')
+        .map(|line| line.unwrap());
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| json::decode(&line, Limits::SERVER).unwrap())
 }
 
 fn text<'v>(v: &'v Value, path: &[&str]) -> &'v str {
-    v.at(path.iter().copied()).and_then(Value::as_str).unwrap_or_default()
+    v.at(path.iter().copied())
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// The median time of a run, of a batch that takes about a fifth of a second.
 fn time<T>(mut run: impl FnMut() -> T) -> Duration {
     let start = Instant::now();
     black_box(run());
-    let rounds = (Duration::from_millis(200).as_nanos() / start.elapsed().as_nanos().max(50)).clamp(5, 20_000);
+    let rounds =
+        (Duration::from_millis(200).as_nanos() / start.elapsed().as_nanos().max(50)).clamp(5, 20_000);
     let mut times: Vec<Duration> = (0..rounds)
         .map(|_| {
             let start = Instant::now();
@@ -66,7 +73,12 @@ fn micros(d: Duration) -> f64 {
     d.as_secs_f64() * 1e6
 }
 
-fn resource(crd: &Value, version: &str, interner: &mut Interner, compiler: &mut Compiler) -> Option<Resource> {
+fn resource(
+    crd: &Value,
+    version: &str,
+    interner: &mut Interner,
+    compiler: &mut Compiler,
+) -> Option<Resource> {
     let spec = crd.get("spec")?;
     let versions = spec.get("versions")?.as_array()?;
     let found = versions.iter().find(|v| text(v, &["name"]) == version)?;
@@ -76,7 +88,11 @@ fn resource(crd: &Value, version: &str, interner: &mut Interner, compiler: &mut 
         plan: compiler.compile(&structural),
         kind: text(spec, &["names", "kind"]).into(),
         api_version: format!("{}/{version}", text(spec, &["group"])).into(),
-        scope: if text(spec, &["scope"]) == "Cluster" { Scope::Cluster } else { Scope::Namespaced },
+        scope: if text(spec, &["scope"]) == "Cluster" {
+            Scope::Cluster
+        } else {
+            Scope::Namespaced
+        },
         status: found.at(["subresources", "status"]).is_some(),
         scale: None,
         preserve_unknown_fields: false,
@@ -86,6 +102,7 @@ fn resource(crd: &Value, version: &str, interner: &mut Interner, compiler: &mut 
 fn main() {
     let path = std::env::args().nth(1).expect("the path of open.jsonl.gz");
     objects(&path);
+    immutability();
     definitions(&path);
 }
 
@@ -98,7 +115,9 @@ const SUBJECTS: &[(&str, usize)] = &[
 ];
 
 fn objects(path: &str) {
-    println!("object                                   bytes   decode   create   update  no ratchet  (microseconds)");
+    println!(
+        "object                                   bytes   decode   create   update  no ratchet  (microseconds)"
+    );
     for entry in entries(path) {
         let crd = entry.get("crd").unwrap();
         let name = text(crd, &["metadata", "name"]);
@@ -110,7 +129,13 @@ fn objects(path: &str) {
         let version = text(sample, &["version"]);
         let resource = resource(crd, version, &mut interner, &mut compiler).unwrap();
         let mut object = sample.get("object").unwrap().clone();
-        let metadata = object.as_object_mut().unwrap().get_mut("metadata").unwrap().as_object_mut().unwrap();
+        let metadata = object
+            .as_object_mut()
+            .unwrap()
+            .get_mut("metadata")
+            .unwrap()
+            .as_object_mut()
+            .unwrap();
         match resource.scope {
             Scope::Namespaced => metadata.insert("namespace", "default".into()),
             Scope::Cluster => metadata.remove("namespace"),
@@ -158,20 +183,35 @@ fn measure(name: &str, resource: &Resource, object: &Value) {
     let decode = time(|| json::decode(&bytes, Limits::SERVER).unwrap());
     let clone = time(|| object.clone());
     let write = |operation: Operation<'_>, object: &Value, options: &Options<'_>| {
-        let request = Request { operation, object: object.clone(), found_in_text: &[] };
+        let request = Request {
+            operation,
+            object: object.clone(),
+            found_in_text: &[],
+        };
         admit(resource, request, options)
     };
     let options = Options::default();
     let stored = write(Operation::Create(&identity), object, &options);
     assert!(stored.refusal.is_none(), "{name}: {:?}", stored.refusal);
     let mut old = stored.object;
-    let metadata = old.as_object_mut().unwrap().get_mut("metadata").unwrap().as_object_mut().unwrap();
+    let metadata = old
+        .as_object_mut()
+        .unwrap()
+        .get_mut("metadata")
+        .unwrap()
+        .as_object_mut()
+        .unwrap();
     metadata.insert("resourceVersion", Value::from(Str::from("1")));
     let create = time(|| write(Operation::Create(&identity), object, &options)).saturating_sub(clone);
     let clone_old = time(|| old.clone());
-    let update = |options: &Options<'_>| time(|| write(Operation::Update(&old), &old, options)).saturating_sub(clone_old);
+    let update = |options: &Options<'_>| {
+        time(|| write(Operation::Update(&old), &old, options)).saturating_sub(clone_old)
+    };
     let plain = Options {
-        gates: scantling_admit::Gates { ratcheting: false, ..Default::default() },
+        gates: scantling_admit::Gates {
+            ratcheting: false,
+            ..Default::default()
+        },
         ..Options::default()
     };
     println!(
@@ -184,6 +224,72 @@ fn measure(name: &str, resource: &Resource, object: &Value) {
     );
 }
 
+/// What immutability adds to an update: a hundred objects in a list, of which every other field is immutable.
+fn immutability() {
+    let schema = |mark: &str| {
+        let field = |i: usize| {
+            let mark = if i % 2 == 0 { mark } else { "" };
+            format!(r#""field{i}": {{"type": "string", "maxLength": 64{mark}}}"#)
+        };
+        let fields: Vec<String> = (0..20).map(field).collect();
+        format!(
+            r#"{{"type": "object", "properties": {{"spec": {{"type": "object", "properties": {{"list": {{"type": "array",
+            "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["field1"],
+            "items": {{"type": "object", "properties": {{{}}}}}}}}}}}}}}}"#,
+            fields.join(",")
+        )
+    };
+    let item = |n: usize| {
+        let field = |i: usize| format!(r#""field{i}": "the text of number {n}""#);
+        format!("{{{}}}", (0..20).map(field).collect::<Vec<_>>().join(","))
+    };
+    let items: Vec<String> = (0..100).map(item).collect();
+    let object = format!(
+        r#"{{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {{"name": "a", "resourceVersion": "1", "uid": "u",
+        "generation": 1}}, "spec": {{"list": [{}]}}}}"#,
+        items.join(",")
+    );
+    let object = json::decode(object.as_bytes(), Limits::SERVER).unwrap();
+    let clone = time(|| object.clone());
+    let gates = scantling_admit::Gates {
+        immutability: true,
+        ..Default::default()
+    };
+    let options = Options {
+        gates,
+        ..Options::default()
+    };
+    let update = |mark: &str| {
+        let schema = json::decode(schema(mark).as_bytes(), Limits::SERVER).unwrap();
+        let structural = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
+        let resource = Resource {
+            plan: Compiler::new().compile(&structural),
+            kind: "Thing".into(),
+            api_version: "example.com/v1".into(),
+            scope: Scope::Cluster,
+            status: false,
+            scale: None,
+            preserve_unknown_fields: false,
+        };
+        let write = || {
+            let request = Request {
+                operation: Operation::Update(&object),
+                object: object.clone(),
+                found_in_text: &[],
+            };
+            admit(&resource, request, &options)
+        };
+        assert!(write().refusal.is_none(), "{:?}", write().refusal);
+        micros(time(write).saturating_sub(clone))
+    };
+    let (without, with) = (update(""), update(r#", "x-kubernetes-immutable": true"#));
+    let bytes = object.to_json().len();
+    let more = (with / without - 1.0) * 100.0;
+    println!(
+        "\nan update of {bytes} bytes takes {without:.1} microseconds, with immutable fields {with:.1} ({more:+.0} %)"
+    );
+}
+
 fn definitions(path: &str) {
     let (mut interner, mut compiler) = (Interner::new(), Compiler::new());
     let mut plans = Vec::new();
@@ -192,11 +298,19 @@ fn definitions(path: &str) {
     for entry in entries(path) {
         let crd = entry.get("crd").unwrap();
         n += 1;
-        for version in crd.at(["spec", "versions"]).and_then(Value::as_array).unwrap_or_default() {
-            let Some(schema) = version.at(["schema", "openAPIV3Schema"]) else { continue };
+        for version in crd
+            .at(["spec", "versions"])
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+        {
+            let Some(schema) = version.at(["schema", "openAPIV3Schema"]) else {
+                continue;
+            };
             let before = IN_USE.load(Ordering::Relaxed);
             let start = Instant::now();
-            let Ok(structural) = Schema::new(schema).structural(&mut interner) else { continue };
+            let Ok(structural) = Schema::new(schema).structural(&mut interner) else {
+                continue;
+            };
             let middle = IN_USE.load(Ordering::Relaxed);
             let plan = compiler.compile(&structural);
             times.push((start.elapsed(), text(crd, &["metadata", "name"]).to_owned()));
@@ -207,7 +321,12 @@ fn definitions(path: &str) {
     }
     times.sort_unstable();
     let total: Duration = times.iter().map(|(t, _)| *t).sum();
-    println!("\n{n} definitions with {} versions; {} different schemas, {} nodes", plans.len(), interner.len(), compiler.len());
+    println!(
+        "\n{n} definitions with {} versions; {} different schemas, {} nodes",
+        plans.len(),
+        interner.len(),
+        compiler.len()
+    );
     println!(
         "memory per definition: {:.1} KB of schemas, {:.1} KB of plans",
         structural_bytes as f64 / 1e3 / n as f64,

@@ -87,6 +87,8 @@ fn definitions_of_the_corpus_get_the_same_errors() {
         println!("{d}");
     }
     assert_eq!((same_but_rules, round_trips), (total, total));
+    // Of rules that cost the same, a server tells of any four: infrastructures.config.openshift.io has more of them.
+    assert!(same + 1 >= total);
 }
 
 /// Whether an error is one of compiling rules, or of what they cost.

@@ -18,7 +18,7 @@ const REASONS: [&str; 4] = [
 ];
 
 /// The most errors that are told about the keys of one list.
-const MAX_KEY_ERRORS: usize = 100;
+const MAX_KEY_ERRORS: usize = 16;
 
 /// Which checks hold: an update is not held to those that the stored definition breaks already.
 #[derive(Clone, Copy, Debug)]

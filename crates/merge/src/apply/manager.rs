@@ -287,12 +287,13 @@ impl<'a> FieldManager<'a> {
             .map_err(|e| ApplyError::Internal(format!("failed to decode managed fields: {e}")))?;
         self.check_config(config)?;
 
-        let first = self.apply_managed(live, config, managed.clone(), manager, force, now);
+        let before = (manager == last_applied::MANAGER).then(|| managed.clone());
+        let first = self.apply_managed(live, config, managed, manager, force, now);
         let applied = match first {
-            Err(ApplyError::Conflicts(conflicts)) if manager == last_applied::MANAGER => {
+            Err(ApplyError::Conflicts(conflicts)) => {
                 // Fields that client-side apply set are the manager's own, unless they changed since.
-                match self.allowed_by_last_applied(live) {
-                    Some(allowed) => {
+                match before.zip(self.allowed_by_last_applied(live)) {
+                    Some((managed, allowed)) => {
                         let left = conflicts.0.iter().filter(|c| !allowed.contains(&c.path.0));
                         let left: Vec<_> = left.cloned().collect();
                         if !left.is_empty() {

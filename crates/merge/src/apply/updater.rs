@@ -225,7 +225,12 @@ impl<'a> Updater<'a> {
             },
         );
         let merged = Versioned::owned(merged, &api_version);
-        let new = match last.filter(|last| !last.set.is_empty()) {
+        // Mostly an apply lists all that it listed before, and there is nothing to remove.
+        let drops = |last: &Owned| {
+            let listed = managers.get(who).map(|owned| &owned.set);
+            last.api_version != api_version || listed.is_none_or(|listed| !last.set.is_subset(listed))
+        };
+        let new = match last.filter(drops) {
             Some(last) => self.prune(merged, &managers, &last, &api_version)?,
             None => merged,
         };

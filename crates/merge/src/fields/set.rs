@@ -232,7 +232,24 @@ impl Set {
 
     /// Whether the sets have a path in common.
     pub(crate) fn intersects(&self, other: &Set) -> bool {
-        !self.is_empty() && !other.is_empty() && !self.intersection(other).is_empty()
+        let (few, many) = if self.entries.len() < other.entries.len() {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        few.entries.iter().any(|a| {
+            many.entry(&a.element)
+                .is_some_and(|b| (a.member && b.member) || a.below.intersects(&b.below))
+        })
+    }
+
+    /// Whether all paths of this set are in the other.
+    pub fn is_subset(&self, other: &Set) -> bool {
+        self.entries.iter().all(|a| {
+            other
+                .entry(&a.element)
+                .is_some_and(|b| (b.member || !a.member) && a.below.is_subset(&b.below))
+        })
     }
 }
 

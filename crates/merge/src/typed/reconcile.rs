@@ -23,7 +23,13 @@ enum Ownership {
     Part,
 }
 
-fn collect(set: &Set, owned: Ownership, ty: TypeRef<'_>, path: &mut Vec<Element>, whole: &mut Set) {
+fn collect<'s>(
+    set: &'s Set,
+    owned: Ownership,
+    ty: TypeRef<'_>,
+    path: &mut Vec<&'s Element>,
+    whole: &mut Set,
+) {
     // No value is at hand: the type's first kind decides.
     let shape = ty.kinds().shape(None).0;
     match shape {
@@ -33,7 +39,7 @@ fn collect(set: &Set, owned: Ownership, ty: TypeRef<'_>, path: &mut Vec<Element>
             }
             if kind.atomic {
                 if owned == Ownership::Part && !set.is_empty() {
-                    whole.insert(path);
+                    insert(whole, path);
                 }
                 return;
             }
@@ -47,7 +53,7 @@ fn collect(set: &Set, owned: Ownership, ty: TypeRef<'_>, path: &mut Vec<Element>
         Some(Shape::List(kind)) => {
             if kind.is_atomic() {
                 if owned == Ownership::Part {
-                    whole.insert(path);
+                    insert(whole, path);
                 }
                 return;
             }
@@ -59,12 +65,17 @@ fn collect(set: &Set, owned: Ownership, ty: TypeRef<'_>, path: &mut Vec<Element>
     }
 }
 
-fn step(
-    element: &Element,
+fn insert(whole: &mut Set, path: &[&Element]) {
+    let path: Vec<Element> = path.iter().map(|e| (*e).clone()).collect();
+    whole.insert(&path);
+}
+
+fn step<'s>(
+    element: &'s Element,
     member: bool,
-    below: &Set,
+    below: &'s Set,
     ty: TypeRef<'_>,
-    path: &mut Vec<Element>,
+    path: &mut Vec<&'s Element>,
     whole: &mut Set,
 ) {
     let owned = if member && below.is_empty() {
@@ -72,7 +83,7 @@ fn step(
     } else {
         Ownership::Part
     };
-    path.push(element.clone());
+    path.push(element);
     collect(below, owned, ty, path, whole);
     path.pop();
 }

@@ -418,9 +418,10 @@ mod tests {
 
     #[test]
     fn finds() {
-        let doc = scantling_value::decode_json(
+        let doc = scantling_value::json::decode(
             br#"{"spec":{"n":1,"a.b":"dot","list":[{"t":"A","s":"x"},{"t":"B","s":"y"},{"t":"B","s":"z"}]},
                  "m":{"k1":{"v":1},"k2":{"v":2}}}"#,
+            scantling_value::Limits::SAFE,
         )
         .unwrap();
         let table = [

@@ -54,6 +54,9 @@ pub struct Node {
     rules: Option<Box<Rules>>,
     /// Where the schema stands.
     place: Place,
+    /// What the default is without the fields that its schema does not describe, where it has any: definitions that
+    /// were accepted before that was refused may have such defaults.
+    pruned_default: Option<Box<Value>>,
 }
 
 impl Node {
@@ -131,8 +134,13 @@ impl Node {
         Some(self.schema.list_map_keys()).filter(|keys| keyed && !keys.is_empty())
     }
 
-    /// The default, as a value.
+    /// What stands in for an absent value.
     pub(crate) fn default(&self) -> Option<&Value> {
+        self.pruned_default.as_deref().or_else(|| self.declared_default())
+    }
+
+    /// The default as the schema declares it.
+    pub(crate) fn declared_default(&self) -> Option<&Value> {
         self.schema
             .default
             .as_ref()

@@ -101,7 +101,7 @@ impl Walk {
         } else {
             (around, inside)
         };
-        if let Some(default) = node.default() {
+        if let Some(default) = node.declared_default() {
             let at = at.field("default");
             match inside {
                 Inside::Metadata => self.metadata(node, default, around, &at),

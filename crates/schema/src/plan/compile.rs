@@ -3,12 +3,14 @@
 use super::{Checks, Features, Node, OddBounds, Plan, Types};
 use crate::enumeration;
 use crate::format::Format;
+use crate::meta::{self, Malformed};
 use crate::number;
 use crate::pattern::Pattern;
+use crate::prune;
 use crate::rules::{self, Environments, Place, Rules};
 use crate::structural::{ListType, Structural, Type, ValueValidation};
 use scantling_cel::kubernetes::Version;
-use scantling_value::{Str, Value};
+use scantling_value::{Path, Str, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
@@ -75,7 +77,9 @@ impl Compiler {
         if let Some(known) = self.nodes.get(&address).and_then(Weak::upgrade) {
             return known;
         }
-        let node = Arc::new(self.build(schema, place));
+        let mut node = self.build(schema, place);
+        node.pruned_default = pruned_default(&node);
+        let node = Arc::new(node);
         self.nodes.insert(address, Arc::downgrade(&node));
         node
     }
@@ -130,6 +134,7 @@ impl Compiler {
             checks,
             rules,
             place,
+            pruned_default: None,
         }
     }
 
@@ -168,6 +173,18 @@ impl Compiler {
         self.patterns.insert(text.clone(), Arc::downgrade(&pattern));
         pattern
     }
+}
+
+fn pruned_default(node: &Node) -> Option<Box<Value>> {
+    let declared = node.declared_default()?;
+    if !matches!(declared, Value::Array(_) | Value::Object(_)) {
+        return None;
+    }
+    let mut pruned = declared.clone();
+    // Nothing is refused: what is malformed is dropped.
+    let _ = meta::coerce_embedded(node, &mut pruned, Malformed::Drop, &Path::ROOT);
+    prune::prune(node, &mut pruned, prune::Place::Part, &prune::Options::default());
+    (pruned != *declared).then(|| Box::new(pruned))
 }
 
 fn types(schema: &Structural) -> Types {

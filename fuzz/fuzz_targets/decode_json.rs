@@ -1,0 +1,20 @@
+//! Any bytes are a document or an error; a document survives being written and read.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use scantling_value::{Escape, Limits, Position, json};
+
+fuzz_target!(|text: &[u8]| {
+    match json::decode_strict(text, Limits::SAFE) {
+        Ok(decoded) => {
+            let written = decoded.value.to_json();
+            let read = json::decode(written.as_bytes(), Limits::SAFE).expect("what was written can be read");
+            // Whole floats are written as integers, so from here on nothing changes.
+            assert_eq!(read.to_json(), written);
+            let minimal = read.to_json_with(Escape::Minimal);
+            assert_eq!(json::decode(minimal.as_bytes(), Limits::SAFE).as_ref(), Ok(&read));
+            assert!(decoded.duplicates.len() <= 100);
+        }
+        Err(error) => assert!(Position::of_error(text, &error).is_some(), "{error}"),
+    }
+});

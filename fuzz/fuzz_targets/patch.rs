@@ -1,0 +1,33 @@
+//! Any patch applies to any document or is refused; sets of fields survive being written.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use scantling_merge::body::{self, PatchType, Reading};
+use scantling_merge::fields::Set;
+use scantling_merge::json_patch::JsonPatch;
+use scantling_merge::merge_patch;
+use scantling_value::{Limits, json};
+
+fuzz_target!(|text: &[u8]| {
+    let mut parts = text.splitn(2, |b| *b == b'\n');
+    let (document, patch) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let Ok(document) = json::decode(document, Limits::SAFE) else {
+        return;
+    };
+    if let Ok(set) = Set::from_fields(&document) {
+        assert_eq!(Set::from_fields(&set.to_fields()), Ok(set));
+    }
+    for ty in [PatchType::Json, PatchType::Merge, PatchType::Apply] {
+        let Ok(body) = body::decode(ty, patch, Reading::Strict, Limits::SAFE) else {
+            continue;
+        };
+        match ty {
+            PatchType::Json => {
+                let _ = JsonPatch::from_value(body.value).and_then(|p| p.apply(document.clone()));
+            }
+            _ => {
+                let _ = merge_patch::apply(document.clone(), body.value);
+            }
+        }
+    }
+});

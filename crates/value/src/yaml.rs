@@ -1,4 +1,8 @@
 //! YAML text, read as Kubernetes reads it: YAML 1.1 scalars, and JSON for what the document means.
+//!
+//! The scanner is our own. Kubernetes' decoder descends from libyaml, and so do its error texts; the crates that
+//! descend from it, too, are either unsafe or panic on malformed text, and the others read YAML 1.2, which is another
+//! language in its corners.
 
 mod compose;
 mod construct;

@@ -160,16 +160,21 @@ fn prepare_and_judge(
         return Err(Refusal::Undecodable("the object is no JSON object".into()));
     };
     let empty = Map::new();
-    match operation {
-        Operation::Create(identity) => prepare::create(resource, object, identity),
-        Operation::Update(old) => prepare::update(resource, object, old.as_object().unwrap_or(&empty)),
+    let changed_from = match operation {
+        Operation::Create(identity) => {
+            prepare::create(resource, object, identity);
+            None
+        }
+        Operation::Update(old) => {
+            let changed = prepare::update(resource, object, old.as_object().unwrap_or(&empty));
+            Some(old).filter(|_| changed)
+        }
         Operation::UpdateStatus(old) => {
             prepare::update_status(object, old.as_object().unwrap_or(&empty));
+            Some(old)
         }
-    }
-    if let Operation::Update(old) | Operation::UpdateStatus(old) = operation
-        && options.gates.immutability
-    {
+    };
+    if let Some(old) = changed_from.filter(|_| options.gates.immutability) {
         let errors = immutable::changes(resource.plan.root(), old, &outcome.object);
         if !errors.is_empty() {
             return Err(Refusal::Immutable(errors));

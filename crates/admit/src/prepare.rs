@@ -46,8 +46,8 @@ fn generated(prefix: &str, suffix: &str) -> String {
     prefix.chars().take(kept).chain(suffix.chars()).collect()
 }
 
-/// Prepares an object for taking the place of a stored one.
-pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map) {
+/// Prepares an object for taking the place of a stored one, and says whether anything but metadata has changed.
+pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map) -> bool {
     if resource.status {
         match old.get("status") {
             Some(status) => object.insert("status", status.clone()),
@@ -61,6 +61,7 @@ pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map) {
         old,
         if changed { before.saturating_add(1) } else { before },
     );
+    changed
 }
 
 /// Makes of an object what a write to `/status` may make of the stored one: its status, and who manages which field.

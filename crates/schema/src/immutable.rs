@@ -63,9 +63,13 @@ fn walk_list(node: &Node, old: &[Value], new: &[Value], at: &Path<'_>, errors: &
     let Some(items) = node.items().filter(|n| n.has(Features::MUTABILITY)) else {
         return;
     };
-    if let Some(old) = OldList::new(node, old) {
+    if let Some(keyed) = OldList::new(node, old) {
         for (i, new) in new.iter().enumerate() {
-            if let Some(old) = old.get(new) {
+            // Most elements are what they were, and where they were.
+            if old.get(i) == Some(new) {
+                continue;
+            }
+            if let Some(old) = keyed.get(new) {
                 walk(items, Some(old), Some(new), &at.index(i), errors);
             }
         }

@@ -250,6 +250,7 @@ fn immutability() {
         items.join(",")
     );
     let object = json::decode(object.as_bytes(), Limits::SERVER).unwrap();
+    let old = object.clone();
     let clone = time(|| object.clone());
     let gates = scantling_admit::Gates {
         immutability: true,
@@ -271,9 +272,23 @@ fn immutability() {
             scale: None,
             preserve_unknown_fields: false,
         };
+        // One field has changed: otherwise there is nothing to look at.
+        let mut object = object.clone();
+        let list = object
+            .as_object_mut()
+            .unwrap()
+            .get_mut("spec")
+            .unwrap()
+            .as_object_mut()
+            .unwrap();
+        let item = list.get_mut("list").unwrap().as_array_mut().unwrap()[50]
+            .as_object_mut()
+            .unwrap();
+        item.insert("field3", Value::from("another text"));
+        let (old, object) = (&old, &object);
         let write = || {
             let request = Request {
-                operation: Operation::Update(&object),
+                operation: Operation::Update(old),
                 object: object.clone(),
                 found_in_text: &[],
             };

@@ -72,6 +72,31 @@ impl Default for Gates {
     }
 }
 
+impl Gates {
+    /// The names of the gates.
+    pub const NAMES: [&str; 5] = [
+        "CRDValidationRatcheting",
+        "CustomResourceValidationExpressions",
+        "ServerSideFieldValidation",
+        "CustomResourceImmutability",
+        "CustomResourceUnions",
+    ];
+
+    /// Switches a gate by its name; false if no gate has that name.
+    pub fn set(&mut self, name: &str, on: bool) -> bool {
+        let gate = match name {
+            "CRDValidationRatcheting" => &mut self.ratcheting,
+            "CustomResourceValidationExpressions" => &mut self.expressions,
+            "ServerSideFieldValidation" => &mut self.field_validation,
+            "CustomResourceImmutability" => &mut self.immutability,
+            "CustomResourceUnions" => &mut self.unions,
+            _ => return false,
+        };
+        *gate = on;
+        true
+    }
+}
+
 /// The server that a definition is written to, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {

@@ -59,21 +59,10 @@ impl Config {
     pub(crate) fn gates(&self) -> Result<Gates, String> {
         let mut gates = Gates::default();
         for (name, on) in &self.feature_gates {
-            let gate = match name.as_str() {
-                "CRDValidationRatcheting" => &mut gates.ratcheting,
-                "CustomResourceValidationExpressions" => &mut gates.expressions,
-                "ServerSideFieldValidation" => &mut gates.field_validation,
-                "CustomResourceImmutability" => &mut gates.immutability,
-                "CustomResourceUnions" => &mut gates.unions,
-                other => {
-                    return Err(format!(
-                        "unknown feature gate {other}: known ones are CRDValidationRatcheting, \
-                         CustomResourceValidationExpressions, ServerSideFieldValidation, CustomResourceImmutability, \
-                         CustomResourceUnions"
-                    ));
-                }
-            };
-            *gate = *on;
+            if !gates.set(name, *on) {
+                let known = Gates::NAMES.join(", ");
+                return Err(format!("unknown feature gate {name}: known ones are {known}"));
+            }
         }
         Ok(gates)
     }

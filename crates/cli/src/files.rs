@@ -1,0 +1,113 @@
+//! Which files there are to read.
+
+use crate::problem::Problem;
+use std::borrow::Cow;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The endings of files that a directory is searched for.
+const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// A file, or standard input, which is read once.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The name for messages.
+    pub(crate) name: Arc<str>,
+    from: From,
+}
+
+#[derive(Clone, Debug)]
+enum From {
+    File(PathBuf),
+    Memory(Arc<[u8]>),
+}
+
+impl Source {
+    fn file(path: &Path) -> Self {
+        Source {
+            name: path.display().to_string().into(),
+            from: From::File(path.to_owned()),
+        }
+    }
+
+    /// The bytes.
+    pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, Problem> {
+        match &self.from {
+            From::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
+            From::File(path) => match std::fs::read(path) {
+                Ok(bytes) => Ok(Cow::Owned(bytes)),
+                Err(e) => Err(unreadable(path, &e)),
+            },
+        }
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
+    Problem::new(format!("cannot read {}", path.display()), error)
+}
+
+/// All files behind the given paths. Directories are searched for manifests, in the order of their names.
+pub(crate) fn find<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> (Vec<Source>, Vec<Problem>) {
+    let (mut sources, mut problems) = (Vec::new(), Vec::new());
+    for path in paths {
+        if path.as_os_str() == "-" {
+            match standard_input() {
+                Ok(source) => sources.push(source),
+                Err(problem) => problems.push(problem),
+            }
+        } else if path.is_dir() {
+            let before = sources.len();
+            search(path, &mut sources, &mut problems);
+            if sources.len() == before {
+                let what = format!("no manifests in {}", path.display());
+                let hint = "files whose names end in .yaml, .yml or .json are read from directories";
+                problems.push(Problem::plain(what).hint(hint));
+            }
+        } else if path.exists() {
+            sources.push(Source::file(path));
+        } else {
+            let what = format!("cannot read {}", path.display());
+            problems.push(Problem::new(what, "there is no such file or directory"));
+        }
+    }
+    (sources, problems)
+}
+
+fn standard_input() -> Result<Source, Problem> {
+    let mut bytes = Vec::new();
+    match std::io::stdin().lock().read_to_end(&mut bytes) {
+        Ok(_) => Ok(Source {
+            name: "<stdin>".into(),
+            from: From::Memory(bytes.into()),
+        }),
+        Err(e) => Err(Problem::new("cannot read standard input", e)),
+    }
+}
+
+fn search(directory: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Problem>) {
+    let entries = std::fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut entries = match entries {
+        Ok(entries) => entries,
+        Err(e) => {
+            problems.push(unreadable(directory, &e));
+            return;
+        }
+    };
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        if path.is_dir() {
+            // Links could lead in a circle.
+            if !path.is_symlink() {
+                search(&path, sources, problems);
+            }
+        } else if path
+            .extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| MANIFESTS.contains(&e))
+        {
+            sources.push(Source::file(&path));
+        }
+    }
+}

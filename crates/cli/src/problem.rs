@@ -1,0 +1,89 @@
+//! What keeps a command from doing its work, and how commands end.
+
+use anstyle::{AnsiColor, Style};
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    /// All is well.
+    Well,
+    /// There are findings.
+    Findings,
+    /// The command line makes no sense.
+    Usage,
+    /// Something could not be read or loaded.
+    Unreadable,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> ExitCode {
+        ExitCode::from(match verdict {
+            Verdict::Well => 0,
+            Verdict::Findings => 1,
+            Verdict::Usage => 2,
+            Verdict::Unreadable => 3,
+        })
+    }
+}
+
+/// Something that could not be read, loaded or done: what and where, and what may help.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    what: String,
+    hint: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(what: impl fmt::Display, why: impl fmt::Display) -> Self {
+        Problem {
+            what: format!("{what}: {why}"),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn plain(what: impl Into<String>) -> Self {
+        Problem {
+            what: what.into(),
+            hint: None,
+        }
+    }
+
+    /// Adds what the user may do about it.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Tells the user, on standard error.
+    pub(crate) fn print(&self) {
+        let style = AnsiColor::Red.on_default().bold();
+        say(style, "error", &self.what);
+        if let Some(hint) = &self.hint {
+            say(AnsiColor::Cyan.on_default(), "hint", hint);
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl<T> From<Problem> for Result<T, Problem> {
+    fn from(problem: Problem) -> Self {
+        Err(problem)
+    }
+}
+
+/// Tells the user of something that does not keep the command from working.
+pub(crate) fn warn(text: &str) {
+    say(AnsiColor::Yellow.on_default().bold(), "warning", text);
+}
+
+fn say(style: Style, title: &str, text: &str) {
+    anstream::eprintln!("{style}{title}{style:#}: {text}");
+}

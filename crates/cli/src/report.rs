@@ -1,0 +1,127 @@
+//! What commands report, in the form that all renderers understand.
+
+use crate::locate::Place;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Something that is wrong with a field, as the causes of a `Status` say it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Issue {
+    /// The field.
+    pub(crate) field: String,
+    /// The machine-readable reason.
+    pub(crate) reason: String,
+    /// The text.
+    pub(crate) message: String,
+    /// Where it stands.
+    #[serde(flatten, serialize_with = "position")]
+    pub(crate) place: Option<Place>,
+    /// The value before the update.
+    #[serde(skip)]
+    pub(crate) old: Option<String>,
+}
+
+fn position<S: serde::Serializer>(place: &Option<Place>, serializer: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap as _;
+    let mut map = serializer.serialize_map(None)?;
+    if let Some(place) = place {
+        map.serialize_entry("line", &place.line)?;
+        map.serialize_entry("column", &place.column)?;
+    }
+    map.end()
+}
+
+impl Issue {
+    /// Field and message, as a server prints them.
+    pub(crate) fn text(&self) -> String {
+        if self.field.is_empty() {
+            self.message.clone()
+        } else {
+            format!("{}: {}", self.field, self.message)
+        }
+    }
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// A server refuses it.
+    Error,
+    /// A server warns of it.
+    Warning,
+    /// We would do it differently.
+    Advice,
+}
+
+impl Level {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::Advice => "advice",
+        }
+    }
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    pub(crate) level: Level,
+    /// The reason or code.
+    pub(crate) code: String,
+    /// The text, with the field.
+    pub(crate) text: String,
+    pub(crate) place: Option<Place>,
+    /// Further lines: `old: 3`.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Finding {
+    /// An error.
+    pub(crate) fn error(issue: &Issue) -> Self {
+        Finding {
+            level: Level::Error,
+            code: issue.reason.clone(),
+            text: issue.text(),
+            place: issue.place.clone(),
+            notes: issue.old.iter().map(|old| format!("old: {old}")).collect(),
+        }
+    }
+
+    /// A server's warning.
+    pub(crate) fn warning(text: &str) -> Self {
+        Finding {
+            level: Level::Warning,
+            code: "Warning".to_owned(),
+            text: text.to_owned(),
+            place: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// What was looked at, and what was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    /// The file.
+    pub(crate) file: Arc<str>,
+    /// What it is: `CronTab default/a`.
+    pub(crate) name: String,
+    pub(crate) findings: Vec<Finding>,
+    /// What to say where nothing was found: `ok`, `skipped: no definition`.
+    pub(crate) outcome: String,
+    /// Text that belongs to the result itself, shown whatever was found.
+    pub(crate) body: Option<String>,
+}
+
+/// A report that every renderer can show. Its serialised form is the JSON contract.
+pub(crate) trait Report: Serialize {
+    /// The command it comes from.
+    const COMMAND: &'static str;
+
+    /// What was looked at.
+    fn subjects(&self) -> Vec<Subject>;
+
+    /// The numbers of what was checked, as one line.
+    fn summary(&self) -> String;
+}

@@ -31,6 +31,9 @@ fn texts(v: Option<&Value>) -> Vec<String> {
         .collect()
 }
 
+/// Cases on which we differ, each with the reason. A case that is listed and agrees fails the run.
+const KNOWN: &[(&str, &str)] = &[];
+
 struct Tally {
     right: usize,
     wrong: Vec<String>,
@@ -38,7 +41,11 @@ struct Tally {
 
 impl Tally {
     fn count(&mut self, name: impl Fn() -> String, agrees: bool, detail: impl Fn() -> String) {
-        if agrees {
+        let known = KNOWN.iter().any(|(case, _)| *case == name());
+        if agrees && known {
+            self.wrong
+                .push(format!("{}: listed as different, but agrees", name()));
+        } else if agrees || known {
             self.right += 1;
         } else {
             self.wrong.push(format!("{}: {}", name(), detail()));
@@ -67,11 +74,11 @@ fn objects_and_updates_are_judged_as_by_a_server() {
         let entry = json::decode(&line, Limits::SERVER).unwrap();
         definition(&entry, &mut interner, &mut compiler, &mut tally);
     }
-    for wrong in tally.wrong.iter().take(400) {
+    for wrong in tally.wrong.iter().take(40) {
         println!("{wrong}");
     }
     println!("{} agree, {} differ", tally.right, tally.wrong.len());
-    assert!(tally.wrong.is_empty());
+    assert!(tally.right > 0 && tally.wrong.is_empty());
 }
 
 fn definition(entry: &Value, interner: &mut Interner, compiler: &mut Compiler, tally: &mut Tally) {

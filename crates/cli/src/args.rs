@@ -3,7 +3,9 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use scantling_admit::{FieldValidation, Gates};
 use scantling_cel::kubernetes::Version;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Validate, lint, cost and upgrade Kubernetes custom resources with no cluster; serve them with one.
 #[derive(Debug, Parser)]
@@ -18,6 +20,19 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Check objects against definitions, as a create or, with --old, as an update
     Validate(Validate),
+    /// Say what a cluster would refuse in definitions, and what we would do differently
+    Lint(Lint),
+    /// Estimate the cost of every rule, and find the bounds that make it fit
+    Cost(Cost),
+    /// Serve custom resources as a Kubernetes API server
+    Serve(Serve),
+    /// Check, export or import the data of a server that does not run
+    Store(Store),
+    /// Print a completion script for a shell
+    Completion {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Print the version
     Version,
 }
@@ -113,6 +128,152 @@ pub(crate) struct Validate {
     pub(crate) output: Output,
 }
 
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Lint {
+    /// Files or directories with definitions, `-` for standard input
+    #[arg(value_name = "FILE|DIR|-", required_unless_present_any = ["filename", "crds", "explain"])]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The same as the positional arguments
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    pub(crate) filename: Vec<PathBuf>,
+    /// The same as the positional arguments
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) crds: Vec<PathBuf>,
+    /// Print the page of a code of advice
+    #[arg(long, value_name = "CODE")]
+    pub(crate) explain: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Cost {
+    /// Files or directories with definitions, `-` for standard input
+    #[arg(value_name = "FILE|DIR|-", required_unless_present = "crds")]
+    pub(crate) definitions: Vec<PathBuf>,
+    /// The same as the positional arguments
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) crds: Vec<PathBuf>,
+    /// Objects to measure the cost of rules with
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    pub(crate) filename: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Serve {
+    /// The address to listen on
+    #[arg(long, env = "SCANTLING_BIND_ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) bind_address: IpAddr,
+    /// The port to listen on; 0 takes a free one
+    #[arg(long, env = "SCANTLING_SECURE_PORT", default_value_t = 6443)]
+    pub(crate) secure_port: u16,
+    /// Where everything is kept; without it, `scantling` in the user's data directory
+    #[arg(
+        long,
+        env = "SCANTLING_DATA_DIR",
+        value_name = "DIR",
+        conflicts_with = "in_memory"
+    )]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Keep everything in memory alone
+    #[arg(long, env = "SCANTLING_IN_MEMORY", conflicts_with = "etcd_servers")]
+    pub(crate) in_memory: bool,
+    /// Where the administrator's kubeconfig is written
+    #[arg(long, env = "SCANTLING_WRITE_KUBECONFIG", value_name = "FILE")]
+    pub(crate) write_kubeconfig: Option<PathBuf>,
+    /// A certificate (chain) in PEM, instead of one of the server's own
+    #[arg(
+        long,
+        env = "SCANTLING_TLS_CERT_FILE",
+        value_name = "FILE",
+        requires = "tls_private_key_file"
+    )]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(
+        long,
+        env = "SCANTLING_TLS_PRIVATE_KEY_FILE",
+        value_name = "FILE",
+        requires = "tls_cert_file"
+    )]
+    pub(crate) tls_private_key_file: Option<PathBuf>,
+    /// The authority whose client certificates are accepted
+    #[arg(long, env = "SCANTLING_CLIENT_CA_FILE", value_name = "FILE")]
+    pub(crate) client_ca_file: Option<PathBuf>,
+    /// A file of `token,user,uid,"groups"` lines
+    #[arg(long, env = "SCANTLING_TOKEN_AUTH_FILE", value_name = "FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
+    /// Members of an etcd cluster to store in, instead of the data directory
+    #[arg(
+        long,
+        env = "SCANTLING_ETCD_SERVERS",
+        value_name = "URL,…",
+        value_delimiter = ','
+    )]
+    pub(crate) etcd_servers: Vec<String>,
+    /// Where keys begin in the store
+    #[arg(long, env = "SCANTLING_ETCD_PREFIX", default_value = "/registry")]
+    pub(crate) etcd_prefix: String,
+    /// Features to switch on or off: `Name=true,Name=false`
+    #[arg(long, env = "SCANTLING_FEATURE_GATES", value_name = "NAME=BOOL,…", value_delimiter = ',', value_parser = switch)]
+    pub(crate) feature_gates: Vec<(String, bool)>,
+    /// How many requests are worked on at once; watches do not count
+    #[arg(long, env = "SCANTLING_MAX_REQUESTS_INFLIGHT", default_value_t = 600)]
+    pub(crate) max_requests_inflight: usize,
+    /// How long a request may take: `60s`, `2m`
+    #[arg(long, env = "SCANTLING_REQUEST_TIMEOUT", default_value = "60s", value_parser = duration)]
+    pub(crate) request_timeout: Duration,
+    /// The form of log lines, which go to standard error
+    #[arg(long, env = "SCANTLING_LOGGING_FORMAT", value_enum, default_value_t = LoggingFormat::Text)]
+    pub(crate) logging_format: LoggingFormat,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoggingFormat {
+    /// For people
+    Text,
+    /// A JSON object on each line
+    Json,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Store {
+    /// The data directory of the server
+    #[arg(
+        long,
+        global = true,
+        env = "SCANTLING_DATA_DIR",
+        value_name = "DIR",
+        default_value = "."
+    )]
+    pub(crate) data_dir: PathBuf,
+    #[command(subcommand)]
+    pub(crate) command: StoreCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Read everything and compare every checksum
+    Check,
+    /// Write everything to a file, as lines of JSON
+    Export {
+        /// The file, `-` for standard output
+        file: PathBuf,
+    },
+    /// Make a store out of an exported file, with every revision as it was
+    Import {
+        /// The file, `-` for standard input
+        file: PathBuf,
+    },
+}
+
 /// What becomes of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strictness {
@@ -145,7 +306,8 @@ fn version(text: &str) -> Result<Version, String> {
 
 fn gates(text: &str) -> Result<Gates, String> {
     let mut gates = Gates::default();
-    for (name, on) in switches(text)? {
+    for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        let (name, on) = switch(part)?;
         if !gates.set(&name, on) {
             let known = Gates::NAMES.join(", ");
             return Err(format!("there is no gate `{name}`: known ones are {known}"));
@@ -154,18 +316,28 @@ fn gates(text: &str) -> Result<Gates, String> {
     Ok(gates)
 }
 
-/// Reads `Name=true,Name=false`.
-pub(crate) fn switches(text: &str) -> Result<Vec<(String, bool)>, String> {
-    let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
-    parts
-        .map(|part| {
-            let (name, on) = part
-                .split_once('=')
-                .ok_or_else(|| format!("`{part}` is not of the form Name=true"))?;
-            let on = on
-                .parse()
-                .map_err(|_| format!("`{on}` is neither true nor false"))?;
-            Ok((name.to_owned(), on))
-        })
-        .collect()
+/// Reads `Name=true`.
+fn switch(text: &str) -> Result<(String, bool), String> {
+    let (name, on) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not of the form Name=true"))?;
+    let on = on
+        .parse()
+        .map_err(|_| format!("`{on}` is neither true nor false"))?;
+    Ok((name.to_owned(), on))
+}
+
+/// Reads `60s`, `2m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.strip_prefix(digits) {
+        Some("s") => 1,
+        Some("m") => 60,
+        Some("h") => 3600,
+        _ => return Err("a duration is written as 60s, 2m or 1h".to_owned()),
+    };
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("`{digits}` is no whole number"))?;
+    Ok(Duration::from_secs(number.saturating_mul(unit)))
 }

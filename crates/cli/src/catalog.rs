@@ -12,7 +12,7 @@ use scantling_schema::meta::Scope;
 use scantling_schema::plan::Compiler;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Interner;
-use scantling_value::{FieldError, Value};
+use scantling_value::{FieldError, PathBuf, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -25,6 +25,8 @@ pub(crate) struct Entry {
     pub(crate) definition: Definition,
     /// The version of the definition kind it is written in.
     pub(crate) api: ApiVersion,
+    /// The fields that definitions do not have.
+    pub(crate) unknown: Vec<PathBuf>,
     /// Beside the definition's versions.
     versions: Vec<OnceLock<Result<Arc<Resource>, String>>>,
     /// What a cluster would refuse in it.
@@ -118,6 +120,11 @@ impl Catalog {
         self.entries
             .iter()
             .filter(|e| e.versions.iter().any(|v| v.get().is_some()))
+    }
+
+    /// What rules may use.
+    pub(crate) fn environments(&self) -> &Environments {
+        &self.environments
     }
 
     /// The definition of a kind.
@@ -254,6 +261,7 @@ pub(crate) fn entry(source: &Source, object: Object, target: Target) -> Result<E
         file: Arc::clone(&source.name),
         definition: received.definition,
         api,
+        unknown: received.unknown,
         versions: (0..versions).map(|_| OnceLock::new()).collect(),
         refused: OnceLock::new(),
     })

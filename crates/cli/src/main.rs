@@ -7,22 +7,36 @@
 
 mod args;
 mod catalog;
+mod cost;
 mod files;
 mod input;
+mod lint;
 mod locate;
 mod problem;
 mod progress;
 mod render;
 mod report;
+mod rules;
+mod serve;
+mod store;
 mod validate;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
     let result = match arguments.command {
         args::Command::Validate(flags) => on_all_cores(move || validate::run(&flags)),
+        args::Command::Lint(flags) => on_all_cores(move || lint::run(&flags)),
+        args::Command::Cost(flags) => on_all_cores(move || cost::run(&flags)),
+        args::Command::Serve(flags) => serve::run(&flags),
+        args::Command::Store(flags) => store::run(&flags),
+        args::Command::Completion { shell } => {
+            let mut command = args::Arguments::command();
+            clap_complete::generate(shell, &mut command, "scantling", &mut std::io::stdout());
+            Ok(problem::Verdict::Well)
+        }
         args::Command::Version => {
             println!("scantling {}", env!("CARGO_PKG_VERSION"));
             Ok(problem::Verdict::Well)
@@ -49,4 +63,13 @@ where
         Ok(pool) => pool.install(work),
         Err(e) => problem::Problem::new("cannot start threads", e).into(),
     }
+}
+
+/// A runtime whose threads bear the deepest documents that a server accepts.
+fn runtime() -> Result<tokio::runtime::Runtime, problem::Problem> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(scantling_value::Limits::SERVER_STACK)
+        .build()
+        .map_err(|e| problem::Problem::new("cannot start threads", e))
 }

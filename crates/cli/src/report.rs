@@ -21,7 +21,11 @@ pub(crate) struct Issue {
     pub(crate) old: Option<String>,
 }
 
-fn position<S: serde::Serializer>(place: &Option<Place>, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes a place as `line` and `column`.
+pub(crate) fn position<S: serde::Serializer>(
+    place: &Option<Place>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     use serde::ser::SerializeMap as _;
     let mut map = serializer.serialize_map(None)?;
     if let Some(place) = place {

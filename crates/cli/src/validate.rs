@@ -2,6 +2,7 @@
 
 use crate::args;
 use crate::catalog::{Catalog, OtherObjects, Stored};
+use crate::cost::Measured;
 use crate::files::{self, Source};
 use crate::input::{self, Document, Object};
 use crate::locate::{locate, path_of, value_at};
@@ -9,7 +10,9 @@ use crate::problem::{Problem, Verdict, warn};
 use crate::render;
 use crate::report::{Finding, Issue, Report, Subject};
 use rayon::prelude::*;
-use scantling_admit::{Identity, Operation, Options, Refusal, Request, Resource, admit, load};
+use scantling_admit::{
+    FieldValidation, Identity, Operation, Options, Refusal, Request, Resource, admit, load,
+};
 use scantling_schema::meta::Scope;
 use scantling_value::{FieldError, Map, Value};
 use serde::Serialize;
@@ -30,14 +33,16 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     problems.extend(more);
 
     let validator = Validator {
-        catalog: &catalog,
         stored: (!flags.old.is_empty()).then_some(&stored),
-        flags,
-        identity: Identity {
-            uid: "00000000-0000-0000-0000-000000000000".into(),
-            created: "1970-01-01T00:00:00Z".into(),
-            suffix: "00000".into(),
+        skip: &flags.skip,
+        missing: if flags.ignore_missing_schemas {
+            Missing::Skipped
+        } else {
+            Missing::Reported
         },
+        show_object: flags.show_object,
+        field_validation: flags.field_validation.into(),
+        ..Validator::new(&catalog, flags.target)
     };
     let bar = crate::progress::bar(sources.len());
     let checked: Vec<_> = sources
@@ -186,13 +191,67 @@ impl Item {
 
 struct Validator<'a> {
     catalog: &'a Catalog,
+    target: args::Target,
     /// Where updates are asked for.
     stored: Option<&'a Stored>,
-    flags: &'a args::Validate,
+    skip: &'a [String],
+    missing: Missing,
+    show_object: bool,
+    field_validation: FieldValidation,
     identity: Identity,
 }
 
-impl Validator<'_> {
+/// What becomes of objects whose kind has no definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Reported,
+    Skipped,
+}
+
+/// What the rules cost that run when objects are created.
+pub(crate) fn measure(
+    catalog: &Catalog,
+    sources: &[Source],
+    target: args::Target,
+) -> (Vec<Measured>, Vec<Problem>) {
+    let validator = Validator {
+        missing: Missing::Skipped,
+        ..Validator::new(catalog, target)
+    };
+    let checked: Vec<_> = sources.par_iter().map(|source| validator.file(source)).collect();
+    let (mut all, mut problems) = (Vec::new(), Vec::new());
+    for (items, more) in checked {
+        problems.extend(more);
+        all.extend(items.into_iter().map(|item| Measured {
+            file: item.file,
+            kind: item.kind,
+            namespace: item.namespace,
+            name: item.name,
+            cel_cost: item.cel_cost,
+        }));
+    }
+    (all, problems)
+}
+
+impl<'a> Validator<'a> {
+    /// One that takes every object for a new one.
+    fn new(catalog: &'a Catalog, target: args::Target) -> Self {
+        Validator {
+            catalog,
+            target,
+            stored: None,
+            skip: &[],
+            missing: Missing::Reported,
+            show_object: false,
+            field_validation: FieldValidation::Warn,
+            identity: Identity {
+                uid: "00000000-0000-0000-0000-000000000000".into(),
+                created: "1970-01-01T00:00:00Z".into(),
+                suffix: "00000".into(),
+            },
+        }
+    }
+
     fn file(&self, source: &Source) -> (Vec<Item>, Vec<Problem>) {
         let bytes = match source.read() {
             Ok(bytes) => bytes,
@@ -227,7 +286,7 @@ impl Validator<'_> {
         let (kind, version) = (object.kind(), object.api_version());
         let skipped =
             |s: &String| s == kind || s.strip_suffix(kind).and_then(|s| s.strip_suffix('/')) == Some(version);
-        self.flags.skip.iter().any(skipped)
+        self.skip.iter().any(skipped)
     }
 
     /// Checks an object; nothing comes of one that is to be skipped.
@@ -256,7 +315,7 @@ impl Validator<'_> {
             return Ok(Some(item));
         }
         let Some(found) = self.catalog.find(&item.api_version, &item.kind) else {
-            if self.flags.ignore_missing_schemas {
+            if self.missing == Missing::Skipped {
                 return Ok(None);
             }
             let text = format!(
@@ -328,8 +387,8 @@ impl Validator<'_> {
             found_in_text: &found_in_text,
         };
         let options = Options {
-            gates: self.flags.target.feature_gates,
-            field_validation: self.flags.field_validation.into(),
+            gates: self.target.feature_gates,
+            field_validation: self.field_validation,
             clock: None,
         };
         let outcome = admit(resource, request, &options);
@@ -345,7 +404,7 @@ impl Validator<'_> {
             }
             Some(Refusal::Undecodable(why)) => item.refuse_undecodable(why),
         }
-        if self.flags.show_object {
+        if self.show_object {
             item.show(outcome.object, &sent);
         }
     }

@@ -1,0 +1,335 @@
+//! The rules of a schema: what each is estimated to cost, and which bounds would make it cost less.
+
+use scantling_schema::document::Schema;
+use scantling_schema::rules::{Accepted, Environments, Expression, Shapes, View, compile};
+use scantling_schema::structural::{Interner, Structural, Type};
+use scantling_value::{Map, Value};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The most that an expression may be estimated to cost, over all the values it may be evaluated for.
+pub(crate) const RULE_LIMIT: u64 = 10_000_000;
+/// The most that all expressions of a schema together may.
+pub(crate) const SCHEMA_LIMIT: u64 = 100_000_000;
+
+/// A step from a schema to one below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// `.properties[name]`
+    Property(String),
+    /// `.items`
+    Items,
+    /// `.additionalProperties`
+    Additional,
+}
+
+/// A path of steps, as reports write it: `.properties[spec].items`.
+pub(crate) fn spell(steps: &[Step]) -> String {
+    let mut out = String::new();
+    for step in steps {
+        let _ = match step {
+            Step::Property(name) => write!(out, ".properties[{name}]"),
+            Step::Items => write!(out, ".items"),
+            Step::Additional => write!(out, ".additionalProperties"),
+        };
+    }
+    out
+}
+
+/// A rule, and what is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    /// Where it stands.
+    pub(crate) at: Vec<Step>,
+    /// Its place in the list of rules there.
+    pub(crate) index: usize,
+    /// The expression.
+    pub(crate) text: String,
+    /// Whether it says what is wrong in words.
+    pub(crate) has_message: bool,
+    /// What one evaluation is estimated to cost at most.
+    pub(crate) cost: u64,
+    /// How often it may be evaluated, as far as the size of requests limits that.
+    pub(crate) cardinality: u64,
+    /// What all evaluations together cost at most: what the limits are about.
+    pub(crate) total: u64,
+    /// The cost of its message expression.
+    pub(crate) message_cost: u64,
+    /// Why it does not compile.
+    pub(crate) error: Option<String>,
+    /// Whether it compares with the state before an update.
+    pub(crate) uses_old_self: bool,
+}
+
+/// All rules of a schema, from the root down.
+pub(crate) fn rules(schema: &Arc<Structural>, environments: &Environments) -> Vec<Rule> {
+    let mut shapes = Shapes::new();
+    let view = View::of_resource(schema, &mut shapes);
+    let mut walk = Walk {
+        environments,
+        shapes,
+        at: Vec::new(),
+        found: Vec::new(),
+    };
+    walk.node(schema, &view, Some(1));
+    walk.found
+}
+
+struct Walk<'a> {
+    environments: &'a Environments,
+    shapes: Shapes,
+    at: Vec<Step>,
+    found: Vec<Rule>,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, schema: &Arc<Structural>, view: &View, times: Option<u64>) {
+        if let Some(shape) = view.shape()
+            && !schema.rules.is_empty()
+        {
+            let compiled = compile(&schema.rules, shape, self.environments, Accepted::None);
+            for (index, (rule, compiled)) in schema.rules.iter().zip(&compiled).enumerate() {
+                let cost = |e: &Option<Result<Expression, String>>| match e {
+                    Some(Ok(expression)) => expression.max_cost,
+                    _ => 0,
+                };
+                let error = |e: &Option<Result<Expression, String>>| e.as_ref()?.as_ref().err().cloned();
+                let once = cost(&compiled.rule);
+                self.found.push(Rule {
+                    at: self.at.clone(),
+                    index,
+                    text: rule.rule.to_string(),
+                    has_message: !rule.message.is_empty() || !rule.message_expression.is_empty(),
+                    cost: once,
+                    cardinality: compiled.max_cardinality,
+                    total: once.saturating_mul(times.unwrap_or(compiled.max_cardinality)),
+                    message_cost: cost(&compiled.message),
+                    error: error(&compiled.rule).or_else(|| error(&compiled.message)),
+                    uses_old_self: compiled.uses_old_self,
+                });
+            }
+        }
+        for (name, property) in &schema.properties {
+            let view = view.property(name, property, &mut self.shapes);
+            self.below(Step::Property(name.to_string()), property, &view, times);
+        }
+        let entries = times.zip(max_entries(schema)).map(|(a, b)| a.saturating_mul(b));
+        if let Some(items) = &schema.items {
+            self.below(Step::Items, items, &view.entry(), entries);
+        }
+        if let Some(values) = schema.additional_schema() {
+            self.below(Step::Additional, values, &view.entry(), entries);
+        }
+    }
+
+    fn below(&mut self, step: Step, schema: &Arc<Structural>, view: &View, times: Option<u64>) {
+        self.at.push(step);
+        self.node(schema, view, times);
+        self.at.pop();
+    }
+}
+
+fn max_entries(schema: &Structural) -> Option<u64> {
+    let limits = schema.validation.as_deref();
+    let max = match schema.ty {
+        Some(Type::Array) => limits?.max_items?,
+        _ => limits?.max_properties?,
+    };
+    Some(u64::try_from(max).unwrap_or(0))
+}
+
+/// A bound that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// The schema that lacks it.
+    pub(crate) at: Vec<Step>,
+    /// `maxItems`, `maxProperties` or `maxLength`.
+    pub(crate) keyword: &'static str,
+}
+
+/// The lists, maps and strings without a bound that bear on the cost of a rule: those above its place, and those below
+/// it.
+pub(crate) fn missing(schema: &Structural, rule_at: &[Step]) -> Vec<Missing> {
+    let (mut found, mut here) = (Vec::new(), schema);
+    for (depth, step) in rule_at.iter().enumerate() {
+        let next = match step {
+            Step::Property(name) => here.property(name),
+            Step::Items => here.items.as_ref(),
+            Step::Additional => here.additional_schema(),
+        };
+        // A record has each of its fields once; lists and maps have any number of entries.
+        if matches!(step, Step::Items | Step::Additional)
+            && let (Some(keyword), Some(at)) = (unbounded(here), rule_at.get(..depth))
+        {
+            found.push(Missing {
+                at: at.to_vec(),
+                keyword,
+            });
+        }
+        match next {
+            Some(next) => here = next,
+            None => return found,
+        }
+    }
+    collect(here, &mut rule_at.to_vec(), &mut found);
+    found
+}
+
+fn collect(schema: &Structural, at: &mut Vec<Step>, found: &mut Vec<Missing>) {
+    if let Some(keyword) = unbounded(schema) {
+        found.push(Missing {
+            at: at.clone(),
+            keyword,
+        });
+    }
+    let properties = schema
+        .properties
+        .iter()
+        .map(|(n, s)| (Step::Property(n.to_string()), s));
+    let items = schema.items.iter().map(|s| (Step::Items, s));
+    let values = schema
+        .additional_schema()
+        .into_iter()
+        .map(|s| (Step::Additional, s));
+    for (step, below) in properties.chain(items).chain(values) {
+        at.push(step);
+        collect(below, at, found);
+        at.pop();
+    }
+}
+
+/// The bound that a schema lacks.
+pub(crate) fn unbounded(schema: &Structural) -> Option<&'static str> {
+    let limits = schema.validation.as_deref();
+    match schema.ty {
+        Some(Type::Array) if limits.is_none_or(|l| l.max_items.is_none()) => Some("maxItems"),
+        Some(Type::Object)
+            if schema.additional_schema().is_some() && limits.is_none_or(|l| l.max_properties.is_none()) =>
+        {
+            Some("maxProperties")
+        }
+        Some(Type::String)
+            if limits.is_none_or(|l| {
+                l.max_length.is_none() && l.enumeration.is_empty() && !is_short(&l.format)
+            }) =>
+        {
+            Some("maxLength")
+        }
+        _ => None,
+    }
+}
+
+/// Formats whose texts have a length that rules are charged for instead of a bound.
+fn is_short(format: &str) -> bool {
+    matches!(format, "date" | "date-time" | "duration")
+}
+
+/// Bounds that make a rule fit into its limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Hint {
+    /// Set all of these…
+    pub(crate) bounds: Vec<Missing>,
+    /// …to this, or less.
+    pub(crate) value: u64,
+}
+
+/// Finds bounds that make a rule fit: each one alone that suffices, or else all that help, together.
+pub(crate) fn hints(
+    document: &Value,
+    structural: &Structural,
+    rule: &Rule,
+    environments: &Environments,
+) -> Vec<Hint> {
+    let try_out = Trial {
+        document,
+        rule,
+        environments,
+    };
+    let helping: Vec<Missing> = missing(structural, &rule.at)
+        .into_iter()
+        .take(MAX_CANDIDATES)
+        .filter(|m| {
+            try_out
+                .total(std::slice::from_ref(m), 1)
+                .is_some_and(|t| t < rule.total)
+        })
+        .collect();
+    let alone: Vec<Hint> = helping
+        .iter()
+        .filter_map(|m| try_out.largest(vec![m.clone()]))
+        .collect();
+    if alone.is_empty() && helping.len() > 1 {
+        try_out.largest(helping).into_iter().collect()
+    } else {
+        alone
+    }
+}
+
+/// So many bounds are tried out for a rule.
+const MAX_CANDIDATES: usize = 24;
+/// No bound above this is worth setting: requests are not that large.
+const MAX_BOUND: u64 = 3 << 20;
+
+struct Trial<'a> {
+    document: &'a Value,
+    rule: &'a Rule,
+    environments: &'a Environments,
+}
+
+impl Trial<'_> {
+    /// The largest value of the bounds with which the rule fits.
+    fn largest(&self, bounds: Vec<Missing>) -> Option<Hint> {
+        let fits = |value: u64| self.total(&bounds, value).is_some_and(|t| t <= RULE_LIMIT);
+        if !fits(1) {
+            return None;
+        }
+        let (mut good, mut bad) = (1, MAX_BOUND);
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            if fits(middle) {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Some(Hint { bounds, value: good })
+    }
+
+    /// What the rule costs if these bounds are set.
+    fn total(&self, bounds: &[Missing], value: u64) -> Option<u64> {
+        let mut document = self.document.clone();
+        for bound in bounds {
+            let schema = descend(&mut document, &bound.at)?;
+            schema.insert(bound.keyword, Value::Int(i64::try_from(value).ok()?));
+        }
+        keep_one(descend(&mut document, &self.rule.at)?, self.rule.index);
+        let structural = Schema::new(&document).structural(&mut Interner::new()).ok()?;
+        let all = rules(&structural, self.environments);
+        all.iter()
+            .find(|r| r.at == self.rule.at && r.index == 0)
+            .map(|r| r.total)
+    }
+}
+
+/// Drops the other rules of the same place: they need not be compiled again and again.
+fn keep_one(schema: &mut Map, index: usize) {
+    if let Some(Value::Array(rules)) = schema.get_mut("x-kubernetes-validations")
+        && index < rules.len()
+    {
+        let rule = rules.swap_remove(index);
+        *rules = vec![rule];
+    }
+}
+
+fn descend<'v>(document: &'v mut Value, steps: &[Step]) -> Option<&'v mut Map> {
+    let mut here = document;
+    for step in steps {
+        let members = here.as_object_mut()?;
+        here = match step {
+            Step::Property(name) => members.get_mut("properties")?.as_object_mut()?.get_mut(name)?,
+            Step::Items => members.get_mut("items")?,
+            Step::Additional => members.get_mut("additionalProperties")?,
+        };
+    }
+    here.as_object_mut()
+}

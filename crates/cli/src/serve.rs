@@ -1,0 +1,110 @@
+//! `scantling serve`: the API server.
+
+use crate::args;
+use crate::problem::{Problem, Verdict};
+use scantling_server::{Config, Server};
+use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, KeySpace, MemStore, Store};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Serves until it is told to stop.
+pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
+    log_to_standard_error(flags.logging_format);
+    let runtime = crate::runtime()?;
+    runtime.block_on(serve(flags))?;
+    Ok(Verdict::Well)
+}
+
+async fn serve(flags: &args::Serve) -> Result<(), Problem> {
+    let directory = if flags.in_memory {
+        None
+    } else {
+        Some(data_directory(flags)?)
+    };
+    let config = Config {
+        bind_address: flags.bind_address,
+        secure_port: flags.secure_port,
+        certificate_dir: directory.as_ref().map(|d| d.join("pki")),
+        tls_cert_file: flags.tls_cert_file.clone(),
+        tls_private_key_file: flags.tls_private_key_file.clone(),
+        client_ca_file: flags.client_ca_file.clone(),
+        token_auth_file: flags.token_auth_file.clone(),
+        max_requests_inflight: flags.max_requests_inflight,
+        request_timeout: flags.request_timeout,
+        etcd_prefix: flags.etcd_prefix.clone(),
+        feature_gates: flags.feature_gates.iter().cloned().collect(),
+        ..Config::default()
+    };
+    let store = store(flags, directory.as_deref()).await?;
+    let mut terminate =
+        signal(SignalKind::terminate()).map_err(|e| Problem::new("cannot catch signals", e))?;
+    let server = Server::start(config, store)
+        .await
+        .map_err(|e| Problem::new("cannot start the server", e))?;
+    let kubeconfig = match (&flags.write_kubeconfig, &directory) {
+        (Some(path), _) => path.clone(),
+        (None, Some(directory)) => directory.join("kubeconfig"),
+        (None, None) => std::env::temp_dir().join(format!("scantling-{}.kubeconfig", std::process::id())),
+    };
+    server
+        .write_kubeconfig(&kubeconfig)
+        .map_err(|e| Problem::new("cannot write the kubeconfig", e))?;
+    println!("serving on https://{}", server.address());
+    println!("kubeconfig: {}", kubeconfig.display());
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    server.stop().await;
+    Ok(())
+}
+
+/// The directory that everything is kept in.
+fn data_directory(flags: &args::Serve) -> Result<PathBuf, Problem> {
+    let home = || {
+        let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+        base.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share")))
+    };
+    let directory = match &flags.data_dir {
+        Some(directory) => directory.clone(),
+        None => home().map(|base| base.join("scantling")).ok_or_else(|| {
+            Problem::plain("no place for the data: HOME is not set").hint("name one with --data-dir")
+        })?,
+    };
+    std::fs::create_dir_all(&directory).map_err(|e| {
+        Problem::new(
+            format!("cannot make the data directory {}", directory.display()),
+            e,
+        )
+    })?;
+    Ok(directory)
+}
+
+async fn store(flags: &args::Serve, directory: Option<&Path>) -> Result<Arc<dyn Store>, Problem> {
+    if !flags.etcd_servers.is_empty() {
+        let failed = |e| Problem::new("cannot use etcd", e);
+        let config = EtcdConfig {
+            keys: KeySpace::new(&flags.etcd_prefix).map_err(failed)?,
+            ..EtcdConfig::new(flags.etcd_servers.clone())
+        };
+        return Ok(Arc::new(EtcdStore::connect(config).await.map_err(failed)?));
+    }
+    let Some(directory) = directory else {
+        return Ok(Arc::new(MemStore::default()));
+    };
+    let config = EmbeddedConfig::new(directory.join("store"));
+    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(config)).await;
+    let opened = opened.map_err(|e| Problem::new("cannot open the store", e))?;
+    Ok(Arc::new(
+        opened.map_err(|e| Problem::new("cannot open the store", e))?,
+    ))
+}
+
+fn log_to_standard_error(format: args::LoggingFormat) {
+    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr);
+    match format {
+        args::LoggingFormat::Text => builder.init(),
+        args::LoggingFormat::Json => builder.json().init(),
+    }
+}

@@ -3,6 +3,10 @@
 //! Each line of `data/libraries.jsonl` holds an expression without variables, as the environment for stored expressions
 //! of Kubernetes 1.37 answers it: its compile error, or its static cost and then its value or error and its run-time
 //! cost. `data/extensions.jsonl` holds the same of the extensions that Kubernetes leaves out.
+#![expect(
+    clippy::unwrap_used,
+    reason = "functions around tests, which the lints do not take for tests"
+)]
 
 use scantling_cel::data::{duration, timestamp};
 use scantling_cel::env::{Env, Options, Scope};
@@ -147,6 +151,6 @@ fn other_extensions() {
         &math::ROOTS,
         &encoders::ENCODERS,
     ]);
-    let scope = libraries.fold(Scope::new(options), |scope, library| scope.with(library));
+    let scope = libraries.fold(Scope::new(options), Scope::with);
     compare(&Env::new(Arc::new(scope)), include_str!("data/extensions.jsonl"));
 }

@@ -1,6 +1,11 @@
 //! The data types and their notations against recorded answers of the Go libraries that Kubernetes reads them with.
 //!
 //! Each line of `data/notations.jsonl` holds what was asked, its inputs, and the answer.
+#![expect(
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "functions around tests, which the lints do not take for tests"
+)]
 
 use scantling_cel::data::quantity::Quantity;
 use scantling_cel::data::regex::Pattern;

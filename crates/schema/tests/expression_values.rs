@@ -1,6 +1,10 @@
 //! What an API server makes of expressions over one object: the value or the error, and what it cost.
 //!
 //! `data/values.jsonl` was made by running the packages of such a server over the schema and the object beside it.
+#![expect(
+    clippy::expect_used,
+    reason = "functions around tests, which the lints do not take for tests"
+)]
 
 use scantling_cel::data::{duration, timestamp};
 use scantling_cel::env::Env;

@@ -1,5 +1,10 @@
 //! The extensions that no other server has: what their definitions may say, and how they are published.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may fail loudly"
+)]
 
 use expect_test::{Expect, expect};
 use scantling_cel::kubernetes::Version;

@@ -21,13 +21,11 @@ fn unknown_formats(spec: &Spec) -> Vec<String> {
     for s in spec.schemas() {
         s.any(&mut |s| {
             let format = s.text("format");
-            if !format.is_empty() && !is_known_format(format, s.ty()) {
-                if seen.insert(format) {
-                    out.push(format!(
-                        "unrecognized format {}",
-                        scantling_value::go::quote(format)
-                    ));
-                }
+            if !format.is_empty() && !is_known_format(format, s.ty()) && seen.insert(format) {
+                out.push(format!(
+                    "unrecognized format {}",
+                    scantling_value::go::quote(format)
+                ));
             }
             false
         });

@@ -24,6 +24,10 @@ pub(crate) enum Command {
     Lint(Lint),
     /// Estimate the cost of every rule, and find the bounds that make it fit
     Cost(Cost),
+    /// Say what new definitions do to the objects that there are
+    Upgrade(Upgrade),
+    /// Evaluate an expression against a file, or against a place in a definition
+    Eval(Eval),
     /// Serve custom resources as a Kubernetes API server
     Serve(Serve),
     /// Check, export or import the data of a server that does not run
@@ -163,6 +167,68 @@ pub(crate) struct Cost {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Upgrade {
+    /// Files or directories with the definitions as they are
+    #[arg(long, value_name = "FILE|DIR", required = true)]
+    pub(crate) from: Vec<PathBuf>,
+    /// Files or directories with the definitions as they will be
+    #[arg(long, value_name = "FILE|DIR", required = true)]
+    pub(crate) to: Vec<PathBuf>,
+    /// Files or directories with objects, `-` for standard input
+    #[arg(value_name = "FILE|DIR|-")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The same as the positional arguments
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    pub(crate) filename: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Eval {
+    /// The expression
+    #[arg(required_unless_present = "repl")]
+    pub(crate) expression: Option<String>,
+    /// A JSON or YAML file that `self` is read from, `-` for standard input
+    #[arg(short, long = "filename", value_name = "FILE|-")]
+    pub(crate) file: Option<PathBuf>,
+    /// A definition that gives `self` its type
+    #[arg(long, value_name = "FILE")]
+    pub(crate) crd: Option<PathBuf>,
+    /// The place that `self` is, in the definition and in the file
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "",
+        hide_default_value = true,
+        requires = "crd"
+    )]
+    pub(crate) at: String,
+    /// The version of the definition; without it, the one that is stored
+    #[arg(long, value_name = "VERSION", requires = "crd")]
+    pub(crate) api_version: Option<String>,
+    /// Read one expression after the other
+    #[arg(long, conflicts_with = "expression")]
+    pub(crate) repl: bool,
+    /// The form of the output
+    #[arg(short, long, value_enum, default_value_t = EvalForm::Text)]
+    pub(crate) output: EvalForm,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+/// A form of the output of an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EvalForm {
+    /// For people
+    Text,
+    /// One JSON document
+    Json,
 }
 
 #[derive(Args, Clone, Debug)]

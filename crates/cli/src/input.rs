@@ -112,14 +112,22 @@ fn json_stream(bytes: &[u8]) -> Option<Vec<Document<'_>>> {
 }
 
 impl Document<'_> {
-    /// The objects of the document: itself, or those of a list; none where there is nothing.
-    pub(crate) fn objects(&self, file: &str) -> Result<Vec<Object>, Problem> {
+    /// Whatever the document holds.
+    pub(crate) fn value(&self, file: &str) -> Result<Value, Problem> {
+        self.decode(file).map(|decoded| decoded.value)
+    }
+
+    fn decode(&self, file: &str) -> Result<Decoded, Problem> {
         let decoded = match self.notation {
             Notation::Json => json::decode_strict(self.text, Limits::SERVER),
             Notation::Yaml => yaml::decode_strict(self.text, Limits::SERVER),
         };
-        let Decoded { value, duplicates } =
-            decoded.map_err(|e| undecodable(file, self.text, self.line, &e))?;
+        decoded.map_err(|e| undecodable(file, self.text, self.line, &e))
+    }
+
+    /// The objects of the document: itself, or those of a list; none where there is nothing.
+    pub(crate) fn objects(&self, file: &str) -> Result<Vec<Object>, Problem> {
+        let Decoded { value, duplicates } = self.decode(file)?;
         let found_in_text = match self.notation {
             Notation::Yaml if !duplicates.is_empty() => vec![yaml::strict_error(&duplicates)],
             _ => duplicates,

@@ -8,6 +8,7 @@
 mod args;
 mod catalog;
 mod cost;
+mod eval;
 mod files;
 mod input;
 mod lint;
@@ -19,6 +20,7 @@ mod report;
 mod rules;
 mod serve;
 mod store;
+mod upgrade;
 mod validate;
 
 use clap::{CommandFactory as _, Parser as _};
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
         args::Command::Validate(flags) => on_all_cores(move || validate::run(&flags)),
         args::Command::Lint(flags) => on_all_cores(move || lint::run(&flags)),
         args::Command::Cost(flags) => on_all_cores(move || cost::run(&flags)),
+        args::Command::Upgrade(flags) => on_all_cores(move || upgrade::run(&flags)),
+        args::Command::Eval(flags) => on_all_cores(move || eval::run(&flags)),
         args::Command::Serve(flags) => serve::run(&flags),
         args::Command::Store(flags) => store::run(&flags),
         args::Command::Completion { shell } => {

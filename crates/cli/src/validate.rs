@@ -411,7 +411,7 @@ impl<'a> Validator<'a> {
 }
 
 /// Adds what a request says beside the object: the namespace in its path, and which state it is a change of.
-fn settle(resource: &Resource, object: &mut Value, version: Option<&Value>) {
+pub(crate) fn settle(resource: &Resource, object: &mut Value, version: Option<&Value>) {
     let Some(members) = object.as_object_mut() else {
         return;
     };

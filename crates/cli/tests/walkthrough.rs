@@ -1,0 +1,56 @@
+//! Runs every command of the walk-through and holds its output against the one that the page shows.
+//!
+//! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test walkthrough` writes the new output into the page.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_page_shows_what_the_program_prints() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = root.join("docs/walkthrough.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let mut fresh = String::new();
+    let (mut inside, mut commands) = (false, 0);
+    for line in text.lines() {
+        match (inside, line) {
+            (_, "```console") => inside = true,
+            (true, "```") => inside = false,
+            (true, line) if !line.starts_with("$ ") => continue,
+            _ => {}
+        }
+        writeln!(fresh, "{line}").unwrap();
+        if let Some(command) = line.strip_prefix("$ scantling ").filter(|_| inside) {
+            fresh.push_str(&output(&root, command));
+            commands += 1;
+        }
+    }
+    assert!(commands > 10, "only {commands} commands were found");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(page, fresh).unwrap();
+    } else {
+        assert_eq!(
+            fresh, text,
+            "the page is not up to date: run with UPDATE_EXPECT=1"
+        );
+    }
+}
+
+/// What a command prints, and its exit code where that is not zero.
+fn output(root: &Path, command: &str) -> String {
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(format!("\"$SCANTLING\" {command} 2>&1"))
+        .env("SCANTLING", env!("CARGO_BIN_EXE_scantling"))
+        .current_dir(root)
+        .output()
+        .unwrap();
+    let mut text = String::from_utf8(output.stdout).unwrap();
+    match output.status.code() {
+        Some(0) => {}
+        Some(1) => text.push_str("(exit code 1)\n"),
+        other => panic!("`scantling {command}` ends with {other:?}:\n{text}"),
+    }
+    text
+}

@@ -104,7 +104,12 @@ impl<'a> Call<'a> {
 
     /// The form of the answer.
     pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
-        Shape::new(media::wanted(self.accept, true)?, self.query, self.version, now())
+        Shape::new(
+            media::wanted(self.accept, true)?,
+            self.query,
+            &self.version.columns,
+            now(),
+        )
     }
 }
 
@@ -124,7 +129,6 @@ pub(crate) struct Head {
     pub(crate) content_type: Option<String>,
     pub(crate) if_none_match: Option<String>,
     pub(crate) user_agent: String,
-    pub(crate) user: Arc<User>,
 }
 
 impl Api {
@@ -151,17 +155,12 @@ impl Api {
                 self.tokens.user(authorization.as_deref()).cloned().map(Arc::new)
             }
         };
+        let name = user.as_ref().map_or_else(String::new, |u| u.name.clone());
         let mut reply = match user {
             None if !matches!(target, Target::Health { .. }) => {
                 Reply::error(&ApiError::unauthorized(), accept.as_deref())
             }
-            user => {
-                let anonymous = || {
-                    Arc::new(User {
-                        name: "system:anonymous".to_owned(),
-                        groups: Vec::new(),
-                    })
-                };
+            _ => {
                 let head = Head {
                     method: parts.method.clone(),
                     query: Query::parse(parts.uri.query().unwrap_or_default()),
@@ -169,9 +168,8 @@ impl Api {
                     content_type: text(header::CONTENT_TYPE),
                     if_none_match: text(header::IF_NONE_MATCH),
                     user_agent: text(header::USER_AGENT).unwrap_or_default(),
-                    user: user.unwrap_or_else(anonymous),
                 };
-                self.guarded(head, target, body, long).await
+                self.guarded(head, target, body).await
             }
         };
         if let Ok(v) = HeaderValue::from_str(&id) {
@@ -180,6 +178,7 @@ impl Api {
         self.metrics.request(&label, reply.status, started.elapsed());
         tracing::info!(
             id,
+            user = name,
             method = %parts.method,
             path = parts.uri.path(),
             status = reply.status,
@@ -190,7 +189,7 @@ impl Api {
     }
 
     /// With limits on how many requests run at once and how long one takes; a panic is that request's alone.
-    async fn guarded(self: &Arc<Self>, head: Head, target: Target, body: Incoming, long: bool) -> Reply {
+    async fn guarded(self: &Arc<Self>, head: Head, target: Target, body: Incoming) -> Reply {
         let accept = head.accept.clone();
         let refuse = |e: &ApiError| Reply::error(e, accept.as_deref());
         let Ok(_place) = self.in_flight.try_acquire() else {
@@ -199,7 +198,6 @@ impl Api {
                 1,
             ));
         };
-        let _ = long;
         let work = AssertUnwindSafe(self.answer(&head, target, body));
         let caught = futures_util::FutureExt::catch_unwind(work);
         match tokio::time::timeout(self.request_timeout, caught).await {
@@ -382,6 +380,7 @@ impl Api {
             None => true,
             Some("status") => call.version.has_status(),
             Some("scale") => call.version.scale.is_some(),
+            Some("finalize") => call.version.finalize && head.method == Method::PUT,
             Some(_) => false,
         };
         if !known {
@@ -414,10 +413,13 @@ impl Api {
             (&Method::DELETE, _, Some(_)) => Err(ApiError::method_not_allowed(call.about(), "delete")),
             (&Method::PUT | &Method::PATCH, None, _) => Err(ApiError::bad_request("name must be provided")),
             (&Method::PUT, Some(name), None | Some("status")) => write.update(name).await,
+            (&Method::PUT, Some(name), Some("finalize")) => crate::namespaces::finalize(&write, name).await,
             (&Method::PUT, Some(name), Some(_)) => crate::scale::update(&mut write, name).await,
             (&Method::PATCH, Some(name), _) => write.patch(name).await,
             (&Method::DELETE, Some(name), None) => write.delete(name).await,
-            (&Method::DELETE, None, None) => write.delete_collection().await,
+            (&Method::DELETE, None, None) if call.kind.strategy.deletes_collections() => {
+                write.delete_collection().await
+            }
             (method, ..) => {
                 let action = method.as_str().to_ascii_lowercase();
                 Err(ApiError::method_not_allowed(call.about(), &action))

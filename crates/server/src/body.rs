@@ -32,7 +32,13 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         unrecognized(format!("couldn't get version/kind; json parse error: {why}"))
     };
     let decoded = match form {
-        BodyForm::Json => json::decode_strict(text, Limits::SERVER).map_err(|e| parse_error(&e))?,
+        // A number beyond all numbers is JSON; only what is made of it has no place for it.
+        BodyForm::Json => json::decode_strict(text, Limits::SERVER).map_err(|e| match e.message() {
+            why if why.starts_with("json: cannot unmarshal number") => {
+                ApiError::bad_request(crate::write::cannot_be_handled(call, why))
+            }
+            _ => parse_error(&e),
+        })?,
         BodyForm::Yaml => {
             yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?
         }

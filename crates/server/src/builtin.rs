@@ -8,8 +8,11 @@ use crate::table::{Column, Columns};
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
+use scantling_schema::document::Schema;
 use scantling_schema::meta::{self, NameRule, Scope};
-use scantling_value::{Map, Path, Value, go};
+use scantling_schema::publish::Format;
+use scantling_schema::structural::{Interner, Structural};
+use scantling_value::{Limits, Map, Path, Value, go, json};
 use std::sync::{Arc, LazyLock};
 
 /// The kinds that are there before any definition.
@@ -37,6 +40,7 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         deprecation: None,
         status,
         scale: None,
+        finalize: false,
         columns: Columns::new(columns),
         selectable: Vec::new(),
     };
@@ -92,7 +96,10 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
     let definitions: Arc<dyn Strategy> = Arc::new(crate::definitions::Definitions {
         compiler: compiler.clone(),
     });
-    let namespace = vec![version("v1", true, true, &phase)];
+    let namespace = vec![Version {
+        finalize: true,
+        ..version("v1", true, true, &phase)
+    }];
     let events = vec![version("v1", true, false, &event)];
     let both = vec![
         version("v1", true, true, &created),
@@ -197,6 +204,40 @@ pub(crate) fn settle_findings(
 pub(crate) fn free_type() -> &'static ObjectType {
     static FREE: LazyLock<ObjectType> = LazyLock::new(ObjectType::free);
     &FREE
+}
+
+/// How the lists of built-in objects merge in strategic merge patches.
+const MERGING: &str = r#"{
+  "type": "object",
+  "properties": {
+    "metadata": {
+      "type": "object",
+      "properties": {
+        "ownerReferences": {
+          "type": "array",
+          "x-kubernetes-patch-strategy": "merge",
+          "x-kubernetes-patch-merge-key": "uid",
+          "items": {"type": "object"}
+        },
+        "finalizers": {
+          "type": "array",
+          "x-kubernetes-patch-strategy": "merge",
+          "items": {"type": "string"}
+        }
+      }
+    }
+  }
+}"#;
+
+/// The schema by which strategic merge patches of built-in objects merge.
+pub(crate) fn merging() -> &'static Structural {
+    static SCHEMA: LazyLock<Arc<Structural>> = LazyLock::new(|| {
+        let document = json::decode(MERGING.as_bytes(), Limits::SAFE).unwrap_or_default();
+        Schema::new(&document)
+            .structural(&mut Interner::new())
+            .unwrap_or_default()
+    });
+    &SCHEMA
 }
 
 /// A core kind.
@@ -348,7 +389,7 @@ impl Strategy for Core {
         object
     }
 
-    fn published(&self, kind: &Kind, version: &Version) -> Value {
+    fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {
         published(kind, version)
     }
 
@@ -380,7 +421,33 @@ impl Strategy for Core {
         true
     }
 
-    fn strategic_patch(&self) -> bool {
-        true
+    fn strategic_schema(&self) -> Option<&Structural> {
+        Some(merging())
+    }
+
+    fn mark(&self, mut stored: Value, now: &str) -> Option<Value> {
+        if self.kind != CoreKind::Namespace {
+            return None;
+        }
+        crate::write::metadata_mut(&mut stored)?.insert("deletionTimestamp", now.into());
+        let status = stored
+            .as_object_mut()?
+            .get_or_insert_with("status", || Map::new().into());
+        status.as_object_mut()?.insert("phase", "Terminating".into());
+        Some(stored)
+    }
+
+    fn protects(&self, name: &str) -> Option<&'static str> {
+        let protected =
+            self.kind == CoreKind::Namespace && matches!(name, "default" | "kube-system" | "kube-public");
+        protected.then_some("this namespace may not be deleted")
+    }
+
+    fn is_held(&self, object: &Value) -> bool {
+        self.kind == CoreKind::Namespace && !crate::namespaces::finalizers(object).is_empty()
+    }
+
+    fn deletes_collections(&self) -> bool {
+        self.kind != CoreKind::Namespace
     }
 }

@@ -1,14 +1,14 @@
 //! Custom resources: kinds that definitions make.
 
 use crate::kind::{Kind, Version};
-use crate::openapi;
 use crate::status::ApiResult;
 use crate::strategy::Strategy;
 use scantling_admit::{
     FieldValidation, Gates, Operation, Options, Outcome, Refusal, Resource, decide, load, prune, receive,
 };
 use scantling_merge::typed::ObjectType;
-use scantling_value::{Map, Value};
+use scantling_schema::publish::{self, Format};
+use scantling_value::Value;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,8 +27,6 @@ pub(crate) struct Compiled {
     pub(crate) object_type: OnceLock<ObjectType>,
     pub(crate) source: Arc<crate::definitions::Source>,
     pub(crate) version: usize,
-    /// The schema as the definition has it, prose and all.
-    pub(crate) document: Option<Arc<Value>>,
 }
 
 impl Compiled {
@@ -173,31 +171,12 @@ impl Strategy for Custom {
         object
     }
 
-    fn published(&self, kind: &Kind, version: &Version) -> Value {
-        let document = self
-            .versions
-            .iter()
-            .find(|(n, _)| *n == version.name)
-            .and_then(|(_, c)| c.document.as_deref());
-        let mut schema = document.and_then(Value::as_object).cloned().unwrap_or_default();
-        let mut properties = match schema.remove("properties") {
-            Some(Value::Object(p)) => p,
-            _ => Map::new(),
-        };
-        let text = |description: &str| {
-            Value::Object(Map::from_iter([
-                ("type", Value::from("string")),
-                ("description", description.into()),
-            ]))
-        };
-        properties.insert("apiVersion", text(openapi::API_VERSION));
-        properties.insert("kind", text(openapi::KIND));
-        properties.insert("metadata", openapi::metadata_schema());
-        schema.insert("properties", properties.into());
-        schema.insert("type", "object".into());
-        let gvk = openapi::gvk_list(&kind.group, &version.name, &kind.kind);
-        schema.insert("x-kubernetes-group-version-kind", gvk);
-        schema.into()
+    fn published(&self, _kind: &Kind, version: &Version, format: Format) -> Value {
+        let compiled = self.versions.iter().find(|(n, _)| *n == version.name);
+        let source = compiled.map(|(_, c)| (&c.source.definition, c.version));
+        source
+            .and_then(|(d, i)| Some(publish::object_schema(d, d.spec.versions().get(i)?, format)))
+            .unwrap_or_default()
     }
 
     fn selectable(&self, kind: &Kind, version: &Version, field: &str) -> Result<(), String> {

@@ -17,6 +17,7 @@ use scantling_schema::definition::{Accepted, ApiVersion, Condition, Definition, 
 use scantling_schema::document::Schema;
 use scantling_schema::meta::Scope;
 use scantling_schema::plan;
+use scantling_schema::publish::Format;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::{Interner, Structural};
 use scantling_value::{Map, Value};
@@ -60,7 +61,7 @@ impl Compiler {
 /// A definition that kinds are compiled from when their first object comes along.
 #[derive(Debug)]
 pub(crate) struct Source {
-    definition: Arc<Definition>,
+    pub(crate) definition: Arc<Definition>,
     compiler: Compiler,
 }
 
@@ -121,7 +122,6 @@ pub(crate) fn kind(definition: &Arc<Definition>, compiler: &Compiler, mark: Stri
             object_type: OnceLock::new(),
             source: Arc::clone(&source),
             version: i,
-            document: spec.schema_of(v).cloned(),
         };
         (own(&v.name), c)
     });
@@ -184,6 +184,7 @@ fn version(definition: &Definition, v: &scantling_schema::definition::Version) -
         deprecation: v.deprecated.then(|| deprecation(definition, v)),
         status: subresources.is_some_and(|s| s.status),
         scale,
+        finalize: false,
         columns: Columns::new(&columns),
         selectable: spec
             .selectable_fields_of(v)
@@ -304,7 +305,7 @@ impl Strategy for Definitions {
         }
     }
 
-    fn published(&self, kind: &Kind, version: &Version) -> Value {
+    fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {
         builtin::published(kind, version)
     }
 
@@ -312,8 +313,8 @@ impl Strategy for Definitions {
         builtin::selectable(field, &["metadata.name"])
     }
 
-    fn strategic_patch(&self) -> bool {
-        true
+    fn strategic_schema(&self) -> Option<&Structural> {
+        Some(builtin::merging())
     }
 
     fn mark(&self, object: Value, now: &str) -> Option<Value> {
@@ -337,17 +338,15 @@ impl Definitions {
             Operation::Update(old) | Operation::UpdateStatus(old) => {
                 let (old, _) = self.decode(old.clone(), api).map_err(Refusal::Undecodable)?;
                 keep_system_fields(&mut new.metadata, &old.metadata);
+                if let (Operation::UpdateStatus(_), Some(generation)) =
+                    (operation, old.metadata.get("generation"))
+                {
+                    // Labels and the like may come along with a status; only a specification makes a new generation.
+                    new.metadata.insert("generation", generation.clone());
+                }
                 Some(Accepted::assume_accepted(old))
             }
         };
-        if let (Operation::UpdateStatus(_), Some(old)) = (operation, &old) {
-            // A write to the status leaves all metadata as they are, save who manages what.
-            let managed = new.metadata.remove("managedFields");
-            new.metadata.clone_from(&old.metadata);
-            if let Some(entries) = managed {
-                new.metadata.insert("managedFields", entries);
-            }
-        }
         if let Operation::Create(identity) = operation {
             for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
                 new.metadata.remove(field);

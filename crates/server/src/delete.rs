@@ -103,6 +103,9 @@ impl Write<'_> {
     /// Deletes one object of the call's collection.
     pub(crate) async fn delete_object(&self, name: &str, options: &DeleteOptions) -> ApiResult<Deleted> {
         let call = self.call;
+        if let Some(why) = call.kind.strategy.protects(name) {
+            return Err(ApiError::forbidden(call.about(), name, why));
+        }
         let key = call.key(name)?;
         loop {
             let entry = call
@@ -122,6 +125,9 @@ impl Write<'_> {
                     Some(held) => return Ok(held),
                     None => continue,
                 }
+            }
+            if call.kind.strategy.is_held(&object) {
+                return Ok(Deleted::Held(object));
             }
             let before: Vec<String> = finalizers(&object);
             let after = with_propagation(&before, options);

@@ -239,6 +239,15 @@ fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>
             verbs: SUB_VERBS,
         });
     }
+    if version.finalize {
+        out.push(Subresource {
+            name: "finalize",
+            kind: &kind.kind,
+            group: "",
+            version: "",
+            verbs: &["update"],
+        });
+    }
     if version.scale.is_some() {
         out.push(Subresource {
             name: "scale",

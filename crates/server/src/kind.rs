@@ -38,6 +38,8 @@ pub(crate) struct Version {
     pub(crate) deprecation: Option<String>,
     pub(crate) status: bool,
     pub(crate) scale: Option<Scale>,
+    /// Whether what holds its objects has an endpoint of its own.
+    pub(crate) finalize: bool,
     pub(crate) columns: Columns,
     /// The fields beside name and namespace that field selectors may use: `spec.color`.
     pub(crate) selectable: Vec<String>,
@@ -66,28 +68,31 @@ impl Kind {
 
     /// The verbs that discovery lists.
     pub(crate) fn verbs(&self) -> &'static [&'static str] {
-        if self.built_in {
-            &[
-                "create",
-                "delete",
-                "deletecollection",
-                "get",
-                "list",
-                "patch",
-                "update",
-                "watch",
-            ]
-        } else {
-            &[
-                "delete",
-                "deletecollection",
-                "get",
-                "list",
-                "patch",
-                "create",
-                "update",
-                "watch",
-            ]
+        const ALL: &[&str] = &[
+            "create",
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "update",
+            "watch",
+        ];
+        const ONE_BY_ONE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+        const CUSTOM: &[&str] = &[
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "create",
+            "update",
+            "watch",
+        ];
+        match self.built_in {
+            false => CUSTOM,
+            true if self.strategy.deletes_collections() => ALL,
+            true => ONE_BY_ONE,
         }
     }
 }

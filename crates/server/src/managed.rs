@@ -47,16 +47,14 @@ fn manager<'a>(call: &Call<'_>, versions: &'a KindVersions<'_>, part: Part) -> F
     if part == Part::Status {
         manager = manager.subresource("status");
     }
-    for version in &kind.versions {
-        let api_version = api_version(&kind.group, &version.name);
-        let reset: &[&str] = match part {
-            Part::Status => &["spec", "metadata"],
-            _ if version.status => &["status"],
-            _ => &[],
-        };
-        if !reset.is_empty() {
-            manager = manager.resets(&api_version, reset.iter().copied());
-        }
+    // What the version of the request leaves to another endpoint; other versions may differ.
+    let reset: &[&str] = match part {
+        Part::Status => &["spec", "metadata"],
+        _ if call.version.status => &["status"],
+        _ => &[],
+    };
+    if !reset.is_empty() {
+        manager = manager.resets(&call.api_version(), reset.iter().copied());
     }
     manager
 }

@@ -72,8 +72,6 @@ pub(crate) struct Metrics {
     requests: Family<Coded, Counter>,
     durations: Family<Label, Histogram, Seconds>,
     ratcheting: Histogram,
-    compilation: Histogram,
-    evaluation: Histogram,
 }
 
 fn request_buckets() -> Histogram {
@@ -92,7 +90,7 @@ impl Metrics {
         let mut registry = Registry::default();
         let requests = Family::default();
         let durations = Family::new_with_constructor(request_buckets as Seconds);
-        let (ratcheting, compilation, evaluation) = (short_buckets(), short_buckets(), short_buckets());
+        let ratcheting = short_buckets();
         registry.register(
             "apiserver_request",
             "Requests by verb, resource and code",
@@ -108,23 +106,11 @@ impl Metrics {
             "Time spent comparing old and new values for ratcheting, per request",
             ratcheting.clone(),
         );
-        registry.register(
-            "apiserver_cel_compilation_duration_seconds",
-            "Time to compile the expressions of a definition",
-            compilation.clone(),
-        );
-        registry.register(
-            "apiserver_cel_evaluation_duration_seconds",
-            "Time spent evaluating expressions, per request",
-            evaluation.clone(),
-        );
         Metrics {
             registry,
             requests,
             durations,
             ratcheting,
-            compilation,
-            evaluation,
         }
     }
 
@@ -146,16 +132,6 @@ impl Metrics {
     /// Time spent on ratcheting in one request.
     pub(crate) fn ratcheting(&self, took: Duration) {
         self.ratcheting.observe(took.as_secs_f64());
-    }
-
-    /// Time spent compiling a definition.
-    pub(crate) fn compilation(&self, took: Duration) {
-        self.compilation.observe(took.as_secs_f64());
-    }
-
-    /// Time spent in the rules of one request.
-    pub(crate) fn evaluation(&self, took: Duration) {
-        self.evaluation.observe(took.as_secs_f64());
     }
 
     /// The text that Prometheus reads.

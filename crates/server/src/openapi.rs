@@ -4,13 +4,18 @@
 //! `openapi/common.json`. A document's hash is made from what it depends on, not from its text, so that the index of
 //! thousands of definitions costs no document.
 
+mod gnostic;
+mod v2;
+
 use crate::api::Head;
 use crate::discovery::served_versions;
 use crate::kind::{Kind, Kinds, Version};
+use crate::media;
 use crate::reply::Reply;
 use crate::status::ApiResult;
 use bytes::Bytes;
 use hyper::header;
+use scantling_schema::publish::Format;
 use scantling_value::{Limits, Map, Value, json};
 use sha2::Digest as _;
 use std::collections::BTreeMap;
@@ -148,8 +153,33 @@ impl Documents {
 
     /// `/openapi/v2`
     pub(crate) fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
-        let _ = (kinds, head);
-        Ok(nothing())
+        let groups = kinds.groups();
+        let hashes: Vec<String> = groups
+            .flat_map(|g| served_versions(kinds, g).into_iter().map(move |v| (g, v)))
+            .map(|(g, v)| format!("{g}/{v}:{}", hash_of(kinds, g, &v)))
+            .collect();
+        let parts: Vec<&[u8]> = hashes.iter().map(String::as_bytes).collect();
+        let hash = hash(&parts);
+        let accept = head.accept.as_deref().unwrap_or_default();
+        let protobuf = media::clauses(accept).first().is_some_and(|c| {
+            let kind = c
+                .kind
+                .strip_prefix("application/com.github.proto-openapi.spec.v2");
+            matches!(kind, Some("@v1.0+protobuf" | ".v1.0+protobuf"))
+        });
+        let reply = if protobuf {
+            let bytes = self.written("v2 protobuf", &hash, || {
+                gnostic::document(&v2::whole(kinds)).into()
+            });
+            Reply {
+                content_type: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+                ..conditional(head, &format!("\"{hash}P\""), bytes)
+            }
+        } else {
+            let text = self.written("v2", &hash, || v2::whole(kinds).to_json().into());
+            conditional(head, &format!("\"{hash}\""), text)
+        };
+        Ok(reply)
     }
 }
 
@@ -214,7 +244,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
     for (kind, v) in kinds_of(kinds, group, version) {
         let writer = Writer::new(kind, v);
         writer.paths(&mut paths);
-        schemas.insert(writer.name.clone(), kind.strategy.published(kind, v));
+        schemas.insert(writer.name.clone(), kind.strategy.published(kind, v, Format::V3));
         schemas.insert(format!("{}List", writer.name), writer.list_schema());
         scales |= v.scale.is_some();
     }

@@ -1,5 +1,6 @@
 //! Patching: JSON patch, merge patch, strategic merge patch, and apply.
 
+use crate::api::Call;
 use crate::body::kind_of;
 use crate::managed;
 use crate::media;
@@ -12,6 +13,7 @@ use crate::write::{Change, Ownership, Part, Source, Write, fit_name, fit_namespa
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::json_patch::{JsonPatch, JsonPatchError};
 use scantling_merge::merge_patch;
+use scantling_merge::strategic::{self, StrategicError};
 use scantling_store::ReadAt;
 use scantling_value::{Limits, Map, Value, json, yaml};
 
@@ -42,20 +44,19 @@ impl Write<'_> {
             Some(_) => Part::Scale,
             None => Part::Whole,
         };
-        if ty == PatchType::Apply {
-            let (status, object) = self.apply(name, part, &options).await?;
-            return shape.object(status, object);
-        }
-        let object = if part == Part::Scale {
-            self.patch_scale(name, ty, &options).await?
-        } else {
-            self.patch_object(name, ty, part, &options).await?
+        let (status, object) = match (ty, part) {
+            (PatchType::Apply, _) => self.apply(name, part, &options).await?,
+            (_, Part::Scale) => (200, self.patch_scale(name, ty, &options).await?),
+            _ => (200, self.patch_object(name, ty, part, &options).await?),
         };
-        shape.object(200, object)
+        if part == Part::Scale {
+            return scale::shown(shape, object);
+        }
+        shape.object(status, object)
     }
 
     fn patch_type(&self) -> ApiResult<PatchType> {
-        let strategic = self.call.kind.strategy.strategic_patch();
+        let strategic = self.call.kind.strategy.strategic_schema().is_some();
         match media::essence(self.head.content_type.as_deref()) {
             "application/json-patch+json" => Ok(PatchType::Json),
             "application/merge-patch+json" => Ok(PatchType::Merge),
@@ -99,7 +100,7 @@ impl Write<'_> {
         // The refusal of a patch shows what the patch made, or the patch itself.
         let shown = std::sync::Mutex::new(String::new());
         let change = |old: &Value| {
-            let (mut object, found) = patched(ty, old, &body, mode)?;
+            let (mut object, found) = patched(call, ty, old, &body, mode)?;
             let text = if ty == PatchType::Strategic {
                 go_map(&body)
             } else {
@@ -135,12 +136,11 @@ impl Write<'_> {
             .map_err(store_error)?;
         let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
         let object = crate::read::shown(call, &entry)?;
-        let (mut sent, _) = patched(
-            ty,
-            &scale::scale_of(call, &object)?,
-            &self.body,
-            options.field_validation,
-        )?;
+        let live = scale::scale_of(call, &object)?;
+        let (mut sent, found) = patched(call, ty, &live, &self.body, options.field_validation)?;
+        let managed = managed::managed_scale(call, &object).unwrap_or(live);
+        let (shown, _) = patched(call, ty, &managed, &self.body, options.field_validation)?;
+        self.scale_findings(&shown, found, options.field_validation)?;
         // The version is that of what was patched, not a precondition of the client's.
         let asked = json::decode(&self.body, Limits::SERVER).ok();
         let given = asked
@@ -151,6 +151,26 @@ impl Write<'_> {
         }
         fit_name(&sent, name)?;
         scale::replace(self, name, options, &sent).await
+    }
+
+    /// Unknown and duplicate fields of a patch to a scale: a refusal, warnings, or nothing.
+    fn scale_findings(&mut self, made: &Value, found: Vec<String>, mode: FieldValidation) -> ApiResult<()> {
+        let unknown = scale::unknown(made).map(|field| format!("unknown field \"{field}\""));
+        let found: Vec<String> = found.into_iter().chain(unknown).collect();
+        match mode {
+            FieldValidation::Strict if !found.is_empty() => {
+                // Parts that the patch does not touch are shown in the order that their type has.
+                let patch = json::decode(&self.body, Limits::SERVER).unwrap_or_default();
+                let shown = crate::order::patched_scale(made, &patch);
+                let why = format!("strict decoding error: {}", found.join(", "));
+                Err(crate::write::patch_refusal(&std::sync::Mutex::new(shown), &why))
+            }
+            FieldValidation::Warn => {
+                self.warnings.extend(found);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// An apply: to the object that is there, or else it makes one.
@@ -285,6 +305,7 @@ impl Write<'_> {
 
 /// What a patch makes of an object, and what strict decoding of the patch found.
 fn patched(
+    call: &Call<'_>,
     ty: PatchType,
     old: &Value,
     body: &[u8],
@@ -318,8 +339,10 @@ fn patched(
             Ok((made, decoded.duplicates))
         }
         PatchType::Strategic | PatchType::Apply => {
-            let made = merge_patch::apply(old.clone(), decoded.value)
-                .map_err(|e| ApiError::bad_request(e.to_string()))?;
+            let schema = call.kind.strategy.strategic_schema();
+            let schema =
+                schema.ok_or_else(|| ApiError::internal("this kind has no strategic merge patch"))?;
+            let made = strategic::apply(old.clone(), decoded.value, schema).map_err(strategic_error)?;
             Ok((made, decoded.duplicates))
         }
     }
@@ -354,6 +377,14 @@ fn json_patch_error(e: JsonPatchError) -> ApiError {
         JsonPatchError::Malformed(why) => ApiError::bad_request(why),
         JsonPatchError::TooLarge(why) => ApiError::too_large(format!("Request entity too large: {why}")),
         JsonPatchError::Failed(why) => ApiError::unprocessable().private(why),
+    }
+}
+
+fn strategic_error(e: StrategicError) -> ApiError {
+    match e {
+        StrategicError::BadRequest(why) => ApiError::bad_request(why),
+        StrategicError::Unprocessable(why) => ApiError::unprocessable().private(why),
+        StrategicError::Internal(why) => ApiError::internal(why),
     }
 }
 

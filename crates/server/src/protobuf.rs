@@ -1,4 +1,4 @@
-//! The one message that is sent as protobuf: a `Status` in Kubernetes' envelope.
+//! The parts that protobuf messages are made of, and a `Status` in Kubernetes' envelope.
 //!
 //! Custom resources have no protobuf form; clients that ask for nothing else get their refusal in the form that
 //! they asked for. A dozen fields are written by hand rather than by generated code.
@@ -69,17 +69,26 @@ fn varint(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
+pub(crate) fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
     varint(out, field << 3 | 2);
     varint(out, content.len() as u64);
     out.extend_from_slice(content);
 }
 
-fn string(out: &mut Vec<u8>, field: u64, text: &str) {
+pub(crate) fn string(out: &mut Vec<u8>, field: u64, text: &str) {
     bytes(out, field, text.as_bytes());
 }
 
-fn number(out: &mut Vec<u8>, field: u64, n: i64) {
+pub(crate) fn number(out: &mut Vec<u8>, field: u64, n: i64) {
     varint(out, field << 3);
     varint(out, n.cast_unsigned());
+}
+
+pub(crate) fn boolean(out: &mut Vec<u8>, field: u64, b: bool) {
+    number(out, field, i64::from(b));
+}
+
+pub(crate) fn double(out: &mut Vec<u8>, field: u64, n: f64) {
+    varint(out, field << 3 | 1);
+    out.extend_from_slice(&n.to_le_bytes());
 }

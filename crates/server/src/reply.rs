@@ -55,7 +55,7 @@ impl Reply {
         let body = match encoding {
             Encoding::Json => {
                 let mut out = Vec::with_capacity(1024);
-                value.write_json(&mut out);
+                crate::order::write(value, &mut out);
                 out.push(b'\n');
                 out
             }

@@ -2,14 +2,17 @@
 
 use crate::api::Call;
 use crate::body::kind_of;
-use crate::media::{self, BodyForm};
+use crate::media::{self, BodyForm, View};
 use crate::options::{WriteKind, WriteOptions};
 use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::status::{ApiError, ApiResult};
+use crate::table::{Column, Columns};
+use crate::view::Shape;
 use crate::write::{Change, Ownership, Part, Source, Write, fit_name, text};
 use scantling_store::ReadAt;
 use scantling_value::{Limits, Map, Value, json, yaml};
+use std::sync::LazyLock;
 
 /// The scale of an object.
 pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
@@ -66,7 +69,7 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
         .map_err(store_error)?;
     let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
     let object = read::shown(call, &entry)?;
-    call.shape()?.object(200, scale_of(call, &object)?)
+    shown(call.shape()?, scale_of(call, &object)?)
 }
 
 /// PUT
@@ -77,6 +80,37 @@ pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply
     let sent = decode(write)?;
     fit_name(&sent, name)?;
     let scale = replace(write, name, &options, &sent).await?;
+    shown(shape, scale)
+}
+
+/// A scale as an answer: tables have columns of its own.
+pub(crate) fn shown(shape: Shape<'_>, mut scale: Value) -> ApiResult<Reply> {
+    static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
+        let number = |name: &str, description: &str, path: &str| Column {
+            name: name.to_owned(),
+            kind: "integer".to_owned(),
+            format: String::new(),
+            description: description.to_owned(),
+            priority: 0,
+            path: path.to_owned(),
+        };
+        let desired = "replicas is the desired number of instances for the scaled object.";
+        let actual = "replicas is the actual number of observed instances of the scaled object.";
+        Columns::new(&[
+            number("Desired", desired, ".spec.replicas"),
+            number("Available", actual, ".status.replicas"),
+            Column::age(),
+        ])
+    });
+    let is_table = matches!(shape.wanted.view, View::Table(_));
+    if is_table && let Some(Value::Object(spec)) = scale.as_object_mut().and_then(|m| m.get_mut("spec")) {
+        // Zero goes without saying, but not in a cell.
+        spec.get_or_insert_with("replicas", || Value::Int(0));
+    }
+    let shape = Shape {
+        columns: &COLUMNS,
+        ..shape
+    };
     shape.object(200, scale)
 }
 
@@ -132,6 +166,28 @@ pub(crate) async fn replace(
         .change(name, options, Part::Scale, Some(&uid), &change, Source::Body)
         .await?;
     scale_of(call, &updated)
+}
+
+/// The fields of an object that a scale does not have. Its metadata are those of any object.
+pub(crate) fn unknown(scale: &Value) -> impl Iterator<Item = String> {
+    let known = |at: &str, field: &str| match at {
+        "" => matches!(field, "kind" | "apiVersion" | "metadata" | "spec" | "status"),
+        "spec" => field == "replicas",
+        _ => matches!(field, "replicas" | "selector"),
+    };
+    let below = move |at: &'static str| {
+        let members = if at.is_empty() { Some(scale) } else { scale.get(at) };
+        let fields = members.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let unknown = fields.filter(move |f| !known(at, f));
+        unknown.map(move |f| {
+            if at.is_empty() {
+                f.to_string()
+            } else {
+                format!("{at}.{f}")
+            }
+        })
+    };
+    ["", "spec", "status"].into_iter().flat_map(below)
 }
 
 pub(crate) fn with_replicas(call: &Call<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {

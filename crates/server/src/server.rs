@@ -122,6 +122,7 @@ impl Server {
         api.ready.store(true, Ordering::Release);
         let tasks = vec![
             tokio::spawn(controller.run(revision)),
+            tokio::spawn(crate::namespaces::run(Arc::clone(&api))),
             tokio::spawn(listen::listen(listener, tls, Arc::clone(&api), stopped)),
         ];
         Ok(Server {

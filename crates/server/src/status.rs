@@ -279,11 +279,6 @@ impl ApiError {
         self.0.code
     }
 
-    /// The machine-readable reason; empty where there is none.
-    pub(crate) fn reason(&self) -> &'static str {
-        self.0.reason
-    }
-
     /// The text.
     pub(crate) fn message(&self) -> &str {
         &self.0.message

@@ -4,6 +4,8 @@ use crate::kind::{Kind, Version};
 use crate::status::ApiResult;
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal};
 use scantling_merge::typed::ObjectType;
+use scantling_schema::publish::Format;
+use scantling_schema::structural::Structural;
 use scantling_value::Value;
 use std::fmt::Debug;
 
@@ -41,7 +43,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     fn convert(&self, kind: &Kind, version: &str, object: Value) -> Value;
 
     /// The schema that documents publish.
-    fn published(&self, kind: &Kind, version: &Version) -> Value;
+    fn published(&self, kind: &Kind, version: &Version, format: Format) -> Value;
 
     /// Whether field selectors may use this field; if not, what a request with it is told.
     fn selectable(&self, kind: &Kind, version: &Version, field: &str) -> Result<(), String>;
@@ -51,9 +53,24 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         false
     }
 
-    /// Whether strategic merge patches are understood.
-    fn strategic_patch(&self) -> bool {
+    /// The schema by which strategic merge patches merge, for kinds that understand them.
+    fn strategic_schema(&self) -> Option<&Structural> {
+        None
+    }
+
+    /// Why the object of this name is never deleted, if it is not.
+    fn protects(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether something other than finalizers in its metadata holds an object that is being deleted.
+    fn is_held(&self, _object: &Value) -> bool {
         false
+    }
+
+    /// Whether all objects of a collection can be deleted at once.
+    fn deletes_collections(&self) -> bool {
+        true
     }
 
     /// The stored object as its first deletion leaves it, for kinds whose objects are never deleted at once.

@@ -33,7 +33,7 @@ pub(crate) const CREATED: &str = "CreationTimestamp is a timestamp representing 
 
 impl Column {
     /// The column of a kind that declares none.
-    fn age() -> Column {
+    pub(crate) fn age() -> Column {
         Column {
             name: "Age".to_owned(),
             kind: "date".to_owned(),

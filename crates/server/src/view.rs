@@ -1,10 +1,10 @@
 //! What a client sees of an object or a list: itself, its metadata, or rows of a table.
 
-use crate::kind::Version;
 use crate::media::{Encoding, MetaVersion, View, Wanted};
 use crate::reply::Reply;
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
+use crate::table::Columns;
 use scantling_value::{Map, Value, go};
 
 /// Which part of an object stands in a table's row.
@@ -20,7 +20,7 @@ pub(crate) enum RowObject {
 pub(crate) struct Shape<'a> {
     pub(crate) wanted: Wanted,
     pub(crate) row_object: RowObject,
-    pub(crate) version: &'a Version,
+    pub(crate) columns: &'a Columns,
     /// Seconds since the epoch, for ages.
     pub(crate) now: i64,
 }
@@ -54,7 +54,7 @@ impl ListMeta {
 
 impl<'a> Shape<'a> {
     /// What the headers and the query ask for.
-    pub(crate) fn new(wanted: Wanted, query: &Query, version: &'a Version, now: i64) -> ApiResult<Shape<'a>> {
+    pub(crate) fn new(wanted: Wanted, query: &Query, columns: &'a Columns, now: i64) -> ApiResult<Shape<'a>> {
         let asked = query.get("includeObject").unwrap_or_default();
         let row_object = match asked {
             _ if !matches!(wanted.view, View::Table(_)) => RowObject::Metadata,
@@ -72,7 +72,7 @@ impl<'a> Shape<'a> {
         Ok(Shape {
             wanted,
             row_object,
-            version,
+            columns,
             now,
         })
     }
@@ -153,7 +153,7 @@ impl<'a> Shape<'a> {
     }
 
     fn row(&self, object: Value, version: MetaVersion) -> Value {
-        let cells = self.version.columns.cells(&object, self.now);
+        let cells = self.columns.cells(&object, self.now);
         let object = match self.row_object {
             RowObject::None => Value::Null,
             RowObject::Object => object,
@@ -164,7 +164,7 @@ impl<'a> Shape<'a> {
 
     fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {
         let columns = if headers {
-            self.version.columns.definitions()
+            self.columns.definitions()
         } else {
             Value::Null
         };

@@ -109,6 +109,7 @@ impl Write<'_> {
             }
         }
         self.receive(&mut object, found, mode, ownership, source)?;
+        self.unite_owners(&mut object, ownership);
         self.namespace_is_open().await?;
         if let Ownership::Update = ownership {
             object = managed::after_update(call, Part::Whole, None, object, &self.manager(options));
@@ -181,6 +182,7 @@ impl Write<'_> {
         let uid = text(&object, "uid").to_owned();
         let mode = admission_mode(options.field_validation);
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body)?;
+        self.unite_owners(&mut object, Ownership::Update);
         let change = |_: &Value| {
             let ownership = Ownership::Update;
             Ok(Change {
@@ -265,6 +267,7 @@ impl Write<'_> {
         let mode = admission_mode(options.field_validation);
         if !received {
             self.receive(&mut object, &found, mode, ownership, source)?;
+            self.unite_owners(&mut object, Ownership::Settled);
         }
         if part != Part::Scale {
             check_version(call, name, &object, entry.mod_revision)?;
@@ -338,6 +341,40 @@ impl Write<'_> {
             }
             Err(refusal) => Err(self.refused(refusal, object, source)),
         }
+    }
+
+    /// Removes owner references that stand twice, with a warning that says whether they were sent or made.
+    fn unite_owners(&mut self, object: &mut Value, ownership: Ownership) {
+        let Some(Value::Array(owners)) = metadata_mut(object).and_then(|m| m.get_mut("ownerReferences"))
+        else {
+            return;
+        };
+        let mut seen: Vec<Value> = Vec::new();
+        let mut twice = Vec::new();
+        for owner in std::mem::take(owners) {
+            if seen.contains(&owner) {
+                let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
+                twice.push(uid.to_owned());
+            } else {
+                seen.push(owner);
+            }
+        }
+        *owners = seen;
+        if twice.is_empty() {
+            return;
+        }
+        let uids = twice.join(", ");
+        self.warnings.push(match ownership {
+            Ownership::Update => format!(
+                ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and \
+                 may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+            ),
+            Ownership::Settled => format!(
+                ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server \
+                 dedups owner references in 1.20+, and may reject such requests as early as 1.24; duplicate UID(s) \
+                 observed: {uids}"
+            ),
+        });
     }
 
     /// The admitted object, or the refusal in the words that its source has.
@@ -415,7 +452,7 @@ impl Write<'_> {
     }
 }
 
-fn cannot_be_handled(call: &Call<'_>, why: &str) -> String {
+pub(crate) fn cannot_be_handled(call: &Call<'_>, why: &str) -> String {
     let kind = &call.kind.kind;
     format!(
         "{kind} in version \"{}\" cannot be handled as a {kind}: {why}",
@@ -424,7 +461,7 @@ fn cannot_be_handled(call: &Call<'_>, why: &str) -> String {
 }
 
 /// The refusal of what a patch made.
-fn patch_refusal(shown: &std::sync::Mutex<String>, why: &str) -> ApiError {
+pub(crate) fn patch_refusal(shown: &std::sync::Mutex<String>, why: &str) -> ApiError {
     let root = Path::ROOT;
     let shown = shown.lock().map(|s| s.clone()).unwrap_or_default();
     let error = FieldError::invalid(&root.field("patch"), shown, why);

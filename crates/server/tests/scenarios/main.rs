@@ -175,9 +175,7 @@ async fn replay(case: Case) -> Result<(), String> {
     }
     let store = Arc::new(MemStore::default());
     age(&store).await?;
-    let server = Server::start(config, store)
-        .await
-        .map_err(|e| e.to_string())?;
+    let server = Server::start(config, store).await.map_err(|e| e.to_string())?;
     let mut run = Run::new(Client::of(&server));
     let mut problems = Vec::new();
     for (i, step) in case.scenario.steps.iter().enumerate() {

@@ -1,0 +1,228 @@
+//! OpenAPI v2 as the protocol buffers of gnostic's `openapi.v2`, which clients prefer for its speed.
+//!
+//! Only what documents of this server hold is written. What has no place of its own is YAML inside.
+
+use crate::protobuf::{boolean, bytes, double, number, string};
+use scantling_value::{Map, Value};
+
+/// A whole document.
+pub(super) fn document(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    text(&mut out, 1, value, "swagger");
+    if let Some(info) = value.get("info") {
+        let mut m = Vec::new();
+        text(&mut m, 1, info, "title");
+        text(&mut m, 2, info, "version");
+        bytes(&mut out, 2, &m);
+    }
+    let mut paths = Vec::new();
+    for (name, item) in members(value, "paths") {
+        named(&mut paths, 2, name, &path_item(item));
+    }
+    bytes(&mut out, 8, &paths);
+    let mut definitions = Vec::new();
+    for (name, s) in members(value, "definitions") {
+        named(&mut definitions, 1, name, &schema(s));
+    }
+    bytes(&mut out, 9, &definitions);
+    out
+}
+
+fn members<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = (&'v str, &'v Value)> {
+    let members = value.get(key).and_then(Value::as_object);
+    members
+        .into_iter()
+        .flat_map(Map::iter)
+        .map(|(k, v)| (k.as_str(), v))
+}
+
+fn items<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// `NamedX { name = 1, value = 2 }`
+fn named(out: &mut Vec<u8>, field: u64, name: &str, value: &[u8]) {
+    let mut m = Vec::new();
+    string(&mut m, 1, name);
+    bytes(&mut m, 2, value);
+    bytes(out, field, &m);
+}
+
+fn text(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
+    if let Some(s) = value.get(key).and_then(Value::as_str) {
+        string(out, field, s);
+    }
+}
+
+fn texts(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
+    for s in items(value, key).iter().filter_map(Value::as_str) {
+        string(out, field, s);
+    }
+}
+
+fn flag(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
+    if value.get(key).and_then(Value::as_bool) == Some(true) {
+        boolean(out, field, true);
+    }
+}
+
+fn count(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
+    if let Some(n) = value.get(key).and_then(Value::as_int) {
+        number(out, field, n);
+    }
+}
+
+fn amount(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
+    match value.get(key) {
+        #[expect(clippy::cast_precision_loss, reason = "the format has doubles alone")]
+        Some(Value::Int(n)) => double(out, field, *n as f64),
+        Some(Value::Float(f)) => double(out, field, *f),
+        _ => {}
+    }
+}
+
+/// `Any { yaml = 2 }`; JSON is YAML.
+fn any(value: &Value) -> Vec<u8> {
+    let mut m = Vec::new();
+    string(&mut m, 2, &value.to_json());
+    m
+}
+
+fn extensions(out: &mut Vec<u8>, field: u64, value: &Value) {
+    let all = value.as_object().into_iter().flat_map(Map::iter);
+    for (name, v) in all.filter(|(name, _)| name.starts_with("x-")) {
+        named(out, field, name, &any(v));
+    }
+}
+
+fn path_item(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (field, method) in [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (8, "patch")] {
+        if let Some(op) = value.get(method) {
+            bytes(&mut out, field, &operation(op));
+        }
+    }
+    for p in items(value, "parameters") {
+        bytes(&mut out, 9, &parameter(p));
+    }
+    out
+}
+
+fn operation(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    texts(&mut out, 1, value, "tags");
+    text(&mut out, 3, value, "description");
+    text(&mut out, 5, value, "operationId");
+    texts(&mut out, 6, value, "produces");
+    texts(&mut out, 7, value, "consumes");
+    for p in items(value, "parameters") {
+        bytes(&mut out, 8, &parameter(p));
+    }
+    let mut responses = Vec::new();
+    for (code, r) in members(value, "responses") {
+        let mut response = Vec::new();
+        text(&mut response, 1, r, "description");
+        if let Some(s) = r.get("schema") {
+            bytes(&mut response, 2, &wrapped(1, &schema(s)));
+        }
+        named(&mut responses, 1, code, &wrapped(1, &response));
+    }
+    bytes(&mut out, 9, &responses);
+    texts(&mut out, 10, value, "schemes");
+    extensions(&mut out, 13, value);
+    out
+}
+
+/// A message in one field of another.
+fn wrapped(field: u64, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    bytes(&mut out, field, content);
+    out
+}
+
+/// `ParametersItem { Parameter { BodyParameter | NonBodyParameter { query | path } } }`
+fn parameter(value: &Value) -> Vec<u8> {
+    let place = value.get("in").and_then(Value::as_str).unwrap_or_default();
+    let mut m = Vec::new();
+    let kind = if place == "body" {
+        text(&mut m, 1, value, "description");
+        text(&mut m, 2, value, "name");
+        text(&mut m, 3, value, "in");
+        flag(&mut m, 4, value, "required");
+        if let Some(s) = value.get("schema") {
+            bytes(&mut m, 5, &schema(s));
+        }
+        wrapped(1, &m)
+    } else {
+        flag(&mut m, 1, value, "required");
+        text(&mut m, 2, value, "in");
+        text(&mut m, 3, value, "description");
+        text(&mut m, 4, value, "name");
+        // Parameters of a query may be empty, and so have one field more.
+        let (which, ty, unique) = if place == "path" { (4, 5, 19) } else { (3, 6, 20) };
+        text(&mut m, ty, value, "type");
+        flag(&mut m, unique, value, "uniqueItems");
+        wrapped(2, &wrapped(which, &m))
+    };
+    wrapped(1, &kind)
+}
+
+fn schema(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    text(&mut out, 1, value, "$ref");
+    text(&mut out, 2, value, "format");
+    text(&mut out, 3, value, "title");
+    text(&mut out, 4, value, "description");
+    if let Some(default) = value.get("default") {
+        bytes(&mut out, 5, &any(default));
+    }
+    amount(&mut out, 6, value, "multipleOf");
+    amount(&mut out, 7, value, "maximum");
+    flag(&mut out, 8, value, "exclusiveMaximum");
+    amount(&mut out, 9, value, "minimum");
+    flag(&mut out, 10, value, "exclusiveMinimum");
+    count(&mut out, 11, value, "maxLength");
+    count(&mut out, 12, value, "minLength");
+    text(&mut out, 13, value, "pattern");
+    count(&mut out, 14, value, "maxItems");
+    count(&mut out, 15, value, "minItems");
+    flag(&mut out, 16, value, "uniqueItems");
+    count(&mut out, 17, value, "maxProperties");
+    count(&mut out, 18, value, "minProperties");
+    texts(&mut out, 19, value, "required");
+    for e in items(value, "enum") {
+        bytes(&mut out, 20, &any(e));
+    }
+    match value.get("additionalProperties") {
+        Some(Value::Bool(b)) => {
+            let mut m = Vec::new();
+            boolean(&mut m, 2, *b);
+            bytes(&mut out, 21, &m);
+        }
+        Some(s @ Value::Object(_)) => bytes(&mut out, 21, &wrapped(1, &schema(s))),
+        _ => {}
+    }
+    if let Some(ty) = value.get("type").and_then(Value::as_str) {
+        let mut m = Vec::new();
+        string(&mut m, 1, ty);
+        bytes(&mut out, 22, &m);
+    }
+    if let Some(s) = value.get("items") {
+        bytes(&mut out, 23, &wrapped(1, &schema(s)));
+    }
+    for s in items(value, "allOf") {
+        bytes(&mut out, 24, &schema(s));
+    }
+    if value.get("properties").is_some() {
+        let mut m = Vec::new();
+        for (name, s) in members(value, "properties") {
+            named(&mut m, 1, name, &schema(s));
+        }
+        bytes(&mut out, 25, &m);
+    }
+    if let Some(example) = value.get("example") {
+        bytes(&mut out, 30, &any(example));
+    }
+    extensions(&mut out, 31, value);
+    out
+}

@@ -1,0 +1,229 @@
+//! The order in which a server writes the members of its own types: that of their declaration, not of the alphabet.
+//! Custom resources have no declaration; their members come by name.
+
+use scantling_value::{Map, Value};
+
+/// The members of a type, in order, and the types of those that have one. Members that are not listed follow by name.
+struct Order(&'static [(&'static str, Option<&'static Order>)]);
+
+const LIST_META: Order = Order(&[
+    ("resourceVersion", None),
+    ("continue", None),
+    ("remainingItemCount", None),
+]);
+const MANAGER: Order = Order(&[
+    ("manager", None),
+    ("operation", None),
+    ("apiVersion", None),
+    ("time", None),
+    ("fieldsType", None),
+    ("fieldsV1", None),
+    ("subresource", None),
+]);
+const OWNER: Order = Order(&[
+    ("apiVersion", None),
+    ("kind", None),
+    ("name", None),
+    ("uid", None),
+    ("controller", None),
+    ("blockOwnerDeletion", None),
+]);
+const OBJECT_META: Order = Order(&[
+    ("name", None),
+    ("generateName", None),
+    ("namespace", None),
+    ("uid", None),
+    ("resourceVersion", None),
+    ("generation", None),
+    ("creationTimestamp", None),
+    ("deletionTimestamp", None),
+    ("deletionGracePeriodSeconds", None),
+    ("labels", None),
+    ("annotations", None),
+    ("ownerReferences", Some(&OWNER)),
+    ("finalizers", None),
+    ("managedFields", Some(&MANAGER)),
+]);
+const CAUSE: Order = Order(&[("reason", None), ("message", None), ("field", None)]);
+const DETAILS: Order = Order(&[
+    ("name", None),
+    ("group", None),
+    ("kind", None),
+    ("uid", None),
+    ("causes", Some(&CAUSE)),
+    ("retryAfterSeconds", None),
+]);
+const STATUS: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&LIST_META)),
+    ("status", None),
+    ("message", None),
+    ("reason", None),
+    ("details", Some(&DETAILS)),
+    ("code", None),
+]);
+const OBJECT: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&OBJECT_META)),
+    ("spec", None),
+    ("status", None),
+]);
+const GROUP: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("name", None),
+    ("versions", None),
+    ("preferredVersion", None),
+    ("serverAddressByClientCIDRs", None),
+]);
+const GROUPS: Order = Order(&[("kind", None), ("apiVersion", None), ("groups", Some(&GROUP))]);
+const VERSIONS: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("versions", None),
+    ("serverAddressByClientCIDRs", None),
+]);
+const RESOURCE: Order = Order(&[
+    ("name", None),
+    ("singularName", None),
+    ("namespaced", None),
+    ("group", None),
+    ("version", None),
+    ("kind", None),
+    ("verbs", None),
+    ("shortNames", None),
+    ("categories", None),
+    ("storageVersionHash", None),
+]);
+const RESOURCES: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("groupVersion", None),
+    ("resources", Some(&RESOURCE)),
+]);
+const COLUMN: Order = Order(&[
+    ("name", None),
+    ("type", None),
+    ("format", None),
+    ("description", None),
+    ("priority", None),
+]);
+const TABLE: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&LIST_META)),
+    ("columnDefinitions", Some(&COLUMN)),
+    ("rows", None),
+]);
+
+/// The order of an object, if its type has one.
+fn of(value: &Value) -> Option<&'static Order> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    Some(match (text("apiVersion"), text("kind")) {
+        ("v1", "Status") => &STATUS,
+        ("v1", "APIVersions") => &VERSIONS,
+        ("v1", "APIGroup") => &GROUP,
+        ("v1", "APIGroupList") => &GROUPS,
+        ("v1", "APIResourceList") => &RESOURCES,
+        ("autoscaling/v1", "Scale")
+        | ("v1", "Namespace" | "Event")
+        | ("apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition") => &OBJECT,
+        ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "Table") => &TABLE,
+        _ => return None,
+    })
+}
+
+/// Writes an object in the order of its type, as JSON.
+pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
+    match of(value) {
+        Some(order) => ordered(value, order, out),
+        None => value.write_json(out),
+    }
+}
+
+fn ordered(value: &Value, order: &Order, out: &mut Vec<u8>) {
+    match value {
+        Value::Object(members) => {
+            let listed = order
+                .0
+                .iter()
+                .filter_map(|(k, o)| Some((*k, members.get(k)?, *o)));
+            let others = members.iter().map(|(k, v)| (k.as_str(), v, None));
+            let others = others.filter(|(k, ..)| order.0.iter().all(|(listed, _)| listed != k));
+            object(listed.chain(others), out);
+        }
+        Value::Array(items) => {
+            out.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                ordered(item, order, out);
+            }
+            out.push(b']');
+        }
+        scalar => scalar.write_json(out),
+    }
+}
+
+fn object<'v>(
+    members: impl Iterator<Item = (&'v str, &'v Value, Option<&'static Order>)>,
+    out: &mut Vec<u8>,
+) {
+    out.push(b'{');
+    for (i, (key, value, order)) in members.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        Value::from(key).write_json(out);
+        out.push(b':');
+        match order {
+            Some(order) => ordered(value, order, out),
+            None => value.write_json(out),
+        }
+    }
+    out.push(b'}');
+}
+
+/// A scale after a patch: what the patch names is by name, the rest in the order of its type.
+pub(crate) fn patched_scale(scale: &Value, patch: &Value) -> String {
+    let no_members = Map::new();
+    let members = scale.as_object().unwrap_or(&no_members);
+    let touched = |key: &str| patch.get(key).is_some();
+    let entries = members.iter().map(|(k, v)| {
+        let order = OBJECT.0.iter().find(|(listed, _)| *listed == k);
+        let order = order.and_then(|(_, o)| *o).filter(|_| !touched(k));
+        (k.as_str(), v, order)
+    });
+    let mut out = Vec::new();
+    object(entries, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scantling_value::{Limits, json};
+
+    #[test]
+    fn own_types_are_written_as_declared_and_others_by_name() {
+        let table = [
+            (
+                r#"{"apiVersion":"v1","code":404,"details":{"causes":[{"field":"f","message":"m","reason":"r"}],"name":"a"},"kind":"Status","metadata":{}}"#,
+                r#"{"kind":"Status","apiVersion":"v1","metadata":{},"details":{"name":"a","causes":[{"reason":"r","message":"m","field":"f"}]},"code":404}"#,
+            ),
+            (
+                r#"{"apiVersion":"example.com/v1","kind":"Status","metadata":{"name":"a"}}"#,
+                r#"{"apiVersion":"example.com/v1","kind":"Status","metadata":{"name":"a"}}"#,
+            ),
+        ];
+        for (given, want) in table {
+            let value = json::decode(given.as_bytes(), Limits::SAFE).unwrap();
+            let mut out = Vec::new();
+            write(&value, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), want);
+        }
+    }
+}

@@ -354,7 +354,7 @@ fn json_patch_findings(patch: &Value, duplicates: &[String]) -> Vec<String> {
     let mut found: Vec<String> = duplicates.iter().map(|d| format!("json patch {d}")).collect();
     let operations = patch.as_array().unwrap_or_default();
     for (i, operation) in operations.iter().enumerate() {
-        for (name, _) in operation.as_object().into_iter().flat_map(|m| m.iter()) {
+        for (name, _) in operation.as_object().into_iter().flat_map(Map::iter) {
             if !matches!(name.as_str(), "op" | "path" | "from" | "value") {
                 found.push(format!("json patch unknown field \"[{i}].{name}\""));
             }

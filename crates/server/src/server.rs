@@ -157,7 +157,7 @@ impl Server {
         let host = match self.address.ip() {
             ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
             std::net::IpAddr::V6(ip) => format!("[{ip}]"),
-            ip => ip.to_string(),
+            std::net::IpAddr::V4(ip) => ip.to_string(),
         };
         let (port, token) = (self.address.port(), &self.admin_token);
         format!(

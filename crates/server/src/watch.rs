@@ -103,9 +103,7 @@ impl Stream {
         let result = self.events_or_error(options, version, deadline).await;
         if let Err(Some(e)) = result {
             let _ = self.send("ERROR", &e.to_status());
-            return;
         }
-        // A client that asked for the future waits in vain until its time is up.
     }
 
     async fn events_or_error(
@@ -115,7 +113,7 @@ impl Stream {
         deadline: Instant,
     ) -> Result<(), Option<ApiError>> {
         let api = Arc::clone(&self.api);
-        let prefix = self.with(|c| c.prefix()).map_err(Some)?;
+        let prefix = self.with(|c: &Call<'_>| c.prefix()).map_err(Some)?;
         let mut after = version;
         if options.send_initial_events == Some(true) {
             after = self.initial(options, version).await?;

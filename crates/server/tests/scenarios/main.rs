@@ -129,9 +129,8 @@ fn scenarios(path: &Path) -> Vec<Scenario> {
 fn recording(path: &Path) -> Vec<Value> {
     let text = std::fs::read(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
     let whole = json::decode(&text, Limits::SAFE).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut steps = match whole {
-        Value::Array(steps) => steps,
-        _ => panic!("{} is no list", path.display()),
+    let Value::Array(mut steps) = whole else {
+        panic!("{} is no list", path.display());
     };
     for step in &mut steps {
         if let Some(Value::Array(warnings)) = step.as_object_mut().and_then(|s| s.get_mut("warnings")) {

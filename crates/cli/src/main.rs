@@ -56,9 +56,9 @@ fn main() -> ExitCode {
 }
 
 /// Runs work on threads whose stacks bear the deepest documents that a server accepts.
-fn on_all_cores<T: Send>(work: impl FnOnce() -> T + Send) -> T
+fn on_all_cores<T>(work: impl FnOnce() -> T + Send) -> T
 where
-    T: From<problem::Problem>,
+    T: Send + From<problem::Problem>,
 {
     let pool = rayon::ThreadPoolBuilder::new()
         .stack_size(scantling_value::Limits::SERVER_STACK)

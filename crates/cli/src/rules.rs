@@ -240,6 +240,9 @@ pub(crate) fn hints(
     rule: &Rule,
     environments: &Environments,
 ) -> Vec<Hint> {
+    let Some(document) = reduced(document, &rule.at, rule.index) else {
+        return Vec::new();
+    };
     let try_out = Trial {
         document,
         rule,
@@ -271,7 +274,8 @@ const MAX_CANDIDATES: usize = 24;
 const MAX_BOUND: u64 = 3 << 20;
 
 struct Trial<'a> {
-    document: &'a Value,
+    /// The schema, without what does not bear on the rule.
+    document: Value,
     rule: &'a Rule,
     environments: &'a Environments,
 }
@@ -302,7 +306,6 @@ impl Trial<'_> {
             let schema = descend(&mut document, &bound.at)?;
             schema.insert(bound.keyword, Value::Int(i64::try_from(value).ok()?));
         }
-        keep_one(descend(&mut document, &self.rule.at)?, self.rule.index);
         let structural = Schema::new(&document).structural(&mut Interner::new()).ok()?;
         let all = rules(&structural, self.environments);
         all.iter()
@@ -311,13 +314,57 @@ impl Trial<'_> {
     }
 }
 
-/// Drops the other rules of the same place: they need not be compiled again and again.
-fn keep_one(schema: &mut Map, index: usize) {
-    if let Some(Value::Array(rules)) = schema.get_mut("x-kubernetes-validations")
-        && index < rules.len()
-    {
-        let rule = rules.swap_remove(index);
-        *rules = vec![rule];
+/// The schema with one rule alone, and above it with nothing but the way to it: costs are found many times over.
+fn reduced(document: &Value, steps: &[Step], index: usize) -> Option<Value> {
+    let mut members = document.as_object()?.clone();
+    let rules = members.remove("x-kubernetes-validations");
+    let Some((step, rest)) = steps.split_first() else {
+        let mut here = Value::Object(members);
+        strip_rules(&mut here);
+        let rule = rules?.as_array()?.get(index)?.clone();
+        here.as_object_mut()?
+            .insert("x-kubernetes-validations", Value::Array(vec![rule]));
+        return Some(here);
+    };
+    let below = below(&members, step).and_then(|below| reduced(below, rest, index))?;
+    for keyword in ["properties", "items", "additionalProperties"] {
+        members.remove(keyword);
+    }
+    match step {
+        Step::Property(name) => {
+            let properties = Map::from_iter([(name.as_str(), below)]);
+            members.insert("properties", Value::Object(properties));
+        }
+        Step::Items => {
+            members.insert("items", below);
+        }
+        Step::Additional => {
+            members.insert("additionalProperties", below);
+        }
+    }
+    Some(Value::Object(members))
+}
+
+fn below<'v>(members: &'v Map, step: &Step) -> Option<&'v Value> {
+    match step {
+        Step::Property(name) => members.get("properties")?.get(name),
+        Step::Items => members.get("items"),
+        Step::Additional => members.get("additionalProperties"),
+    }
+}
+
+fn strip_rules(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else {
+        return;
+    };
+    members.remove("x-kubernetes-validations");
+    if let Some(properties) = members.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.iter_mut().for_each(|(_, schema)| strip_rules(schema));
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(schema) = members.get_mut(keyword) {
+            strip_rules(schema);
+        }
     }
 }
 

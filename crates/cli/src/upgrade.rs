@@ -175,7 +175,7 @@ impl Trial<'_> {
             match document.objects(&source.name) {
                 Ok(objects) => {
                     for object in objects.into_iter().filter(|o| !o.is_definition()) {
-                        match self.object(&source.name, document, object) {
+                        match self.object(&source.name, document, &object) {
                             Ok(item) => items.extend(item),
                             Err(problem) => problems.push(problem),
                         }
@@ -201,10 +201,10 @@ impl Trial<'_> {
         &self,
         file: &Arc<str>,
         document: &Document<'_>,
-        object: Object,
+        object: &Object,
     ) -> Result<Option<Item>, Problem> {
-        let before = Self::resource(self.before, &object)?;
-        let after = Self::resource(self.after, &object)?;
+        let before = Self::resource(self.before, object)?;
+        let after = Self::resource(self.after, object)?;
         let mut item = Item {
             file: Arc::clone(file),
             kind: object.kind().to_owned(),

@@ -1,5 +1,7 @@
 //! The command line as its users meet it: every form of output, exit codes, bad input.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use expect_test::{Expect, expect};
 use std::io::Write as _;
 use std::path::Path;

@@ -2,6 +2,8 @@
 //!
 //! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test walkthrough` writes the new output into the page.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;

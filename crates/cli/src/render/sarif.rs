@@ -60,7 +60,7 @@ fn uri(path: &str) -> String {
     for byte in path.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                out.push(byte.into())
+                out.push(byte.into());
             }
             other => out.push_str(&format!("%{other:02X}")),
         }

@@ -211,7 +211,7 @@ impl Place<'_> {
             match (field.as_object(), new_fields.get(name).map(Value::as_object)) {
                 (Some(old), Some(Some(new))) => self.schema(old, new, &at),
                 (_, None) if kept => {
-                    self.add(&at, "the field is no longer described".to_owned(), Meaning::Safe)
+                    self.add(&at, "the field is no longer described".to_owned(), Meaning::Safe);
                 }
                 _ => self.add(
                     &at,

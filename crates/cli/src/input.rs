@@ -166,13 +166,6 @@ impl Document<'_> {
             None => Ok(objects),
         }
     }
-
-    /// The line of that number in the whole file.
-    pub(crate) fn line_text(&self, line: usize) -> String {
-        let own = line.saturating_sub(self.line + 1);
-        let bytes = self.text.split(|b| *b == b'\n').nth(own).unwrap_or_default();
-        String::from_utf8_lossy(bytes).trim_end().to_owned()
-    }
 }
 
 /// The objects of a list. Those of a typed list need not repeat what they are.

@@ -15,7 +15,7 @@ use advice::Advice;
 use rayon::prelude::*;
 use scantling_schema::definition::{Accepted, Setting};
 use scantling_schema::rules::Environments;
-use scantling_value::{FieldError, Value};
+use scantling_value::Value;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -191,28 +191,32 @@ impl Linter<'_> {
                 item.accepted = true;
                 item.warnings.extend(acceptance.warnings);
             }
-            Err(errors) => item.errors = errors.iter().map(|e| issue(e, document, index, &sent)).collect(),
+            Err(errors) => {
+                let paths: Vec<_> = errors
+                    .iter()
+                    .map(|e| path_in(&written(e.field(), &sent), &sent))
+                    .collect();
+                let places = locate(document, index, &paths);
+                item.errors = errors
+                    .iter()
+                    .zip(places)
+                    .map(|(e, place)| Issue::new(e, place))
+                    .collect();
+            }
         }
         item.advice = advice::of(&entry.definition, &self.environments);
-        for advice in &mut item.advice {
-            let at = path_in(&advice.field, &sent);
-            advice.place = locate(document, index, &at);
+        let paths: Vec<_> = item.advice.iter().map(|a| path_in(&a.field, &sent)).collect();
+        for (advice, place) in item.advice.iter_mut().zip(locate(document, index, &paths)) {
+            advice.place = place;
         }
         item
     }
 }
 
-fn issue(error: &FieldError, document: &Document<'_>, index: Option<usize>, sent: &Value) -> Issue {
-    // What all versions share is told at the top, wherever it was written.
-    let field = match error.field().strip_prefix("spec.validation") {
+/// A field as it was written: what all versions share is told at the top, wherever it stands.
+fn written(field: &str, sent: &Value) -> String {
+    match field.strip_prefix("spec.validation") {
         Some(rest) if sent.at(["spec", "validation"]).is_none() => format!("spec.versions[0].schema{rest}"),
-        _ => error.field().to_owned(),
-    };
-    Issue {
-        field: error.field().to_owned(),
-        reason: error.reason().to_owned(),
-        message: error.message(),
-        place: locate(document, index, &path_in(&field, sent)),
-        old: None,
+        _ => field.to_owned(),
     }
 }

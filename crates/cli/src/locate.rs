@@ -14,31 +14,38 @@ pub(crate) struct Place {
     pub(crate) text: String,
 }
 
-/// Lists beyond this size are not searched for the place of each error: every search begins at their start.
+/// Lists beyond this size are not searched for the places of each object's errors: every search reads all of them.
 const SEARCHED: usize = 4 << 20;
 
-/// The place of an error of a document's object; `index` is the object's place in a list.
-pub(crate) fn locate(document: &Document<'_>, index: Option<usize>, at: &PathBuf) -> Option<Place> {
-    if index.is_some() && document.text.len() > SEARCHED {
-        return None;
+/// The places of paths in a document's object; `index` is the object's place in a list.
+pub(crate) fn locate(document: &Document<'_>, index: Option<usize>, paths: &[PathBuf]) -> Vec<Option<Place>> {
+    if paths.is_empty() || (index.is_some() && document.text.len() > SEARCHED) {
+        return vec![None; paths.len()];
     }
-    let at = match index {
-        Some(index) => {
-            let items = Path::ROOT.field("items");
-            append(&items.index(index), &at.segments().collect::<Vec<_>>())
-        }
-        None => at.clone(),
+    let items = Path::ROOT.field("items");
+    let from_root = |path: &PathBuf| match index {
+        Some(index) => append(&items.index(index), &path.segments().collect::<Vec<_>>()),
+        None => path.clone(),
     };
-    let position = match document.notation {
-        Notation::Json => Position::in_json(document.text, &at),
-        Notation::Yaml => Position::in_yaml(document.text, &at, Limits::SERVER),
-    }?;
-    let line = position.line + document.line;
-    Some(Place {
-        line,
-        column: position.column,
-        text: document.line_text(line),
-    })
+    let paths: Vec<PathBuf> = paths.iter().map(from_root).collect();
+    let positions = match (document.notation, paths.as_slice()) {
+        (Notation::Json, [path]) => vec![Position::in_json(document.text, path)],
+        _ => Position::all_in_yaml(document.text, &paths, Limits::SERVER),
+    };
+    let lines: Vec<&[u8]> = document.text.split(|b| *b == b'\n').collect();
+    let place = |position: Option<Position>| {
+        let position = position?;
+        let text = lines
+            .get(position.line.saturating_sub(1))
+            .copied()
+            .unwrap_or_default();
+        Some(Place {
+            line: position.line + document.line,
+            column: position.column,
+            text: String::from_utf8_lossy(text).trim_end().to_owned(),
+        })
+    };
+    positions.into_iter().map(place).collect()
 }
 
 /// The path of an error in an object: the one that it carries, or the one that its field spells where that goes

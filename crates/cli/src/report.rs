@@ -1,6 +1,7 @@
 //! What commands report, in the form that all renderers understand.
 
 use crate::locate::Place;
+use scantling_value::FieldError;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -36,6 +37,17 @@ pub(crate) fn position<S: serde::Serializer>(
 }
 
 impl Issue {
+    /// What a server says of a field, and where that stands.
+    pub(crate) fn new(error: &FieldError, place: Option<Place>) -> Self {
+        Issue {
+            field: error.field().to_owned(),
+            reason: error.reason().to_owned(),
+            message: error.message(),
+            place,
+            old: None,
+        }
+    }
+
     /// Field and message, as a server prints them.
     pub(crate) fn text(&self) -> String {
         if self.field.is_empty() {

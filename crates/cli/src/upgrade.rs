@@ -236,14 +236,13 @@ impl Trial<'_> {
             return Ok(Some(item));
         };
         let issues = |errors: &[FieldError]| -> Vec<Issue> {
-            let issue = |error: &FieldError| Issue {
-                field: error.field().to_owned(),
-                reason: error.reason().to_owned(),
-                message: error.message(),
-                place: locate(document, object.index, &path_of(error, &object.value)),
-                old: None,
-            };
-            errors.iter().map(issue).collect()
+            let paths: Vec<_> = errors.iter().map(|e| path_of(e, &object.value)).collect();
+            let places = locate(document, object.index, &paths);
+            errors
+                .iter()
+                .zip(places)
+                .map(|(e, place)| Issue::new(e, place))
+                .collect()
         };
         let mut stored = object.value.clone();
         crate::validate::settle(after, &mut stored, Some(&"1".into()));

@@ -437,14 +437,12 @@ impl Item {
         old: Option<&Value>,
     ) {
         self.accepted = self.accepted && errors.is_empty();
-        for error in errors {
-            let path = path_of(error, object);
+        let paths: Vec<_> = errors.iter().map(|error| path_of(error, object)).collect();
+        let places = locate(document, index, &paths);
+        for ((error, path), place) in errors.iter().zip(&paths).zip(places) {
             self.errors.push(Issue {
-                field: error.field().to_owned(),
-                reason: error.reason().to_owned(),
-                message: error.message(),
-                place: locate(document, index, &path),
-                old: old.and_then(|old| value_at(old, &path)).map(Value::to_json),
+                old: old.and_then(|old| value_at(old, path)).map(Value::to_json),
+                ..Issue::new(error, place)
             });
         }
     }

@@ -38,11 +38,20 @@ impl Position {
 
     /// The position of a path in the first document of a YAML text, as [`Position::in_json`].
     pub fn in_yaml(text: &[u8], path: &PathBuf, limits: Limits) -> Option<Position> {
-        let (line, column) = yaml::locate(text, path.segments(), limits)?;
-        Some(Position {
+        let found = Position::all_in_yaml(text, std::slice::from_ref(path), limits);
+        found.into_iter().next().flatten()
+    }
+
+    /// The positions of several paths, for which the text is read once. JSON texts can be read so, too.
+    pub fn all_in_yaml(text: &[u8], paths: &[PathBuf], limits: Limits) -> Vec<Option<Position>> {
+        let position = |(line, column)| Position {
             line: line + 1,
             column: column + 1,
-        })
+        };
+        match yaml::locate(text, paths, limits) {
+            Some(found) => found.into_iter().map(|at| at.map(position)).collect(),
+            None => vec![None; paths.len()],
+        }
     }
 }
 

@@ -25,9 +25,12 @@ impl Accepted {
     /// Accepts a new definition, or says everything that is wrong with it.
     pub fn create(mut definition: Definition, setting: &Setting<'_>) -> Result<Acceptance, Vec<FieldError>> {
         definition.prepare_create(setting.gates);
-        let metadata = Value::from(definition.metadata.clone());
-        let mut errors = meta::check_common(Some(&metadata), Scope::Cluster, &Path::ROOT.field("metadata"));
-        errors.extend(definition.validate(setting));
+        let mut errors = definition.validate(setting);
+        if errors.is_empty() {
+            // What all kinds share is checked last, and only if nothing else is wrong.
+            let metadata = Value::from(definition.metadata.clone());
+            errors = meta::check_common(Some(&metadata), Scope::Cluster, &Path::ROOT.field("metadata"));
+        }
         if !errors.is_empty() {
             return Err(errors);
         }

@@ -4,26 +4,24 @@ use super::compose::{Document, NodeId, NodeKind, compose};
 use super::readable;
 use super::resolve::{Scalar, resolve};
 use crate::position::member_name;
-use crate::{Limits, Segment};
+use crate::{Limits, PathBuf, Segment};
 
-/// The line and column, from zero, of the last step of the path that is in the first document of the text.
-pub(crate) fn locate<'p>(
-    text: &[u8],
-    path: impl Iterator<Item = Segment<'p>>,
-    limits: Limits,
-) -> Option<(usize, usize)> {
+/// For each path, the line and column, from zero, of its last step that is in the first document of the text.
+pub(crate) fn locate(text: &[u8], paths: &[PathBuf], limits: Limits) -> Option<Vec<Option<(usize, usize)>>> {
     let text = readable(text).ok()?;
     let document = compose(&text, limits).ok()??;
-    let mut node = document.root;
-    let mut shown = document.root;
-    for segment in path {
-        let Some((at, next)) = step(&document, node, segment) else {
-            break;
-        };
-        (shown, node) = (at, next);
-    }
-    let mark = document.node(shown)?.mark;
-    Some((mark.line, mark.column))
+    let find = |path: &PathBuf| {
+        let (mut node, mut shown) = (document.root, document.root);
+        for segment in path.segments() {
+            let Some((at, next)) = step(&document, node, segment) else {
+                break;
+            };
+            (shown, node) = (at, next);
+        }
+        let mark = document.node(shown)?.mark;
+        Some((mark.line, mark.column))
+    };
+    Some(paths.iter().map(find).collect())
 }
 
 /// The node to show for a step, and the node that it leads to.

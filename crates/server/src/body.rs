@@ -4,7 +4,7 @@ use crate::api::Call;
 use crate::media::BodyForm;
 use crate::options::FieldValidation;
 use crate::status::{ApiError, ApiResult};
-use scantling_value::{Limits, Value, json, yaml};
+use scantling_value::{Decoded, Limits, Value, json, yaml};
 
 /// An object as it was sent.
 #[derive(Debug)]
@@ -45,7 +45,11 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         BodyForm::Protobuf => {
             let why =
                 "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
-            return Err(unrecognized(why.to_owned()));
+            let value = crate::protobuf::namespace(text).ok_or_else(|| unrecognized(why.to_owned()))?;
+            Decoded {
+                value,
+                duplicates: Vec::new(),
+            }
         }
     };
     let object = decoded.value;

@@ -136,6 +136,7 @@ pub(crate) fn encoding(accept: Option<&str>) -> Encoding {
 /// The encoding of an error: `Accept` decides as far as it can be met.
 pub(crate) fn wanted(accept: Option<&str>, views: bool) -> ApiResult<Wanted> {
     let accept = accept.filter(|a| !a.trim().is_empty()).unwrap_or("*/*");
+    let mut protobuf = None;
     for c in clauses(accept) {
         let Some(encoding) = encoding_of(c.kind) else {
             continue;
@@ -160,9 +161,14 @@ pub(crate) fn wanted(accept: Option<&str>, views: bool) -> ApiResult<Wanted> {
                 }
             }
         };
-        return Ok(Wanted { encoding, view });
+        let wanted = Wanted { encoding, view };
+        if encoding != Encoding::Protobuf {
+            return Ok(wanted);
+        }
+        // Objects have no such form: whatever else the client takes comes first.
+        protobuf.get_or_insert(wanted);
     }
-    Err(not_acceptable())
+    protobuf.ok_or_else(not_acceptable)
 }
 
 /// What a body is written in.

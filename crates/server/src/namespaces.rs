@@ -138,7 +138,8 @@ fn look_at(api: &Arc<Api>, entry: &Entry) {
     let Ok(namespace) = read::stored(entry) else {
         return;
     };
-    let waits = finalizers(&namespace).iter().any(|f| f == HOLDER);
+    let holders = finalizers(&namespace);
+    let waits = holders.is_empty() || holders.iter().any(|f| f == HOLDER);
     if waits && !text(&namespace, "deletionTimestamp").is_empty() {
         let (api, name) = (Arc::clone(api), text(&namespace, "name").to_owned());
         tokio::spawn(async move { empty(&api, &name).await });
@@ -185,13 +186,15 @@ async fn let_go(api: &Arc<Api>, name: &str) -> Result<(), StoreError> {
             return Ok(());
         };
         let mut others = finalizers(&namespace);
+        let held = others.iter().any(|f| f == HOLDER);
         others.retain(|f| f != HOLDER);
         set_finalizers(&mut namespace, &others);
-        match api
-            .store
-            .write(&key, write_of(namespace, entry.mod_revision))
-            .await
-        {
+        let write = write_of(namespace, entry.mod_revision);
+        if !held && matches!(write, scantling_store::Write::Update { .. }) {
+            // Others hold it still; their letting go is an event of its own.
+            return Ok(());
+        }
+        match api.store.write(&key, write).await {
             Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(()),
             Err(StoreError::Conflict { .. }) => {}
             Err(e) => return Err(e),

@@ -4,7 +4,7 @@ use crate::run::{cargo, output, root, run};
 use std::fs;
 use std::process::Command;
 
-const USAGE: &str = "usage: cargo xtask fuzz [--seconds N] [target]";
+const USAGE: &str = "usage: cargo xtask fuzz [--seconds N] [--seed N] [target]";
 
 /// What the compiler needs to be told so that the fuzzer sees which code an input reaches.
 const INSTRUMENTATION: &str = "-Cpasses=sancov-module \
@@ -23,6 +23,11 @@ pub(crate) fn fuzz(args: &[&str]) -> Result<(), String> {
     let seconds: u32 = seconds
         .parse()
         .map_err(|_| format!("{seconds} is no number of seconds; {USAGE}"))?;
+    // With a seed, a run tries the same inputs in the same order each time: what a change must pass is no lottery.
+    let (seed, rest) = match rest {
+        ["--seed", seed, rest @ ..] => (*seed, rest),
+        rest => ("0", rest),
+    };
     let known = targets()?;
     let chosen = match rest {
         [] => known,
@@ -57,6 +62,7 @@ pub(crate) fn fuzz(args: &[&str]) -> Result<(), String> {
         fuzzer
             .arg(&corpus)
             .arg(format!("-max_total_time={seconds}"))
+            .arg(format!("-seed={seed}"))
             .arg(format!("-artifact_prefix={}/", artifacts.display()))
             .args([
                 "-timeout=10",

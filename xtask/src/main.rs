@@ -19,7 +19,7 @@ usage: cargo xtask <task>
   test                                    run every test; on a fresh machine, too
   tidy                                    check the rules that the tree sets itself
   conformance [cel|corpus|scenarios]      run the bodies of evidence, print `name passed/total`, the sum last
-  fuzz [--seconds N] [target]             run the fuzz targets, each for so many seconds
+  fuzz [--seconds N] [--seed N] [target]  run the fuzz targets, each for so many seconds
 ";
 
 fn main() -> ExitCode {

@@ -16,6 +16,7 @@ const SETS: &[Set] = &[
     Set {
         name: "corpus",
         targets: &[
+            ("scantling-schema", "corpus_definitions"),
             ("scantling-schema", "corpus_rules"),
             ("scantling-admit", "corpus"),
         ],
@@ -40,7 +41,6 @@ pub(crate) fn conformance(names: &[&str]) -> Result<(), String> {
             let args = [
                 "test",
                 "--quiet",
-                "--release",
                 "--package",
                 package,
                 "--test",

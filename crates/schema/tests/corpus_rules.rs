@@ -92,7 +92,7 @@ fn costs_and_errors() {
         }
     }
     println!(
-        "corpus rules {}/{rules} ({definitions} definitions)",
+        "conformance: corpus/rules {}/{rules}\n({definitions} definitions)",
         rules - wrong
     );
     assert!(wrong == 0, "{wrong} of {rules} rules differ:\n{report}");

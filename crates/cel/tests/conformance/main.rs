@@ -132,6 +132,9 @@ fn print_counts(counts: &BTreeMap<String, Arc<Count>>) {
     for (file, count) in counts {
         let row = [&count.passed, &count.applicable, &count.total].map(|n| n.load(Ordering::Relaxed));
         println!("{file:<16} {:>6} {:>10} {:>6}", row[0], row[1], row[2]);
+        if row[1] > 0 {
+            println!("conformance: cel/{file} {}/{}", row[0], row[1]);
+        }
         for (sum, n) in sums.iter_mut().zip(row) {
             *sum += n;
         }

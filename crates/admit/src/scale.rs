@@ -1,15 +1,14 @@
 //! The fields behind `/scale`.
 
-use crate::{Resource, Scale};
+use crate::Scale;
 use scantling_value::{ErrorKind, FieldError, Map, Value, go};
 
-/// The object with another wanted number of replicas: what a write to `/scale` makes of the stored object. `None` if
-/// the kind has no such endpoint, or if something on the way to the field is no object.
-pub fn with_replicas(resource: &Resource, stored: &Value, replicas: i64) -> Option<Value> {
-    let scale = resource.scale.as_ref()?;
+/// The object with another wanted number of replicas at a path (`.spec.replicas`): what a write to `/scale` makes of
+/// the stored object. `None` if something on the way to the field is no object.
+pub fn with_replicas(path: &str, stored: &Value, replicas: i64) -> Option<Value> {
     let mut object = stored.clone();
     let mut at = object.as_object_mut()?;
-    let mut steps = steps(&scale.spec_replicas).peekable();
+    let mut steps = steps(path).peekable();
     while let Some(step) = steps.next() {
         if steps.peek().is_none() {
             at.insert(step, Value::Int(replicas));

@@ -88,30 +88,10 @@ pub struct Field {
     pub shape: Arc<Shape>,
 }
 
-/// The words that cannot be identifiers; a field of such a name is escaped (`__namespace__`).
-pub const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// Whether a word cannot be an identifier; a field of such a name is escaped (`__namespace__`).
+pub fn is_reserved(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null" | "in") || crate::syntax::RESERVED.contains(&word)
+}
 
 impl Shape {
     /// A declared field by its name in expressions.
@@ -134,8 +114,7 @@ impl Shape {
     /// (`namespace` for the field `__namespace__`).
     pub fn select(&self, name: &str) -> Option<&Field> {
         self.field(name).or_else(|| {
-            RESERVED
-                .contains(&name)
+            is_reserved(name)
                 .then(|| self.field(&format!("__{name}__")))
                 .flatten()
         })

@@ -10,6 +10,8 @@ mod lexer;
 mod literal;
 mod macros;
 mod parser;
+
+pub(crate) use parser::RESERVED;
 mod token;
 
 pub use macros::Macros;

@@ -190,27 +190,12 @@ pub(crate) fn unknown(scale: &Value) -> impl Iterator<Item = String> {
     ["", "spec", "status"].into_iter().flat_map(below)
 }
 
+/// An object with another wanted number of replicas.
 pub(crate) fn with_replicas(call: &Call<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
-    let path = call
-        .version
-        .scale
-        .as_ref()
-        .map(|s| s.spec_replicas.as_slice())
-        .unwrap_or_default();
-    let mut object = old.clone();
-    let mut at = &mut object;
-    for (i, step) in path.iter().enumerate() {
-        let Some(map) = at.as_object_mut() else {
-            return Err(ApiError::internal_error(
-                "the replicas cannot be written: a part of their path is no object",
-            ));
-        };
-        let last = i + 1 == path.len();
-        let next = map.get_or_insert_with(step, || Map::new().into());
-        if last {
-            *next = Value::Int(replicas);
-        }
-        at = next;
-    }
-    Ok(object)
+    let scale = call.version.scale.as_ref();
+    scale
+        .and_then(|s| scantling_admit::with_replicas(&s.spec_path, old, replicas))
+        .ok_or_else(|| {
+            ApiError::internal_error("the replicas cannot be written: a part of their path is no object")
+        })
 }

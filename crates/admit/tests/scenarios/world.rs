@@ -195,7 +195,7 @@ impl World {
         if step.verb == "GET" || !matches!(step.status, 200 | 201) {
             return None;
         }
-        let object = with_replicas(resource, &old, replicas)?;
+        let object = with_replicas(&resource.scale.as_ref()?.spec_replicas, &old, replicas)?;
         let request = Request {
             operation: Operation::Update(&old),
             object,

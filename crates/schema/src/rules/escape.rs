@@ -1,13 +1,13 @@
 //! Names of fields as identifiers of expressions.
 
-use scantling_cel::shape::RESERVED;
+use scantling_cel::shape::is_reserved;
 
 /// The name by which expressions know a field, or `None` where it cannot be written as an identifier.
 pub(super) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return Some(format!("__{name}__"));
     }
     let mut escaped = String::with_capacity(name.len());

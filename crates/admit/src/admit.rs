@@ -5,6 +5,7 @@ use crate::{FieldValidation, Gates, Identity, Outcome, Refusal, Resource, Stats,
 use scantling_schema::immutable;
 use scantling_schema::meta::{self, NameRule};
 use scantling_schema::prune::Unknown;
+use scantling_schema::rules::Meter;
 use scantling_value::{FieldError, Map, Path, Value};
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct Options<'a> {
     pub field_validation: FieldValidation,
     /// A clock, for those who want to know what ratcheting takes.
     pub clock: Option<&'a dyn Fn() -> Duration>,
+    /// For those who want to know what each rule costs.
+    pub meter: Option<Meter<'a>>,
 }
 
 impl std::fmt::Debug for Options<'_> {

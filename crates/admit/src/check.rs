@@ -143,6 +143,7 @@ impl<'a> Check<'a> {
             ratchet: Some(&self.ratchet).filter(|_| gates.ratcheting && self.old.is_some()),
             optional_old_self: gates.ratcheting,
             budget: rules::BUDGET,
+            meter: self.options.meter,
         };
         let report = rules::run(self.resource.plan.root(), self.new, self.old, &options);
         self.checked.errors.extend(report.errors);

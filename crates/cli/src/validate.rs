@@ -389,7 +389,7 @@ impl<'a> Validator<'a> {
         let options = Options {
             gates: self.target.feature_gates,
             field_validation: self.field_validation,
-            clock: None,
+            ..Options::default()
         };
         let outcome = admit(resource, request, &options);
         item.warnings.extend(outcome.warnings);

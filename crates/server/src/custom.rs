@@ -89,7 +89,7 @@ impl Strategy for Custom {
         let options = Options {
             gates: self.gates,
             field_validation: mode,
-            clock: None,
+            ..Options::default()
         };
         let Some(resource) = self.resource(&version.name) else {
             return Ok(Vec::new());

@@ -280,7 +280,7 @@ impl World {
         let options = Options {
             gates: GATES,
             field_validation: mode,
-            clock: None,
+            ..Options::default()
         };
         let outcome = admit(
             resource,

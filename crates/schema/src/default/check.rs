@@ -181,6 +181,7 @@ impl Walk {
             ratchet: None,
             optional_old_self: true,
             budget,
+            meter: None,
         };
         let mut report = rules::run(node, value, Some(value), &options);
         if report.errors.is_empty() {

@@ -30,8 +30,12 @@ pub struct Report {
     pub cost: u64,
 }
 
+/// Is told of each rule that ran: the place of the value, the rule's index at that place, and what the run cost,
+/// with that of the message.
+pub type Meter<'a> = &'a dyn Fn(&Path<'_>, usize, u64);
+
 /// How rules are run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// Where the value stands.
     pub at: &'a Path<'a>,
@@ -41,6 +45,19 @@ pub struct Options<'a> {
     pub optional_old_self: bool,
     /// What the rules may cost.
     pub budget: u64,
+    /// For those who want to know what each rule costs.
+    pub meter: Option<Meter<'a>>,
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("at", &self.at)
+            .field("ratchet", &self.ratchet)
+            .field("optional_old_self", &self.optional_old_self)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Runs the rules of a node and of all below it over a value that was `old` before.
@@ -262,7 +279,7 @@ impl Run<'_> {
             self.fail(place.error("validation failed due to running out of cost budget, no further validation rules will be run"));
             return self.spent();
         }
-        for (rule, compiled) in node.schema().rules.iter().zip(&ready.rules) {
+        for (index, (rule, compiled)) in node.schema().rules.iter().zip(&ready.rules).enumerate() {
             let program = match &compiled.program {
                 None => continue,
                 Some(Err(why)) => {
@@ -274,32 +291,50 @@ impl Run<'_> {
             if compiled.uses_old_self && old.is_none() && !self.runs_without_old(rule) {
                 continue;
             }
-            let optional = rule.optional_old_self == Some(true);
-            let answer = self.evaluate(program, ready, value, OldSelf::of(old, optional, rule));
-            let answer = self.charge(answer).map_err(|Spent| {
-                self.fail(place.error("validation failed due to running out of cost budget, no further validation rules will be run"));
-                Spent
-            })?;
-            match answer {
-                Ok(Answer::True) => {}
-                Ok(_) => self.failed(&place, rule, compiled, ready, old)?,
-                Err(error) => {
-                    let (why, shown) = (error.to_string(), shown(rule));
-                    if error == EvalError::CostLimitExceeded {
-                        self.fail(place.error(&format!(
-                            "'{why}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
-                        )));
-                        return self.spent();
-                    }
-                    // What the checker could not see: int-or-string may be either.
-                    self.fail(place.error(&if why.starts_with("no such overload") {
-                        format!(
-                            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
-                        )
-                    } else {
-                        format!("{why} evaluating rule: {shown}")
-                    }));
+            let before = self.budget;
+            let result = self.rule(&place, rule, compiled, program, ready, old);
+            if let Some(meter) = self.options.meter {
+                meter(at, index, before.abs_diff(self.budget));
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    fn rule(
+        &mut self,
+        place: &RulePlace<'_>,
+        rule: &ValidationRule,
+        compiled: &ReadyRule,
+        program: &Program,
+        ready: &Ready,
+        old: Option<&Value>,
+    ) -> Result<(), Spent> {
+        let optional = rule.optional_old_self == Some(true);
+        let answer = self.evaluate(program, ready, place.value, OldSelf::of(old, optional, rule));
+        let answer = self.charge(answer).map_err(|Spent| {
+            self.fail(place.error("validation failed due to running out of cost budget, no further validation rules will be run"));
+            Spent
+        })?;
+        match answer {
+            Ok(Answer::True) => {}
+            Ok(_) => self.failed(place, rule, compiled, ready, old)?,
+            Err(error) => {
+                let (why, shown) = (error.to_string(), shown(rule));
+                if error == EvalError::CostLimitExceeded {
+                    self.fail(place.error(&format!(
+                        "'{why}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+                    )));
+                    return self.spent();
                 }
+                // What the checker could not see: int-or-string may be either.
+                self.fail(place.error(&if why.starts_with("no such overload") {
+                    format!(
+                        "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
+                    )
+                } else {
+                    format!("{why} evaluating rule: {shown}")
+                }));
             }
         }
         Ok(())

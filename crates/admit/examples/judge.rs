@@ -9,18 +9,15 @@
 //! metadata are not looked at.
 #![expect(clippy::print_stdout, reason = "the answers go to standard output")]
 
-use scantling_admit::{Options, Resource, check};
+use scantling_admit::{Gates, Options, Resource, Workshop, check};
 use scantling_schema::default;
-use scantling_schema::document::Schema;
-use scantling_schema::meta::Scope;
-use scantling_schema::plan::Compiler;
+use scantling_schema::definition::{ApiVersion, Definition};
 use scantling_schema::prune::{self, Nulls, Place, Unknown};
-use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Map, Value, json};
 use std::io::BufRead;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (mut interner, mut compiler) = (Interner::new(), Compiler::new());
+    let mut workshop = Workshop::default();
     let mut known: Option<(Value, String, Resource)> = None;
     for line in std::io::stdin().lock().lines() {
         let request = json::decode(line?.as_bytes(), Limits::SERVER)?;
@@ -28,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let crd = request.get("crd").ok_or("no definition")?;
         let fresh = known.as_ref().is_none_or(|(c, v, _)| c != crd || v != version);
         if fresh {
-            let resource = resource(crd, version, &mut interner, &mut compiler).ok_or("no such version")?;
+            let resource = resource(crd, version, &mut workshop).ok_or("no such version")?;
             known = Some((crd.clone(), version.to_owned(), resource));
         }
         if let Some((_, _, resource)) = &known {
@@ -66,25 +63,8 @@ fn answer(resource: &Resource, request: &Value) -> Value {
     Value::Object(out)
 }
 
-fn resource(
-    crd: &Value,
-    version: &str,
-    interner: &mut Interner,
-    compiler: &mut Compiler,
-) -> Option<Resource> {
-    let versions = crd.at(["spec", "versions"])?.as_array()?;
-    let found = versions
-        .iter()
-        .find(|v| v.get("name").and_then(Value::as_str) == Some(version))?;
-    let schema = found.at(["schema", "openAPIV3Schema"])?;
-    let structural = Schema::new(schema).structural(interner).ok()?;
-    Some(Resource {
-        plan: compiler.compile(&structural),
-        kind: "".into(),
-        api_version: "".into(),
-        scope: Scope::Namespaced,
-        status: found.at(["subresources", "status"]).is_some(),
-        scale: None,
-        preserve_unknown_fields: false,
-    })
+fn resource(crd: &Value, version: &str, workshop: &mut Workshop) -> Option<Resource> {
+    let received = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).ok()?;
+    let spec = received.definition.spec;
+    workshop.resource(&spec, spec.version(version)?).ok()
 }

@@ -6,6 +6,7 @@
 //!
 //! The stages of the pipeline are public, too, for those who need one of them alone: [`shape`] brings an object into
 //! the form of its schema, [`load`] does so for objects of the store, and [`check`] says what is wrong with an object.
+//! A [`Workshop`] makes the [`Resource`]s of definitions.
 #![deny(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -19,6 +20,7 @@ mod prepare;
 mod resource;
 mod scale;
 mod shape;
+mod workshop;
 
 pub use admit::{Operation, Options, Request, admit, decide, receive};
 pub use check::{Checked, check};
@@ -28,3 +30,4 @@ pub use resource::{FieldValidation, Resource, Scale};
 pub use scale::{go_text, with_replicas};
 pub use scantling_schema::definition::Gates;
 pub use shape::{load, prune, shape};
+pub use workshop::{Unchecked, Workshop};

@@ -7,13 +7,10 @@
 )]
 
 use flate2::read::GzDecoder;
-use scantling_admit::{Options, Resource, check};
+use scantling_admit::{Gates, Options, Resource, Workshop, check};
 use scantling_schema::default;
-use scantling_schema::document::Schema;
-use scantling_schema::meta::Scope;
-use scantling_schema::plan::Compiler;
+use scantling_schema::definition::{ApiVersion, Definition};
 use scantling_schema::prune::{self, Nulls, Place, Unknown};
-use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -59,8 +56,7 @@ fn objects_and_updates_are_judged_as_by_a_server() {
         println!("SKIPPED: the corpus is not there");
         return;
     };
-    let mut interner = Interner::new();
-    let mut compiler = Compiler::new();
+    let mut workshop = Workshop::default();
     let mut tally = Tally {
         right: 0,
         wrong: Vec::new(),
@@ -72,7 +68,7 @@ fn objects_and_updates_are_judged_as_by_a_server() {
             continue;
         }
         let entry = json::decode(&line, Limits::SERVER).unwrap();
-        definition(&entry, &mut interner, &mut compiler, &mut tally);
+        definition(&entry, &mut workshop, &mut tally);
     }
     for wrong in tally.wrong.iter().take(40) {
         println!("{wrong}");
@@ -82,7 +78,7 @@ fn objects_and_updates_are_judged_as_by_a_server() {
     assert!(tally.right > 0 && tally.wrong.is_empty());
 }
 
-fn definition(entry: &Value, interner: &mut Interner, compiler: &mut Compiler, tally: &mut Tally) {
+fn definition(entry: &Value, workshop: &mut Workshop, tally: &mut Tally) {
     let crd = entry.get("crd").unwrap();
     let name = crd
         .at(["metadata", "name"])
@@ -93,7 +89,7 @@ fn definition(entry: &Value, interner: &mut Interner, compiler: &mut Compiler, t
     let mut stored = Vec::new();
     for (i, sample) in objects.iter().enumerate() {
         let version = sample.get("version").and_then(Value::as_str).unwrap();
-        let resource = resource(crd, version, interner, compiler);
+        let resource = resource(crd, version, workshop);
         let mut object = sample.get("object").unwrap().clone();
         let options = prune::Options {
             nulls: Nulls::Drop,
@@ -164,22 +160,8 @@ fn definition(entry: &Value, interner: &mut Interner, compiler: &mut Compiler, t
     }
 }
 
-fn resource(crd: &Value, version: &str, interner: &mut Interner, compiler: &mut Compiler) -> Resource {
-    let spec = crd.get("spec").unwrap();
-    let versions = spec.get("versions").and_then(Value::as_array).unwrap();
-    let found = versions
-        .iter()
-        .find(|v| v.get("name").and_then(Value::as_str) == Some(version))
-        .unwrap();
-    let schema = found.at(["schema", "openAPIV3Schema"]).unwrap();
-    let structural = Schema::new(schema).structural(interner).unwrap();
-    Resource {
-        plan: compiler.compile(&structural),
-        kind: "".into(),
-        api_version: "".into(),
-        scope: Scope::Namespaced,
-        status: found.at(["subresources", "status"]).is_some(),
-        scale: None,
-        preserve_unknown_fields: false,
-    }
+fn resource(crd: &Value, version: &str, workshop: &mut Workshop) -> Resource {
+    let received = Definition::decode(crd.clone(), ApiVersion::V1, Gates::default()).unwrap();
+    let spec = received.definition.spec;
+    workshop.resource(&spec, spec.version(version).unwrap()).unwrap()
 }

@@ -5,13 +5,9 @@ use crate::files::Source;
 use crate::input::{self, Object};
 use crate::problem::Problem;
 use rayon::prelude::*;
-use scantling_admit::{Resource, Scale};
+use scantling_admit::{Resource, Unchecked, Workshop};
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Version};
-use scantling_schema::document::Schema;
-use scantling_schema::meta::Scope;
-use scantling_schema::plan::Compiler;
 use scantling_schema::rules::Environments;
-use scantling_schema::structural::Interner;
 use scantling_value::{FieldError, PathBuf, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -45,12 +41,6 @@ pub(crate) struct Catalog {
     workshops: Vec<Mutex<Workshop>>,
 }
 
-#[derive(Debug)]
-struct Workshop {
-    interner: Interner,
-    compiler: Compiler,
-}
-
 /// A version of a definition that an object is of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found<'c> {
@@ -74,12 +64,7 @@ impl Catalog {
             entries: Vec::new(),
             kinds: BTreeMap::new(),
             workshops: (0..=rayon::current_num_threads())
-                .map(|_| {
-                    Mutex::new(Workshop {
-                        interner: Interner::new(),
-                        compiler: Compiler::for_version(target.kubernetes_version),
-                    })
-                })
+                .map(|_| Mutex::new(Workshop::for_version(target.kubernetes_version)))
                 .collect(),
         }
     }
@@ -160,39 +145,18 @@ impl Catalog {
     fn compile(&self, found: Found<'_>) -> Result<Arc<Resource>, String> {
         let spec = &found.entry.definition.spec;
         let version = found.version().ok_or("the definition has no such version")?;
-        let schema = spec
-            .schema_of(version)
-            .ok_or_else(|| format!("version {} has no schema", version.name))?;
         let workshop = rayon::current_thread_index().map_or(0, |n| n + 1);
         let workshop = self.workshops.get(workshop).or(self.workshops.first());
         let workshop = workshop.ok_or("no thread can compile")?;
-        let plan = {
-            let mut workshop = workshop.lock().unwrap_or_else(PoisonError::into_inner);
-            let Workshop { interner, compiler } = &mut *workshop;
-            let structural = Schema::new(schema)
-                .structural(interner)
-                .map_err(|e| format!("the schema of version {} is not structural: {e}", version.name))?;
-            compiler.compile(&structural)
-        };
-        let subresources = spec.subresources_of(version);
-        let scale = subresources.and_then(|s| s.scale.as_ref()).map(|s| Scale {
-            spec_replicas: s.spec_replicas_path.clone(),
-            status_replicas: s.status_replicas_path.clone(),
-            label_selector: s.label_selector_path.clone().filter(|p| !p.is_empty()),
-        });
-        Ok(Arc::new(Resource {
-            plan,
-            kind: spec.names.kind.clone(),
-            api_version: format!("{}/{}", spec.group, version.name).into(),
-            scope: if spec.scope == "Cluster" {
-                Scope::Cluster
-            } else {
-                Scope::Namespaced
-            },
-            status: subresources.is_some_and(|s| s.status),
-            scale,
-            preserve_unknown_fields: spec.preserves_unknown_fields(),
-        }))
+        let mut workshop = workshop.lock().unwrap_or_else(PoisonError::into_inner);
+        match workshop.resource(spec, version) {
+            Ok(resource) => Ok(Arc::new(resource)),
+            Err(Unchecked::NoSchema) => Err(format!("version {} has no schema", version.name)),
+            Err(Unchecked::NotStructural(why)) => Err(format!(
+                "the schema of version {} is not structural: {why}",
+                version.name
+            )),
+        }
     }
 }
 

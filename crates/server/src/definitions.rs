@@ -10,18 +10,15 @@ use crate::kind::{Kind, Kinds, Scale, Version};
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
-use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats};
+use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats, Workshop};
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
-use scantling_schema::definition::{Accepted, ApiVersion, Condition, Definition, Setting};
-use scantling_schema::document::Schema;
-use scantling_schema::meta::Scope;
-use scantling_schema::plan;
+use scantling_schema::definition::{self, Accepted, ApiVersion, Condition, Definition, Setting};
 use scantling_schema::publish::Format;
 use scantling_schema::rules::Environments;
-use scantling_schema::structural::{Interner, Structural};
+use scantling_schema::structural::Structural;
 use scantling_value::{Map, Value};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The group of definitions.
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
@@ -31,27 +28,17 @@ pub(crate) const PLURAL: &str = "customresourcedefinitions";
 /// What compiled definitions share.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
-    shared: Arc<Mutex<Shared>>,
+    workshop: Arc<Mutex<Workshop>>,
     pub(crate) gates: Gates,
     environments: Environments,
-}
-
-#[derive(Debug)]
-struct Shared {
-    interner: Interner,
-    plans: plan::Compiler,
 }
 
 impl Compiler {
     /// A compiler for definitions under these gates.
     pub(crate) fn new(gates: Gates) -> Self {
         let version = kubernetes::Version::LATEST;
-        let shared = Shared {
-            interner: Interner::new(),
-            plans: plan::Compiler::for_version(version),
-        };
         Compiler {
-            shared: Arc::new(Mutex::new(shared)),
+            workshop: Arc::new(Mutex::new(Workshop::for_version(version))),
             gates,
             environments: Environments::of(version),
         }
@@ -69,40 +56,15 @@ impl Source {
     /// Compiles one version. A schema that cannot be compiled (an old, non-structural one) checks nothing.
     pub(crate) fn compile(&self, version: usize) -> Arc<Resource> {
         let spec = &self.definition.spec;
-        let v = spec.versions().get(version);
-        let schema = v.and_then(|v| spec.schema_of(v));
-        let plan = {
-            let mut shared = self
-                .compiler
-                .shared
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            let Shared { interner, plans } = &mut *shared;
-            let structural = schema.and_then(|s| Schema::new(s).structural(interner).ok());
-            plans.compile(&structural.unwrap_or_else(|| Arc::new(Structural::default())))
-        };
-        let subresources = v.and_then(|v| spec.subresources_of(v));
-        let scale = subresources
-            .and_then(|s| s.scale.as_ref())
-            .map(|s| scantling_admit::Scale {
-                spec_replicas: s.spec_replicas_path.clone(),
-                status_replicas: s.status_replicas_path.clone(),
-                label_selector: s.label_selector_path.clone().filter(|p| !p.is_empty()),
-            });
-        let name = v.map(|v| v.name.as_str()).unwrap_or_default();
-        Arc::new(Resource {
-            plan,
-            kind: spec.names.kind.clone(),
-            api_version: crate::discovery::api_version(&spec.group, name).into(),
-            scope: if spec.scope == "Cluster" {
-                Scope::Cluster
-            } else {
-                Scope::Namespaced
-            },
-            status: subresources.is_some_and(|s| s.status),
-            scale,
-            preserve_unknown_fields: spec.preserves_unknown_fields(),
-        })
+        let missing = definition::Version::default();
+        let version = spec.versions().get(version).unwrap_or(&missing);
+        let mut workshop = self
+            .compiler
+            .workshop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let resource = workshop.resource(spec, version);
+        Arc::new(resource.unwrap_or_else(|_| workshop.unchecked_resource(spec, version)))
     }
 }
 
@@ -146,7 +108,7 @@ pub(crate) fn kind(definition: &Arc<Definition>, compiler: &Compiler, mark: Stri
     }
 }
 
-fn version(definition: &Definition, v: &scantling_schema::definition::Version) -> Version {
+fn version(definition: &Definition, v: &definition::Version) -> Version {
     let spec = &definition.spec;
     let subresources = spec.subresources_of(v);
     let path = |p: &str| {
@@ -195,7 +157,7 @@ fn version(definition: &Definition, v: &scantling_schema::definition::Version) -
 }
 
 /// What users of a deprecated version are told: the definition's text, or which version to use instead.
-fn deprecation(definition: &Definition, v: &scantling_schema::definition::Version) -> String {
+fn deprecation(definition: &Definition, v: &definition::Version) -> String {
     if let Some(text) = &v.deprecation_warning {
         return text.to_string();
     }

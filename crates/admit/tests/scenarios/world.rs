@@ -3,16 +3,13 @@
 use super::patch;
 use super::read::{Step, text};
 use scantling_admit::{
-    FieldValidation, Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, Scale, admit,
-    load, with_replicas,
+    FieldValidation, Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, Workshop,
+    admit, load, with_replicas,
 };
 use scantling_cel::kubernetes::Version;
 use scantling_schema::definition::{ApiVersion, Definition, Setting};
-use scantling_schema::document::Schema;
 use scantling_schema::meta::Scope;
-use scantling_schema::plan::Compiler;
 use scantling_schema::rules::Environments;
-use scantling_schema::structural::Interner;
 use scantling_value::{FieldError, Limits, Map, Value, json, yaml};
 use std::collections::BTreeMap;
 
@@ -30,8 +27,7 @@ const GATES: Gates = Gates {
 pub(crate) struct World {
     definitions: BTreeMap<String, Value>,
     objects: BTreeMap<String, Value>,
-    interner: Interner,
-    compiler: Compiler,
+    workshop: Workshop,
 }
 
 /// Where a request points.
@@ -346,39 +342,11 @@ impl World {
         let crd = self
             .definitions
             .get(&format!("{}.{}", target.plural, target.group))?;
-        let spec = crd.get("spec")?;
-        let versions = spec.get("versions")?.as_array()?;
-        let version = versions.iter().find(|v| text(v, "name") == target.version)?;
-        if version.get("served").and_then(Value::as_bool) != Some(true) {
-            return None;
-        }
-        let empty = Value::Object(Map::new());
-        let schema = version.at(["schema", "openAPIV3Schema"]).unwrap_or(&empty);
-        let structural = Schema::new(schema).structural(&mut self.interner).ok()?;
-        let scale = version.at(["subresources", "scale"]).map(|scale| Scale {
-            spec_replicas: text(scale, "specReplicasPath").into(),
-            status_replicas: text(scale, "statusReplicasPath").into(),
-            label_selector: scale
-                .get("labelSelectorPath")
-                .and_then(Value::as_str)
-                .map(Into::into),
-        });
-        Some(Resource {
-            plan: self.compiler.compile(&structural),
-            kind: spec.at(["names", "kind"])?.as_str()?.into(),
-            api_version: format!("{}/{}", target.group, target.version).into(),
-            scope: if text(spec, "scope") == "Cluster" {
-                Scope::Cluster
-            } else {
-                Scope::Namespaced
-            },
-            status: version.at(["subresources", "status"]).is_some(),
-            scale,
-            preserve_unknown_fields: spec
-                .get("preserveUnknownFields")
-                .and_then(Value::as_bool)
-                .unwrap_or(false),
-        })
+        let received = Definition::decode(crd.clone(), ApiVersion::V1, GATES).ok()?;
+        let spec = received.definition.spec;
+        let version = spec.version(&target.version).filter(|v| v.served)?;
+        let resource = self.workshop.resource(&spec, version);
+        Some(resource.unwrap_or_else(|_| self.workshop.unchecked_resource(&spec, version)))
     }
 }
 

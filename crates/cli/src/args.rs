@@ -197,7 +197,10 @@ pub(crate) struct Eval {
     /// A JSON or YAML file that `self` is read from, `-` for standard input
     #[arg(short, long = "filename", value_name = "FILE|-")]
     pub(crate) file: Option<PathBuf>,
-    /// A definition that gives `self` its type
+    /// A JSON or YAML file that `oldSelf` is read from
+    #[arg(long, value_name = "FILE")]
+    pub(crate) old: Option<PathBuf>,
+    /// A definition that gives `self` its type; files are then read as objects of its kind, with their defaults
     #[arg(long, value_name = "FILE")]
     pub(crate) crd: Option<PathBuf>,
     /// The place that `self` is, in the definition and in the file

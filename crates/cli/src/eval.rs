@@ -1,25 +1,21 @@
 //! `scantling eval`: an expression against a file, or against a place in a definition.
 
+mod place;
 mod repl;
 mod show;
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects};
-use crate::files;
-use crate::input;
 use crate::problem::{Problem, Verdict};
 use crate::render;
+use place::Place;
 use scantling_cel::env::Env;
 use scantling_cel::estimate::estimate;
 use scantling_cel::kubernetes::for_stored_expressions;
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::shape::{Kind, Shape};
 use scantling_cel::val::Arena;
-use scantling_schema::document::Schema;
-use scantling_schema::rules::{Shapes, View};
-use scantling_schema::structural::Interner;
 use scantling_value::Value;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Evaluates an expression, or begins a session.
@@ -53,8 +49,9 @@ pub(crate) fn run(flags: &args::Eval) -> Result<Verdict, Problem> {
 /// What an expression sees.
 struct Session {
     env: Env,
-    shape: Arc<Shape>,
+    place: Place,
     value: Option<Value>,
+    old: Option<Value>,
 }
 
 /// What came of an expression.
@@ -72,6 +69,14 @@ struct Answer {
 }
 
 impl Answer {
+    /// The estimated cost in words.
+    fn estimate(&self) -> String {
+        match self.estimated_cost {
+            u64::MAX => "unbounded".to_owned(),
+            cost => cost.to_string(),
+        }
+    }
+
     fn text(&self) -> String {
         let mut out = String::new();
         if let Some(value) = &self.value {
@@ -79,7 +84,8 @@ impl Answer {
         }
         out.push_str(&format!(
             "type: {}\nestimated cost: {}\n",
-            self.ty, self.estimated_cost
+            self.ty,
+            self.estimate()
         ));
         if let Some(cost) = self.cost {
             out.push_str(&format!("cost: {cost}\n"));
@@ -90,38 +96,30 @@ impl Answer {
 
 impl Session {
     fn new(flags: &args::Eval) -> Result<Self, Problem> {
-        let shape = match &flags.crd {
-            Some(_) => place(flags)?,
-            None => Arc::new(Shape {
-                kind: Kind::Dyn,
-                nullable: true,
-                min_serialized_size: 1,
-                max_elements: 0,
-            }),
-        };
+        let place = Place::find(flags)?;
         let scope = Arc::new(for_stored_expressions(flags.target.kubernetes_version));
-        let mut session = Session {
-            env: Env::new(scope).with_variable("self", shape.ty("self")),
-            shape,
-            value: None,
-        };
-        if let Some(file) = &flags.file {
-            session.value = Some(load(file)?);
-        }
-        if let (Some(value), Some(_)) = (&session.value, &flags.crd) {
-            let found = steps(&flags.at).try_fold(value, |v, step| match step.parse::<usize>() {
-                Ok(index) if v.as_array().is_some() => v.as_array()?.get(index),
-                _ => v.get(step),
-            });
-            let found =
-                found.ok_or_else(|| Problem::plain(format!("the file has nothing at {}", flags.at)))?;
-            session.value = Some(found.clone());
-        }
-        Ok(session)
+        let env = Env::new(scope)
+            .with_variable("self", place.shape.ty("self"))
+            .with_variable("oldSelf", place.shape.ty("self"));
+        let read = |file: &Option<PathBuf>| file.as_deref().map(|f| place.value_in(f)).transpose();
+        let (value, old) = (read(&flags.file)?, read(&flags.old)?);
+        Ok(Session {
+            env,
+            place,
+            value,
+            old,
+        })
     }
 
-    /// The type and the estimated cost of an expression, and what it gives where there is a value to look at.
+    /// Takes another file as `self`.
+    fn load(&mut self, file: &Path) -> Result<(), Problem> {
+        self.value = Some(self.place.value_in(file)?);
+        Ok(())
+    }
+
+    /// The type and the estimated cost of an expression, and what it gives where there are values to look at.
     fn answer(&self, expression: &str) -> Result<Answer, String> {
+        let shape = &self.place.shape;
         let checked = self
             .env
             .compile(expression)
@@ -129,86 +127,24 @@ impl Session {
         let mut answer = Answer {
             value: None,
             ty: checked.result_type().to_string(),
-            estimated_cost: estimate(&checked, Some(&self.shape)).max,
+            estimated_cost: estimate(&checked, Some(shape)).max,
             cost: None,
         };
-        let input = match &self.value {
-            Some(value) => Input::Json(value, &self.shape),
-            None if checked.mentions("self") => return Ok(answer),
-            None => Input::Absent,
-        };
+        let mut inputs = [Input::Absent, Input::Absent];
+        let known = [("self", &self.value), ("oldSelf", &self.old)];
+        for (input, (name, value)) in inputs.iter_mut().zip(known) {
+            match value {
+                Some(value) => *input = Input::Json(value, shape),
+                None if checked.mentions(name) => return Ok(answer),
+                None => {}
+            }
+        }
         let program = Program::compile(&self.env, &checked).map_err(|e| e.to_string())?;
         let arena = Arena::default();
-        let outcome = program.eval(&arena, &[input], Limits::NONE);
+        let outcome = program.eval(&arena, &inputs, Limits::NONE);
         let value = outcome.result.map_err(|e| e.to_string())?;
         answer.value = Some(show::show(value, &arena));
         answer.cost = Some(outcome.cost);
         Ok(answer)
     }
-}
-
-/// The first document of a file.
-fn load(file: &std::path::PathBuf) -> Result<Value, Problem> {
-    let (sources, problems) = files::find([file]);
-    if let Some(problem) = problems.into_iter().next() {
-        return Err(problem);
-    }
-    let source = sources
-        .first()
-        .ok_or_else(|| Problem::plain("there is no file"))?;
-    let bytes = source.read()?;
-    let (documents, problems) = input::documents(&source.name, &bytes);
-    match (documents.first(), problems.into_iter().next()) {
-        (Some(document), _) => document.value(&source.name),
-        (None, Some(problem)) => Err(problem),
-        (None, None) => Err(Problem::plain(format!("{} is empty", source.name))),
-    }
-}
-
-fn steps(at: &str) -> impl Iterator<Item = &str> {
-    at.split(['.', '[', ']']).filter(|step| !step.is_empty())
-}
-
-/// What expressions see at a place of a definition's schema.
-fn place(flags: &args::Eval) -> Result<Arc<Shape>, Problem> {
-    let (sources, problems) = files::find(&flags.crd);
-    let mut catalog = Catalog::new(flags.target);
-    let more = catalog.load(&sources, OtherObjects::Unexpected);
-    if let Some(problem) = problems.into_iter().chain(more).next() {
-        return Err(problem);
-    }
-    let missing = |what: String| Problem::plain(what);
-    let entry = catalog
-        .entries()
-        .first()
-        .ok_or_else(|| missing("there is no definition".to_owned()))?;
-    let spec = &entry.definition.spec;
-    let version = match &flags.api_version {
-        Some(name) => spec.version(name),
-        None => spec.storage_version(),
-    };
-    let version = version.ok_or_else(|| missing("the definition has no such version".to_owned()))?;
-    let document = spec
-        .schema_of(version)
-        .ok_or_else(|| missing("the version has no schema".to_owned()))?;
-    let structural = Schema::new(document)
-        .structural(&mut Interner::new())
-        .map_err(|e| Problem::new("the schema is not structural", e))?;
-    let mut shapes = Shapes::new();
-    let (mut schema, mut view) = (structural.clone(), View::of_resource(&structural, &mut shapes));
-    for step in steps(&flags.at) {
-        let (next, below) = if let Some(property) = schema.property(step) {
-            (property.clone(), view.property(step, property, &mut shapes))
-        } else if let Some(entry) = schema.items.as_ref().or(schema.additional_schema()) {
-            (entry.clone(), view.entry())
-        } else {
-            return Err(missing(format!(
-                "the schema has nothing at {}: there is no `{step}`",
-                flags.at
-            )));
-        };
-        (schema, view) = (next, below);
-    }
-    let shape = view.shape().cloned();
-    shape.ok_or_else(|| missing(format!("expressions see nothing at {}", flags.at)))
 }

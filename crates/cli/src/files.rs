@@ -48,9 +48,10 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
 }
 
 /// All files behind the given paths. Directories are searched for manifests, in the order of their names.
-pub(crate) fn find<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> (Vec<Source>, Vec<Problem>) {
+pub(crate) fn find(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> (Vec<Source>, Vec<Problem>) {
     let (mut sources, mut problems) = (Vec::new(), Vec::new());
     for path in paths {
+        let path = path.as_ref();
         if path.as_os_str() == "-" {
             match standard_input() {
                 Ok(source) => sources.push(source),

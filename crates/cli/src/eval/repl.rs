@@ -1,13 +1,13 @@
 //! A session: one expression after the other.
 
-use super::{Session, load};
+use super::Session;
 use crate::problem::{Problem, warn};
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Context, Editor, Helper, Highlighter, Hinter, Validator};
 use scantling_cel::shape::{Kind, Shape};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const HELP: &str = "An expression gives its value. :type EXPR and :cost EXPR tell its type and cost, :load FILE takes \
@@ -18,7 +18,7 @@ pub(super) fn run(session: &mut Session) -> Result<(), Problem> {
     let failed = |e: ReadlineError| Problem::new("cannot read the terminal", e);
     let mut editor: Editor<Names, DefaultHistory> = Editor::new().map_err(failed)?;
     editor.set_helper(Some(Names {
-        shape: Arc::clone(&session.shape),
+        shape: Arc::clone(&session.place.shape),
     }));
     let history = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".scantling_history"));
     if let Some(history) = &history {
@@ -57,13 +57,14 @@ fn obey(session: &mut Session, line: &str) -> bool {
         "" => tell(session.answer(rest).map(|a| a.value.unwrap_or(a.ty))),
         "type" => tell(session.answer(rest).map(|a| a.ty)),
         "cost" => tell(session.answer(rest).map(|a| match a.cost {
-            Some(cost) => format!("{cost}, estimated at most {}", a.estimated_cost),
-            None => format!("estimated at most {}", a.estimated_cost),
+            Some(cost) => format!("{cost}, estimated at most {}", a.estimate()),
+            None => format!("estimated at most {}", a.estimate()),
         })),
-        "load" => match load(&PathBuf::from(rest)) {
-            Ok(value) => session.value = Some(value),
-            Err(problem) => problem.print(),
-        },
+        "load" => {
+            if let Err(problem) = session.load(Path::new(rest)) {
+                problem.print();
+            }
+        }
         "quit" | "q" => return false,
         _ => println!("{HELP}"),
     }
@@ -96,7 +97,7 @@ impl Completer for Names {
             return Ok((at, Vec::new()));
         };
         let mut steps = parents.split('.');
-        if steps.next() != Some("self") {
+        if !matches!(steps.next(), Some("self" | "oldSelf")) {
             return Ok((at, Vec::new()));
         }
         let mut here = &self.shape;

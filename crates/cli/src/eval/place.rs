@@ -1,0 +1,126 @@
+//! The place that an expression looks at.
+
+use crate::args;
+use crate::catalog::{Catalog, OtherObjects};
+use crate::files;
+use crate::input;
+use crate::problem::Problem;
+use scantling_admit::Resource;
+use scantling_cel::shape::{Kind, Shape};
+use scantling_schema::rules::{Shapes, View};
+use scantling_value::Value;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A place in a definition's schema and in the objects of its kind, or, without a definition, any document.
+pub(super) struct Place {
+    /// What expressions see there.
+    pub(super) shape: Arc<Shape>,
+    resource: Option<Arc<Resource>>,
+    at: String,
+}
+
+impl Place {
+    /// The place that the flags name.
+    pub(super) fn find(flags: &args::Eval) -> Result<Self, Problem> {
+        let resource = flags.crd.as_deref().map(|crd| resource(crd, flags)).transpose()?;
+        let shape = match &resource {
+            Some(resource) => shape(resource, &flags.at)?,
+            None => Arc::new(Shape {
+                kind: Kind::Dyn,
+                nullable: true,
+                min_serialized_size: 1,
+                max_elements: 0,
+            }),
+        };
+        Ok(Place {
+            shape,
+            resource,
+            at: flags.at.clone(),
+        })
+    }
+
+    /// What stands at the place in the first document of a file. Rules see an object as it is stored: without fields
+    /// that its definition does not know, and with its defaults.
+    pub(super) fn value_in(&self, file: &Path) -> Result<Value, Problem> {
+        let mut document = first_document(file)?;
+        let Some(resource) = &self.resource else {
+            return Ok(document);
+        };
+        scantling_admit::load(resource, &mut document);
+        let found = steps(&self.at).try_fold(&document, |v, step| match step.parse::<usize>() {
+            Ok(index) if v.as_array().is_some() => v.as_array()?.get(index),
+            _ => v.get(step),
+        });
+        let nothing = || Problem::plain(format!("{} has nothing at {}", file.display(), self.at));
+        found.cloned().ok_or_else(nothing)
+    }
+}
+
+fn steps(at: &str) -> impl Iterator<Item = &str> {
+    at.split(['.', '[', ']']).filter(|step| !step.is_empty())
+}
+
+fn first_document(file: &Path) -> Result<Value, Problem> {
+    let (sources, problems) = files::find([file]);
+    if let Some(problem) = problems.into_iter().next() {
+        return Err(problem);
+    }
+    let source = sources
+        .first()
+        .ok_or_else(|| Problem::plain(format!("there is no file in {}", file.display())))?;
+    let bytes = source.read()?;
+    let (documents, problems) = input::documents(&source.name, &bytes);
+    match (documents.first(), problems.into_iter().next()) {
+        (Some(document), _) => document.value(&source.name),
+        (None, Some(problem)) => Err(problem),
+        (None, None) => Err(Problem::plain(format!("{} is empty", source.name))),
+    }
+}
+
+/// The version of the definition in a file that the flags name.
+fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
+    let (sources, problems) = files::find([crd]);
+    let mut catalog = Catalog::new(flags.target);
+    let more = catalog.load(&sources, OtherObjects::Unexpected);
+    if let Some(problem) = problems.into_iter().chain(more).next() {
+        return Err(problem);
+    }
+    let entry = catalog
+        .entries()
+        .first()
+        .ok_or_else(|| Problem::plain(format!("no definition in {}", crd.display())))?;
+    let spec = &entry.definition.spec;
+    let version = match &flags.api_version {
+        Some(name) => spec.version(name),
+        None => spec.storage_version(),
+    };
+    let found = version.and_then(|v| catalog.find(&format!("{}/{}", spec.group, v.name), &spec.names.kind));
+    let found = found.ok_or_else(|| {
+        let names: Vec<&str> = spec.versions().iter().map(|v| &*v.name).collect();
+        let hint = format!("its versions are {}", names.join(", "));
+        Problem::plain("the definition has no such version").hint(&hint)
+    })?;
+    let resource = catalog.resource(found).map_err(Problem::plain)?;
+    Ok(Arc::clone(resource))
+}
+
+/// What expressions see at a place of a schema.
+fn shape(resource: &Resource, at: &str) -> Result<Arc<Shape>, Problem> {
+    let mut schema = Arc::clone(resource.plan.root().schema());
+    let mut shapes = Shapes::new();
+    let mut view = View::of_resource(&schema, &mut shapes);
+    for step in steps(at) {
+        let (next, below) = if let Some(property) = schema.property(step) {
+            (property.clone(), view.property(step, property, &mut shapes))
+        } else if let Some(entry) = schema.items.as_ref().or(schema.additional_schema()) {
+            (entry.clone(), view.entry())
+        } else {
+            let what = format!("the schema has nothing at {at}: there is no `{step}`");
+            return Err(Problem::plain(what));
+        };
+        (schema, view) = (next, below);
+    }
+    let nothing = || Problem::plain(format!("expressions see nothing at {at}"));
+    view.shape().cloned().ok_or_else(nothing)
+}

@@ -286,6 +286,30 @@ pub(crate) struct Serve {
         value_delimiter = ','
     )]
     pub(crate) etcd_servers: Vec<String>,
+    /// The authority that signed the certificates of etcd; without it, those that the system trusts
+    #[arg(
+        long,
+        env = "SCANTLING_ETCD_CAFILE",
+        value_name = "FILE",
+        requires = "etcd_servers"
+    )]
+    pub(crate) etcd_cafile: Option<PathBuf>,
+    /// The certificate that this server shows to etcd
+    #[arg(
+        long,
+        env = "SCANTLING_ETCD_CERTFILE",
+        value_name = "FILE",
+        requires = "etcd_keyfile"
+    )]
+    pub(crate) etcd_certfile: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(
+        long,
+        env = "SCANTLING_ETCD_KEYFILE",
+        value_name = "FILE",
+        requires = "etcd_certfile"
+    )]
+    pub(crate) etcd_keyfile: Option<PathBuf>,
     /// Where keys begin in the store
     #[arg(long, env = "SCANTLING_ETCD_PREFIX", default_value = "/registry")]
     pub(crate) etcd_prefix: String,

@@ -84,8 +84,16 @@ fn data_directory(flags: &args::Serve) -> Result<PathBuf, Problem> {
 async fn store(flags: &args::Serve, directory: Option<&Path>) -> Result<Arc<dyn Store>, Problem> {
     if !flags.etcd_servers.is_empty() {
         let failed = |e| Problem::new("cannot use etcd", e);
+        let pem = |file: &Option<PathBuf>| match file {
+            None => Ok(None),
+            Some(file) => std::fs::read(file)
+                .map(Some)
+                .map_err(|e| Problem::new(format!("cannot read {}", file.display()), e)),
+        };
         let config = EtcdConfig {
             keys: KeySpace::new(&flags.etcd_prefix).map_err(failed)?,
+            ca_certificate: pem(&flags.etcd_cafile)?,
+            client_identity: pem(&flags.etcd_certfile)?.zip(pem(&flags.etcd_keyfile)?),
             ..EtcdConfig::new(flags.etcd_servers.clone())
         };
         return Ok(Arc::new(EtcdStore::connect(config).await.map_err(failed)?));

@@ -125,6 +125,11 @@ impl Cache {
         compacted
     }
 
+    /// Whether the state right after a revision can be told.
+    pub(crate) fn check(&self, revision: Revision) -> Result<(), StoreError> {
+        self.inner.read().check(revision)
+    }
+
     pub(crate) fn compact(&self, revision: Revision) -> Result<(), StoreError> {
         {
             let mut inner = self.inner.write();

@@ -9,7 +9,9 @@ mod checkpoint;
 mod file;
 mod journal;
 mod lock;
+mod queue;
 mod record;
+mod spare;
 mod table;
 mod writer;
 
@@ -18,7 +20,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 pub use file::{Failure, Faults, Operation};
 
@@ -26,6 +28,7 @@ use self::checkpoint::{Backlog, Checkpointer};
 use self::file::failed;
 use self::journal::Journal;
 use self::lock::Lock;
+use self::queue::{Pace, Queue};
 use self::table::{Meta, Table};
 use self::writer::{Request, Writer};
 use crate::backup::{BackupError, BackupSummary};
@@ -34,9 +37,6 @@ use crate::state::{Snapshot, check_write};
 use crate::{
     Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
 };
-
-/// How many requests may wait for the writer before those who come wait for their turn to ask.
-const QUEUE: usize = 4096;
 
 /// How an embedded store is opened.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ pub struct CheckReport {
 #[derive(Debug)]
 pub struct EmbeddedStore {
     cache: Arc<Cache>,
-    requests: Option<mpsc::Sender<Request>>,
+    requests: Arc<Queue>,
     backlog: Arc<Backlog>,
     threads: Mutex<Option<Threads>>,
 }
@@ -132,13 +132,15 @@ impl EmbeddedStore {
             journal,
             behind,
         } = load(&directory, faults.as_ref())?;
+        let history_after = journal.history_after();
         let journal::Contents {
-            events,
+            mut events,
             sealed,
-            before,
             tail,
+            ..
         } = journal;
         let pending = events.iter().skip(events.len() - behind).cloned().collect();
+        events.drain(..events.partition_point(|event| event.revision <= history_after));
         let Some(tail) = tail else {
             let detail = "there is a state, but no journal beside it".to_owned();
             return Err(StoreError::Damaged {
@@ -153,12 +155,13 @@ impl EmbeddedStore {
             writer_journal.number(),
             checkpoint_bytes,
         ));
-        let cache = Arc::new(Cache::new(state, events, before, history));
+        let cache = Arc::new(Cache::new(state, events, history_after, history));
         let writer = Writer {
             cache: Arc::clone(&cache),
             journal: writer_journal,
             backlog: Arc::clone(&backlog),
             failure: None,
+            pace: Pace::default(),
         };
         let checkpointer = Checkpointer {
             directory: directory.clone(),
@@ -169,11 +172,12 @@ impl EmbeddedStore {
             table: Some(table),
             meta,
         };
-        let (requests, receiver) = mpsc::channel(QUEUE);
+        let requests = Arc::new(Queue::default());
+        let queue = Arc::clone(&requests);
         let thread = |name: &str| std::thread::Builder::new().name(format!("store-{name}"));
         let spawned = |source| failed("start a thread for", &directory, source);
         let writer = thread("writer")
-            .spawn(move || writer.run(receiver))
+            .spawn(move || writer.run(&queue))
             .map_err(spawned)?;
         let checkpointer = thread("checkpoint")
             .spawn(move || checkpointer.run())
@@ -185,7 +189,7 @@ impl EmbeddedStore {
         }));
         Ok(Self {
             cache,
-            requests: Some(requests),
+            requests,
             backlog,
             threads,
         })
@@ -233,7 +237,7 @@ impl EmbeddedStore {
                 .values()
                 .map(|entry| entry.value.len() as u64)
                 .sum(),
-            history_after: loaded.journal.before,
+            history_after: loaded.journal.history_after(),
         })
     }
 
@@ -246,7 +250,7 @@ impl EmbeddedStore {
         let Some(threads) = self.threads.lock().take() else {
             return Ok(());
         };
-        self.requests = None;
+        self.requests.close();
         let gone = || StoreError::Unavailable {
             detail: "a thread of the store has ended early".to_owned(),
         };
@@ -271,8 +275,7 @@ impl EmbeddedStore {
             detail: "the store was shut down".to_owned(),
         };
         let (reply, answer) = oneshot::channel();
-        let requests = self.requests.as_ref().ok_or_else(gone)?;
-        requests.send(make(reply)).await.map_err(|_| gone())?;
+        self.requests.push(make(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }

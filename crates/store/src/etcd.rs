@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use self::client::{Client, entry, failure, is_too_large, number, revision};
+use self::client::{Client, Repeat, entry, failure, is_too_large, number, revision};
 use self::feed::{Feed, Progress};
 use self::wire::{
     Compare, CompareWith, Compared, DeleteRangeRequest, PutRequest, RangeRequest, RequestKind, RequestOp,
@@ -31,11 +31,11 @@ use crate::{
 /// How an etcd cluster is reached.
 #[derive(Debug, Clone)]
 pub struct EtcdConfig {
-    /// The members, as `host:port` or with a scheme, `http` or `https`.
+    /// The members, as `http://host:port` or `https://host:port`. Without a scheme, the certificates decide.
     pub servers: Vec<String>,
     /// The keys that belong to the API. All of them are kept in memory.
     pub keys: KeySpace,
-    /// The authority that signed the members' certificates, in PEM.
+    /// The authority that signed the members' certificates, in PEM; if none, those that the system trusts.
     pub ca_certificate: Option<Vec<u8>>,
     /// Our certificate and its key, in PEM.
     pub client_identity: Option<(Vec<u8>, Vec<u8>)>,
@@ -127,7 +127,13 @@ impl EtcdStore {
                     }
                     self.cache.wait_for(now, Duration::from_millis(100)).await.is_ok()
                 }
-                Progress::Doubted => Feed::agrees(&self.client, &self.cache, &self.prefix).await?,
+                Progress::Doubted => {
+                    let agrees = Feed::agrees(&self.client, &self.cache, &self.prefix).await?;
+                    if !agrees {
+                        self.wanted.notify_one();
+                    }
+                    agrees
+                }
             };
             if caught_up {
                 return Ok(());
@@ -218,29 +224,26 @@ impl EtcdStore {
         }
     }
 
-    /// The event of a write that was carried out by an attempt whose answer was lost: what is there now is
-    /// what was to be written, and the write before it is the one that was expected.
-    async fn recognise(&self, write: &Write, current: &Arc<Entry>) -> Result<Option<Event>, StoreError> {
-        if write.value() != Some(&current.value) {
+    /// The event of a write that may have been carried out by an attempt whose answer was lost, if it has been:
+    /// what is there now is what was to be written, and the write before it is the one that was expected.
+    async fn recognise(&self, key: &str, write: &Write) -> Result<Option<Event>, StoreError> {
+        let Some(new) = self.fetch(key, 0).await? else {
+            return Ok(None);
+        };
+        if write.value() != Some(&new.value) {
             return Ok(None);
         }
-        let at = current.mod_revision;
-        let new = Arc::clone(current);
-        match write {
-            Write::Create { .. } if current.version == 1 => Ok(Some(Event {
-                revision: at,
-                change: Change::Create { new },
-            })),
+        let revision = new.mod_revision;
+        let change = match write {
+            Write::Create { .. } if new.version == 1 => Some(Change::Create { new }),
             Write::Update { expected, .. } => {
-                let old = self.fetch(&current.key, at - 1).await?;
+                let old = self.fetch(key, revision - 1).await?;
                 let old = old.filter(|old| old.mod_revision == *expected);
-                Ok(old.map(|old| Event {
-                    revision: at,
-                    change: Change::Update { old, new },
-                }))
+                old.map(|old| Change::Update { old, new })
             }
-            Write::Create { .. } | Write::Delete { .. } => Ok(None),
-        }
+            Write::Create { .. } | Write::Delete { .. } => None,
+        };
+        Ok(change.map(|change| Event { revision, change }))
     }
 }
 
@@ -349,41 +352,44 @@ impl Store for EtcdStore {
         if let Write::Update { expected: 0, .. } | Write::Delete { expected: 0 } = write {
             return Err(Self::refused(key, &write, self.fetch(key, 0).await?));
         }
-        let answer = self
-            .client
-            .transaction(transaction(key, &write))
-            .await
-            .map_err(|status| {
-                if is_too_large(&status) {
-                    let size = write.value().map_or(0, bytes::Bytes::len);
-                    StoreError::TooLarge {
-                        key: key.to_owned(),
-                        size,
-                        limit: MAX_VALUE_BYTES,
-                    }
-                } else {
-                    failure(&status, 0)
-                }
-            })?;
-        if answer.response.succeeded {
-            return Self::carried_out(key, &write, answer.response);
-        }
-        let current = match answer
-            .response
-            .responses
-            .into_iter()
-            .next()
-            .and_then(|op| op.response)
-        {
-            Some(ResponseKind::Range(range)) => range.kvs.into_iter().next().and_then(entry),
-            _ => None,
+        // A revision is never expected twice, so that the second attempt of an update or a delete does nothing if
+        // the first did something. That of a create does, if the key has been deleted in between.
+        let repeat = match write {
+            Write::Create { .. } => Repeat::Unsafe,
+            Write::Update { .. } | Write::Delete { .. } => Repeat::Safe,
         };
-        if let (true, Some(current)) = (answer.repeated, &current)
-            && let Some(event) = self.recognise(&write, current).await?
-        {
+        let (in_doubt, refused) = match self.client.transaction(transaction(key, &write), repeat).await {
+            Ok(answer) if answer.response.succeeded => {
+                return Self::carried_out(key, &write, answer.response);
+            }
+            Ok(answer) => {
+                let response = answer.response.responses.into_iter().next();
+                let current = match response.and_then(|op| op.response) {
+                    Some(ResponseKind::Range(range)) => range.kvs.into_iter().next().and_then(entry),
+                    _ => None,
+                };
+                (answer.in_doubt, Self::refused(key, &write, current))
+            }
+            Err(refusal) if is_too_large(&refusal.status) => {
+                let size = write.value().map_or(0, bytes::Bytes::len);
+                let error = StoreError::TooLarge {
+                    key: key.to_owned(),
+                    size,
+                    limit: MAX_VALUE_BYTES,
+                };
+                (false, error)
+            }
+            Err(refusal) => (refusal.in_doubt, failure(&refusal.status, 0)),
+        };
+        if !in_doubt {
+            return Err(refused);
+        }
+        if let Some(event) = self.recognise(key, &write).await? {
             return Ok(event);
         }
-        Err(Self::refused(key, &write, current))
+        Err(StoreError::Unavailable {
+            detail: format!("etcd: it is not known whether key `{key}` was written: {refused}"),
+        })
     }
 
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {

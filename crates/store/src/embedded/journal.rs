@@ -5,7 +5,7 @@
 //! records. It gets its name only after its header is durable, so that a segment without one is damage. One
 //! record at most is under way at any time, and the next begins only after it is durable: bytes that are no
 //! record, with no record after them, are a write that was never acknowledged; with a record after them, they
-//! are damage. Segments that are no longer needed become the next ones.
+//! are damage. Segments that are no longer needed become the next ones (see [`spare`]).
 
 use std::collections::hash_map::RandomState;
 use std::fs;
@@ -15,11 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::{DataFile, Faults, failed, flush_directory};
-use super::record::{self, Record};
+use super::record::{self, Content, Record};
+use super::spare::{self, Filler};
 use crate::{Event, Revision, StoreError};
 
 const PREFIX: &str = "journal-";
-const SPARE: &str = "journal.spare";
+/// A segment that is being made.
+const NEXT: &str = "journal.next";
 const MAGIC: &[u8; 8] = b"SCNTJRN1";
 /// Magic, number, first revision, salt, checksum; padded.
 const HEADER: usize = 64;
@@ -42,11 +44,18 @@ pub(crate) struct Contents {
     pub(crate) sealed: Vec<Sealed>,
     /// The revision before the first event.
     pub(crate) before: Revision,
+    /// History up to here is forgotten, although the events may still be needed to tell the state.
+    pub(crate) compacted: Revision,
     /// Where the next record goes.
     pub(crate) tail: Option<Tail>,
 }
 
 impl Contents {
+    /// The newest revision whose event is forgotten.
+    pub(crate) fn history_after(&self) -> Revision {
+        self.before.max(self.compacted)
+    }
+
     pub(crate) fn has_segment(&self, number: u64) -> bool {
         let last = self.tail.as_ref().map(|tail| tail.number);
         last == Some(number) || self.sealed.iter().any(|segment| segment.number == number)
@@ -74,6 +83,9 @@ pub(crate) struct Journal {
     tail: Tail,
     sealed: Option<Sealed>,
     buffer: Vec<u8>,
+    filler: Filler,
+    /// Whether a spare file has been asked for since the last one was taken.
+    asked: bool,
 }
 
 /// Why an append failed, and what that means.
@@ -173,14 +185,22 @@ pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Con
         let mut next = header.first;
         let mut rest = bytes.get(HEADER..).unwrap_or_default();
         while let Some(record) = Record::find(rest, header.salt) {
-            let events = record.events().filter(|_| record.first == next).ok_or_else(|| {
-                damaged(format!(
-                    "revision {next} was expected where the record of {} is",
-                    record.first
-                ))
-            })?;
-            next += events.len() as u64;
-            contents.events.extend(events);
+            let content = record
+                .content()
+                .filter(|_| record.first == next)
+                .ok_or_else(|| {
+                    damaged(format!(
+                        "revision {next} was expected where the record of {} is",
+                        record.first
+                    ))
+                })?;
+            match content {
+                Content::Events(events) => {
+                    next += events.len() as u64;
+                    contents.events.extend(events);
+                }
+                Content::Compaction(revision) => contents.compacted = revision,
+            }
             rest = rest.get(record.len()..).unwrap_or_default();
         }
         // What is not a record was under way when the last process ended, unless records come after it.
@@ -233,6 +253,7 @@ impl Journal {
             .len()
             .map_err(|source| failed("measure", &tail.path, source))?;
         let directory = directory.to_owned();
+        let filler = Filler::start(directory.clone(), segment_bytes, faults.clone())?;
         Ok(Self {
             directory,
             segment_bytes,
@@ -242,6 +263,8 @@ impl Journal {
             tail,
             sealed: None,
             buffer: Vec::new(),
+            filler,
+            asked: false,
         })
     }
 
@@ -260,10 +283,29 @@ impl Journal {
         let Some(first) = events.first() else {
             return Ok(());
         };
-        self.encode(events);
+        self.append_record(first.revision, |salt, out| record::encode(events, salt, out))
+    }
+
+    /// Notes durably that history up to a revision is forgotten, where `current` is the newest one.
+    pub(crate) fn compact(&mut self, revision: Revision, current: Revision) -> Result<(), AppendError> {
+        let next = current + 1;
+        self.append_record(next, |salt, out| {
+            record::encode_compaction(revision, next, salt, out);
+        })
+    }
+
+    /// Appends a record that begins with a revision.
+    fn append_record(
+        &mut self,
+        first: Revision,
+        encode: impl Fn(u64, &mut Vec<u8>),
+    ) -> Result<(), AppendError> {
+        self.buffer.clear();
+        encode(self.tail.salt, &mut self.buffer);
         if self.tail.offset + self.buffer.len() as u64 > self.size {
-            self.rotate(first.revision).map_err(AppendError::NotWritten)?;
-            self.encode(events);
+            self.rotate(first).map_err(AppendError::NotWritten)?;
+            self.buffer.clear();
+            encode(self.tail.salt, &mut self.buffer);
         }
         let path = self.file.path();
         self.file
@@ -273,16 +315,16 @@ impl Journal {
             .flush()
             .map_err(|source| AppendError::NotFlushed(failed("flush", path, source)))?;
         self.tail.offset += self.buffer.len() as u64;
+        // By the middle of a segment, an old one has become the spare if the history is as long as it may be.
+        if !self.asked && self.tail.offset > self.size / 2 {
+            self.filler.ask();
+            self.asked = true;
+        }
         // A buffer that one huge batch has grown is not kept.
         if self.buffer.capacity() > 8 << 20 {
             self.buffer = Vec::new();
         }
         Ok(())
-    }
-
-    fn encode(&mut self, events: &[Arc<Event>]) {
-        self.buffer.clear();
-        record::encode(events, self.tail.salt, &mut self.buffer);
     }
 
     fn rotate(&mut self, next: Revision) -> Result<(), StoreError> {
@@ -303,11 +345,12 @@ impl Journal {
         });
         self.file = file;
         self.size = size;
+        self.asked = false;
         Ok(())
     }
 }
 
-/// Makes a segment out of the spare file, which is made first if there is none.
+/// Makes a segment, out of the spare file if there is one.
 fn new_segment(
     directory: &Path,
     number: u64,
@@ -315,42 +358,27 @@ fn new_segment(
     size: u64,
     faults: Option<Arc<Faults>>,
 ) -> Result<(DataFile, u64, u64), StoreError> {
-    let spare = directory.join(SPARE);
-    let path = segment_path(directory, number);
+    let (next, path) = (directory.join(NEXT), segment_path(directory, number));
+    spare::take(directory, &next)?;
     let salt = RandomState::new().hash_one((number, first));
-    let mut file = DataFile::open(&spare, faults)?;
-    let fill = || -> io::Result<u64> {
-        let zeros = vec![0; 1 << 20];
-        let mut length = file.len()?;
-        // The spare may be partly filled, and with anything: the salt tells its records from ours.
-        while length < size {
-            let chunk = usize::try_from(size - length)
-                .unwrap_or(usize::MAX)
-                .min(zeros.len());
-            file.write(zeros.get(..chunk).unwrap_or_default(), length)?;
-            length += chunk as u64;
-        }
+    let mut file = DataFile::open(&next, faults)?;
+    let prepare = || -> io::Result<u64> {
+        // It may hold records of an earlier use: the salt tells them from ours.
+        let size = spare::fill(&file, size)?;
         file.write(&Header { number, first, salt }.encode(), 0)?;
         file.flush()?;
-        Ok(length)
+        Ok(size)
     };
-    let size = fill().map_err(|source| failed("prepare", &spare, source))?;
-    fs::rename(&spare, &path).map_err(|source| failed("rename", &spare, source))?;
+    let size = prepare().map_err(|source| failed("prepare", &next, source))?;
+    fs::rename(&next, &path).map_err(|source| failed("rename", &next, source))?;
     file.renamed(&path);
     flush_directory(directory)?;
     Ok((file, salt, size))
 }
 
-/// Gives a segment up: it becomes the spare, or goes.
+/// Gives a segment up.
 pub(crate) fn retire(directory: &Path, segment: &Sealed, segment_bytes: u64) -> Result<(), StoreError> {
-    let spare = directory.join(SPARE);
-    let reusable = fs::metadata(&segment.path).is_ok_and(|data| data.len() == segment_bytes);
-    let done = if reusable && !spare.exists() {
-        fs::rename(&segment.path, &spare)
-    } else {
-        fs::remove_file(&segment.path)
-    };
-    done.map_err(|source| failed("remove", &segment.path, source))?;
+    spare::give(directory, &segment.path, segment_bytes)?;
     // Segments go in order, also on disk: a gap would read as damage.
     flush_directory(directory)
 }

@@ -2,7 +2,8 @@
 //!
 //! A record is one batch that became durable as a whole: a header of 24 bytes (a mark, the length of what
 //! follows, a checksum, the number of events, the first revision) and the events. Every event carries what was
-//! before and what is after, so that a record needs nothing else to be understood. Numbers are little-endian.
+//! before and what is after, so that a record needs nothing else to be understood. A record without events says
+//! up to which revision history has been forgotten. Numbers are little-endian.
 
 use std::sync::Arc;
 
@@ -30,33 +31,46 @@ pub(crate) fn size(event: &Event) -> usize {
 
 /// Writes a batch with consecutive revisions as a record. The salt sets apart what else the file may hold.
 pub(crate) fn encode(events: &[Arc<Event>], salt: u64, out: &mut Vec<u8>) {
-    let start = out.len();
     let first = events.first().map_or(0, |event| event.revision);
-    out.extend_from_slice(&[0; HEADER]);
-    for event in events {
-        let kind = match &event.change {
-            Change::Create { .. } => CREATE,
-            Change::Update { .. } => UPDATE,
-            Change::Delete { .. } => DELETE,
-        };
-        out.push(kind);
-        let key = event.key();
-        put_length(key.len(), out);
-        out.extend_from_slice(key.as_bytes());
-        for entry in [event.before(), event.after()].into_iter().flatten() {
-            for number in [entry.create_revision, entry.mod_revision, entry.version] {
-                out.extend_from_slice(&number.to_le_bytes());
+    frame(events.len(), first, salt, out, |out| {
+        for event in events {
+            let kind = match &event.change {
+                Change::Create { .. } => CREATE,
+                Change::Update { .. } => UPDATE,
+                Change::Delete { .. } => DELETE,
+            };
+            out.push(kind);
+            let key = event.key();
+            put_length(key.len(), out);
+            out.extend_from_slice(key.as_bytes());
+            for entry in [event.before(), event.after()].into_iter().flatten() {
+                for number in [entry.create_revision, entry.mod_revision, entry.version] {
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
+                put_length(entry.value.len(), out);
+                out.extend_from_slice(&entry.value);
             }
-            put_length(entry.value.len(), out);
-            out.extend_from_slice(&entry.value);
         }
-    }
+    });
+}
+
+/// Writes down that history up to a revision is forgotten; `next` is the first revision to come.
+pub(crate) fn encode_compaction(revision: Revision, next: Revision, salt: u64, out: &mut Vec<u8>) {
+    frame(0, next, salt, out, |out| {
+        out.extend_from_slice(&revision.to_le_bytes());
+    });
+}
+
+fn frame(count: usize, first: Revision, salt: u64, out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER]);
+    payload(out);
     let length = out.len() - start - HEADER;
     let mut header = Vec::with_capacity(HEADER);
     header.extend_from_slice(&MARK.to_le_bytes());
     put_length(length, &mut header);
     header.extend_from_slice(&[0; 4]);
-    put_length(events.len(), &mut header);
+    put_length(count, &mut header);
     header.extend_from_slice(&first.to_le_bytes());
     let sum = checksum(salt, &header, out.get(start + HEADER..).unwrap_or_default());
     if let Some(slot) = header.get_mut(8..12) {
@@ -124,15 +138,27 @@ impl<'a> Record<'a> {
         HEADER + self.payload.len()
     }
 
-    /// The events, or nothing if the bytes are not events although the checksum says that we wrote them.
-    pub(crate) fn events(&self) -> Option<Vec<Arc<Event>>> {
+    /// What the record says, or nothing if the bytes make no sense although the checksum says that we wrote
+    /// them.
+    pub(crate) fn content(&self) -> Option<Content> {
         let mut reader = Reader { rest: self.payload };
-        let mut events = Vec::new();
-        for revision in (self.first..).take(usize::try_from(self.count).ok()?) {
-            events.push(Arc::new(reader.event(revision)?));
-        }
-        reader.rest.is_empty().then_some(events)
+        let content = if self.count == 0 {
+            Content::Compaction(reader.u64()?)
+        } else {
+            let count = usize::try_from(self.count).ok()?;
+            let events = (self.first..).take(count).map(|at| reader.event(at).map(Arc::new));
+            Content::Events(events.collect::<Option<_>>()?)
+        };
+        reader.rest.is_empty().then_some(content)
     }
+}
+
+/// What a record says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Events(Vec<Arc<Event>>),
+    /// History up to this revision is forgotten.
+    Compaction(Revision),
 }
 
 struct Reader<'a> {
@@ -225,13 +251,21 @@ mod tests {
         assert!(bytes.len() <= HEADER + events.iter().map(|event| size(event)).sum::<usize>());
         bytes.extend_from_slice(b"what follows");
         let record = Record::find(&bytes, 7).unwrap();
-        assert_eq!(record.events().unwrap(), events);
+        assert_eq!(record.content(), Some(Content::Events(events)));
         assert_eq!(record.len(), bytes.len() - 12);
         assert!(
             Record::find(&bytes, 8).is_none(),
             "a record of another file is none of ours"
         );
         assert!(Record::anywhere(&[b"noise", bytes.as_slice()].concat(), 7));
+    }
+
+    #[test]
+    fn a_compaction_comes_back() {
+        let mut bytes = Vec::new();
+        encode_compaction(5, 9, 7, &mut bytes);
+        let record = Record::find(&bytes, 7).unwrap();
+        assert_eq!((record.first, record.content()), (9, Some(Content::Compaction(5))));
     }
 
     proptest! {

@@ -3,8 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use imbl::OrdMap;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use super::file::{DataFile, Faults, failed, flush_directory};
@@ -19,6 +21,13 @@ const FILE: &str = "state.redb";
 /// Key to checksum, create revision, mod revision, version and value.
 const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+
+/// An end of the table.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Front,
+    Back,
+}
 
 /// The bytes before the value in a row.
 const ROW_HEADER: usize = 28;
@@ -136,10 +145,6 @@ impl Table {
 
     /// Reads everything and checks it.
     pub(crate) fn load(&self) -> Result<(Snapshot, Meta), StoreError> {
-        let damaged = |detail: String| StoreError::Damaged {
-            path: self.path.clone(),
-            detail,
-        };
         let meta = guarded("read", &self.path, || {
             let transaction = self.database.begin_read()?;
             let meta = transaction.open_table(META)?;
@@ -152,7 +157,7 @@ impl Table {
             ])
         })?;
         let [Some(format), Some(revision), Some(count), Some(segment)] = meta else {
-            return Err(damaged("it does not say what it is".to_owned()));
+            return Err(self.damaged("it does not say what it is".to_owned()));
         };
         if format != FORMAT {
             return Err(StoreError::Format {
@@ -161,30 +166,9 @@ impl Table {
                 supported: FORMAT,
             });
         }
-        let mut bad = None;
-        let entries = guarded("read", &self.path, || {
-            let transaction = self.database.begin_read()?;
-            let mut entries = imbl::OrdMap::new();
-            for row in transaction.open_table(STATE)?.iter()? {
-                let (key, row) = row?;
-                match decode_row(key.value(), row.value()) {
-                    Some(entry) => entries.insert(Arc::clone(&entry.key), Arc::new(entry)),
-                    None => {
-                        bad = Some(key.value().to_owned());
-                        break;
-                    }
-                };
-            }
-            Ok(entries)
-        })?;
-        if let Some(key) = bad {
-            return Err(damaged(format!(
-                "the value of key `{}` is not what was stored",
-                key.escape_debug()
-            )));
-        }
+        let entries = self.entries(count)?;
         if entries.len() as u64 != count {
-            return Err(damaged(format!("{} of {count} keys are there", entries.len())));
+            return Err(self.damaged(format!("{} of {count} keys are there", entries.len())));
         }
         Ok((
             Snapshot { revision, entries },
@@ -194,6 +178,84 @@ impl Table {
                 segment,
             },
         ))
+    }
+
+    /// Reads the rows from both ends at once, until all that are said to be there are taken.
+    fn entries(&self, count: u64) -> Result<OrdMap<Arc<str>, Arc<Entry>>, StoreError> {
+        let left = AtomicU64::new(count);
+        let (front, back) = std::thread::scope(|scope| {
+            let back = scope.spawn(|| {
+                let mut entries = Vec::new();
+                let end = self.rows(&left, End::Back, |entry| entries.push(entry))?;
+                Ok((entries, end))
+            });
+            let mut entries = OrdMap::new();
+            let end = self.rows(&left, End::Front, |entry| {
+                entries.insert(Arc::clone(&entry.key), entry);
+            });
+            (end.map(|end| (entries, end)), back.join())
+        });
+        let gone = |_| StoreError::Unavailable {
+            detail: "a reader of the state has ended early".to_owned(),
+        };
+        let ((mut entries, next), (rest, _)) = (front?, back.map_err(gone)??);
+        // Where one has stopped, the other must have: nothing may lie between them.
+        if next.as_deref() != rest.last().map(|entry| &*entry.key) {
+            return Err(self.damaged(format!("it does not hold the {count} keys that it says it does")));
+        }
+        for entry in rest.into_iter().rev() {
+            entries.insert(Arc::clone(&entry.key), entry);
+        }
+        Ok(entries)
+    }
+
+    /// Takes rows from one end for as long as there are any left to take. Answers with the key after the last.
+    fn rows(
+        &self,
+        left: &AtomicU64,
+        from: End,
+        mut take: impl FnMut(Arc<Entry>),
+    ) -> Result<Option<String>, StoreError> {
+        let mut bad = None;
+        let end = guarded("read", &self.path, || {
+            let transaction = self.database.begin_read()?;
+            let table = transaction.open_table(STATE)?;
+            let mut rows = table.iter()?;
+            let mut next = || match from {
+                End::Front => rows.next(),
+                End::Back => rows.next_back(),
+            };
+            let one_less = |left: u64| left.checked_sub(1);
+            while left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+                .is_ok()
+            {
+                let Some(row) = next().transpose()? else {
+                    return Ok(None);
+                };
+                let (key, row) = (row.0.value(), row.1.value());
+                let Some(entry) = decode_row(key, row) else {
+                    bad = Some(key.to_owned());
+                    return Ok(None);
+                };
+                take(Arc::new(entry));
+            }
+            Ok(next().transpose()?.map(|row| row.0.value().to_owned()))
+        })?;
+        match bad {
+            None => Ok(end),
+            Some(key) => Err(self.damaged(format!(
+                "the value of key `{}` is not what was stored",
+                key.escape_debug()
+            ))),
+        }
+    }
+
+    fn damaged(&self, detail: String) -> StoreError {
+        StoreError::Damaged {
+            path: self.path.clone(),
+            detail,
+        }
     }
 
     /// Writes what changed, durably.
@@ -246,11 +308,9 @@ impl Table {
         if whole {
             return Ok(());
         }
-        let detail = format!("its pages do not have the checksums that were stored with them ({rows} keys)");
-        Err(StoreError::Damaged {
-            path: self.path.clone(),
-            detail,
-        })
+        Err(self.damaged(format!(
+            "its pages do not have the checksums that were stored with them ({rows} keys)"
+        )))
     }
 }
 

@@ -5,17 +5,17 @@
 //! of writes to one key, and a batch that fails leaves no trace.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::checkpoint::Backlog;
 use super::journal::{AppendError, Journal};
+use super::queue::{Pace, Queue};
 use super::record;
 use crate::cache::Cache;
 use crate::{Event, Revision, StoreError, Write};
 
-/// The most requests in a batch.
-const BATCH_REQUESTS: usize = 1024;
 /// A batch that has this many bytes takes no more requests.
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -46,13 +46,15 @@ pub(crate) struct Writer {
     pub(crate) backlog: Arc<Backlog>,
     /// Why nothing can be written any more, once nothing can.
     pub(crate) failure: Option<StoreError>,
+    pub(crate) pace: Pace,
 }
 
 impl Writer {
-    /// Works until all senders are gone.
-    pub(crate) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+    /// Works until the queue is closed.
+    pub(crate) fn run(mut self, queue: &Queue) {
         let mut batch = Vec::new();
-        while requests.blocking_recv_many(&mut batch, BATCH_REQUESTS) > 0 {
+        while queue.take(&mut batch, self.pace) {
+            self.pace.requests = batch.len();
             let mut rest = batch.drain(..).peekable();
             while rest.peek().is_some() {
                 self.commit(&mut rest);
@@ -87,7 +89,7 @@ impl Writer {
         let flushed = if events.is_empty() {
             Ok(())
         } else {
-            room.and_then(|()| self.flush(&events))
+            room.and_then(|()| self.write(&events))
         };
         if flushed.is_ok() && !events.is_empty() {
             self.cache.publish(next, &events);
@@ -99,26 +101,44 @@ impl Writer {
             let _ = reply.send(answer);
         }
         for (revision, reply) in compactions {
-            let _ = reply.send(self.cache.compact(revision));
+            let _ = reply.send(self.compact(revision));
         }
     }
 
-    fn flush(&mut self, events: &[Arc<Event>]) -> Result<(), StoreError> {
+    fn write(&mut self, events: &[Arc<Event>]) -> Result<(), StoreError> {
+        self.append(|journal| journal.append(events))?;
+        let sealed = self.journal.take_sealed();
+        self.backlog.add(events, sealed, self.journal.number());
+        Ok(())
+    }
+
+    /// Forgets history, and sees to it that no restart brings it back.
+    fn compact(&mut self, revision: Revision) -> Result<(), StoreError> {
+        self.cache.check(revision)?;
+        let current = self.cache.revision();
+        self.append(|journal| journal.compact(revision, current))?;
+        if let Some(sealed) = self.journal.take_sealed() {
+            self.backlog.add(&[], Some(sealed), self.journal.number());
+        }
+        self.cache.compact(revision)
+    }
+
+    fn append(
+        &mut self,
+        append: impl FnOnce(&mut Journal) -> Result<(), AppendError>,
+    ) -> Result<(), StoreError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        let appended = self.journal.append(events);
-        match appended {
-            Ok(()) => {
-                let sealed = self.journal.take_sealed();
-                self.backlog.add(events, sealed, self.journal.number());
-                Ok(())
-            }
-            Err(AppendError::NotWritten(error)) => Err(error),
-            Err(AppendError::NotFlushed(error)) => {
+        let begin = Instant::now();
+        let appended = append(&mut self.journal);
+        self.pace.flush = (self.pace.flush * 3 + begin.elapsed()) / 4;
+        appended.map_err(|error| match error {
+            AppendError::NotWritten(error) => error,
+            AppendError::NotFlushed(error) => {
                 self.failure = Some(error.clone());
-                Err(error)
+                error
             }
-        }
+        })
     }
 }

@@ -24,7 +24,13 @@ use super::wire::{
 use crate::{Entry, Revision, StoreError};
 
 /// How long one member may take to answer before another is asked.
-const ATTEMPT: Duration = Duration::from_secs(5);
+const READ_ATTEMPT: Duration = Duration::from_secs(2);
+/// Writes get longer: to give one up is to be in doubt about it.
+const WRITE_ATTEMPT: Duration = Duration::from_secs(5);
+/// What a member says that has no leader to hand a request to.
+const NO_LEADER: &str = "etcdserver: no leader";
+/// What a member says that has not even looked at a request.
+const TOO_MANY_REQUESTS: &str = "etcdserver: too many requests";
 /// The first pause between attempts; it doubles.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -41,7 +47,23 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
     pub(crate) response: T,
-    pub(crate) repeated: bool,
+    pub(crate) in_doubt: bool,
+}
+
+/// Why there is no answer, and whether the request may have been carried out all the same.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: Status,
+    pub(crate) in_doubt: bool,
+}
+
+/// What is done when an attempt may or may not have been carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Another attempt: what was carried out once is not carried out again.
+    Safe,
+    /// Nothing: the second attempt might do what another client has just undone.
+    Unsafe,
 }
 
 impl Client {
@@ -50,10 +72,14 @@ impl Client {
             let invalid = |error: tonic::transport::Error| StoreError::Unavailable {
                 detail: format!("etcd server `{address}` cannot be used: {}", chain(&error)),
             };
+            let scheme = match config.ca_certificate.is_some() || config.client_identity.is_some() {
+                true => "https",
+                false => "http",
+            };
             let uri = if address.contains("://") {
                 address.clone()
             } else {
-                format!("http://{address}")
+                format!("{scheme}://{address}")
             };
             let secure = uri.starts_with("https://");
             let mut endpoint = Endpoint::from_shared(uri).map_err(invalid)?;
@@ -90,50 +116,68 @@ impl Client {
             .max_encoding_message_size(usize::MAX))
     }
 
-    /// Asks until one member answers. Every request that a store makes may be repeated: reads change nothing,
-    /// and writes have conditions that their own success makes false.
-    async fn call<Q, A>(&self, path: &'static str, request: Q) -> Result<Answer<A>, Status>
+    /// One attempt to get an answer from one member.
+    async fn attempt<Q, A>(&self, number: usize, path: &'static str, request: Q) -> Result<A, Refusal>
     where
-        Q: Message + Clone + Send + Sync + 'static,
-        A: Message + Default + Send + Sync + 'static,
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let unsent = |status| Refusal {
+            status,
+            in_doubt: false,
+        };
+        let mut member = self.member(number).map_err(unsent)?;
+        member
+            .ready()
+            .await
+            .map_err(|error| unsent(Status::unavailable(chain(&error))))?;
+        let codec = ProstCodec::<Q, A>::default();
+        let answer = member
+            .unary(with_leader(request), PathAndQuery::from_static(path), codec)
+            .await;
+        answer
+            .map(tonic::Response::into_inner)
+            .map_err(|status| Refusal {
+                in_doubt: is_transient(&status) && !was_turned_away(&status),
+                status,
+            })
+    }
+
+    /// Asks until one member answers.
+    async fn call<Q, A>(
+        &self,
+        path: &'static str,
+        request: Q,
+        limit: Duration,
+        repeat: Repeat,
+    ) -> Result<Answer<A>, Refusal>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
     {
         let deadline = Instant::now() + self.patience;
         let mut pause = PAUSE;
-        let mut repeated = false;
+        let mut in_doubt = false;
         loop {
             let number = self.preferred.load(Ordering::Relaxed);
-            let attempt = async {
-                let mut member = self.member(number)?;
-                member
-                    .ready()
-                    .await
-                    .map_err(|error| Status::unavailable(chain(&error)))?;
-                let codec = ProstCodec::<Q, A>::default();
-                member
-                    .unary(
-                        Request::new(request.clone()),
-                        PathAndQuery::from_static(path),
-                        codec,
-                    )
-                    .await
+            let limit = limit.min(deadline.saturating_duration_since(Instant::now()));
+            let attempt = self.attempt(number, path, request.clone());
+            let refusal = match tokio::time::timeout(limit, attempt).await {
+                Ok(Ok(response)) => return Ok(Answer { response, in_doubt }),
+                Ok(Err(refusal)) => refusal,
+                Err(_) => Refusal {
+                    status: Status::deadline_exceeded("no answer in time"),
+                    in_doubt: true,
+                },
             };
-            let limit = ATTEMPT.min(deadline.saturating_duration_since(Instant::now()));
-            let outcome = tokio::time::timeout(limit, attempt).await;
-            let status = match outcome {
-                Ok(Ok(response)) => {
-                    return Ok(Answer {
-                        response: response.into_inner(),
-                        repeated,
-                    });
-                }
-                Ok(Err(status)) if !is_transient(&status) => return Err(status),
-                Ok(Err(status)) => status,
-                Err(_) => Status::deadline_exceeded("no answer in time"),
-            };
-            repeated = true;
+            in_doubt |= refusal.in_doubt;
+            let status = refusal.status;
+            if !is_transient(&status) {
+                return Err(Refusal { status, in_doubt });
+            }
             self.turn_from(number);
-            if Instant::now() + pause >= deadline {
-                return Err(status);
+            if Instant::now() + pause >= deadline || in_doubt && repeat == Repeat::Unsafe {
+                return Err(Refusal { status, in_doubt });
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(1));
@@ -150,33 +194,43 @@ impl Client {
         );
     }
 
-    pub(crate) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, StoreError> {
-        let requested = revision(request.revision);
-        let answer = self.call("/etcdserverpb.KV/Range", request).await;
-        answer
-            .map(|answer| answer.response)
-            .map_err(|status| failure(&status, requested))
+    /// A call that may be repeated and whose earlier attempts do not matter.
+    async fn ask<Q, A>(&self, path: &'static str, request: Q, about: Revision) -> Result<A, StoreError>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        match self.call(path, request, READ_ATTEMPT, Repeat::Safe).await {
+            Ok(answer) => Ok(answer.response),
+            Err(refusal) => Err(failure(&refusal.status, about)),
+        }
     }
 
-    pub(crate) async fn transaction(&self, request: TxnRequest) -> Result<Answer<TxnResponse>, Status> {
-        self.call("/etcdserverpb.KV/Txn", request).await
+    pub(crate) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, StoreError> {
+        let requested = revision(request.revision);
+        self.ask("/etcdserverpb.KV/Range", request, requested).await
+    }
+
+    pub(crate) async fn transaction(
+        &self,
+        request: TxnRequest,
+        repeat: Repeat,
+    ) -> Result<Answer<TxnResponse>, Refusal> {
+        self.call("/etcdserverpb.KV/Txn", request, WRITE_ATTEMPT, repeat)
+            .await
     }
 
     pub(crate) async fn compact(&self, at: Revision) -> Result<(), StoreError> {
         let request = CompactionRequest { revision: number(at) };
-        let answer = self
-            .call::<_, CompactionResponse>("/etcdserverpb.KV/Compact", request)
-            .await;
-        answer.map(drop).map_err(|status| failure(&status, at))
+        let done: Result<CompactionResponse, _> = self.ask("/etcdserverpb.KV/Compact", request, at).await;
+        done.map(drop)
     }
 
     pub(crate) async fn version(&self) -> Result<String, StoreError> {
-        let answer = self
-            .call::<_, StatusResponse>("/etcdserverpb.Maintenance/Status", StatusRequest {})
-            .await;
-        answer
-            .map(|answer| answer.response.version)
-            .map_err(|status| failure(&status, 0))
+        let status: StatusResponse = self
+            .ask("/etcdserverpb.Maintenance/Status", StatusRequest {}, 0)
+            .await?;
+        Ok(status.version)
     }
 
     /// Opens a stream of watches with the member that answers now. The stream ends when that member loses
@@ -192,15 +246,12 @@ impl Client {
                 .ready()
                 .await
                 .map_err(|error| Status::unavailable(chain(&error)))?;
-            let mut request = Request::new(ReceiverStream::new(requests));
-            request
-                .metadata_mut()
-                .insert("hasleader", MetadataValue::from_static("true"));
+            let request = with_leader(ReceiverStream::new(requests));
             let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
             let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
             member.streaming(request, path, codec).await
         };
-        match tokio::time::timeout(ATTEMPT, open).await {
+        match tokio::time::timeout(READ_ATTEMPT, open).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => {
                 self.turn_from(number);
@@ -219,11 +270,20 @@ impl Client {
     }
 }
 
+/// A request that a member without a leader turns away at once, rather than let it wait for one.
+fn with_leader<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request
+        .metadata_mut()
+        .insert("hasleader", MetadataValue::from_static("true"));
+    request
+}
+
 fn tls(config: &EtcdConfig) -> ClientTlsConfig {
-    let mut tls = ClientTlsConfig::new();
-    if let Some(authority) = &config.ca_certificate {
-        tls = tls.ca_certificate(Certificate::from_pem(authority));
-    }
+    let mut tls = match &config.ca_certificate {
+        Some(authority) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority)),
+        None => ClientTlsConfig::new().with_native_roots(),
+    };
     if let Some((certificate, key)) = &config.client_identity {
         tls = tls.identity(Identity::from_pem(certificate, key));
     }
@@ -235,8 +295,15 @@ fn is_transient(status: &Status) -> bool {
     match status.code() {
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded | Code::Aborted => true,
         Code::Unknown | Code::Internal => !status.message().starts_with("etcdserver: "),
+        Code::ResourceExhausted => status.message() == TOO_MANY_REQUESTS,
         _ => false,
     }
+}
+
+/// Whether it is certain that a request which got no answer was not carried out.
+fn was_turned_away(status: &Status) -> bool {
+    [NO_LEADER, TOO_MANY_REQUESTS].contains(&status.message())
+        || causes(status).any(|cause| cause.is::<tonic::ConnectError>())
 }
 
 /// What a refusal by etcd means to a store.
@@ -274,14 +341,19 @@ fn describe(status: &Status) -> String {
 }
 
 /// An error with all that caused it: transport errors say nothing by themselves.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let texts: Vec<_> = std::iter::once(error)
+        .chain(causes(error))
+        .map(ToString::to_string)
+        .collect();
+    texts.join(": ")
+}
+
+/// What caused an error, what caused that, and so on.
+fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |cause| cause.source())
 }
 
 /// etcd's revisions are signed and never negative.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Client, number, revision};
+use super::client::{Client, Repeat, number, revision};
 use super::wire::{
     Compare, CompareWith, Compared, PutRequest, RangeRequest, RequestKind, RequestOp, ResponseKind,
     TxnRequest,
@@ -53,9 +53,9 @@ async fn round(client: &Client, version: i64, last_round: Revision) -> Result<(R
         }],
     };
     let answer = client
-        .transaction(request)
+        .transaction(request, Repeat::Safe)
         .await
-        .map_err(|status| super::failure(&status, 0))?
+        .map_err(|refusal| super::failure(&refusal.status, 0))?
         .response;
     let now = answer
         .header

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 use super::client::{Client, entry, number, revision};
 use super::wire::{
@@ -21,6 +22,9 @@ use crate::{Change, Event, Revision, StoreError, key};
 
 /// How many entries are read at once.
 const PAGE: i64 = 1000;
+/// How long a member may take to answer when it is asked how far it has come. One that takes longer may be
+/// alive, and yet be of no use to those who wait.
+const ANSWER: Duration = Duration::from_millis(1500);
 /// The pause before a broken watch is taken up again; it doubles.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -183,10 +187,18 @@ impl Feed {
         let Ok(mut responses) = self.client.watch(receiver).await else {
             return End::Broken;
         };
+        let mut answer_by = None;
         loop {
+            let overdue = async {
+                match answer_by {
+                    Some(time) => tokio::time::sleep_until(time).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 response = responses.message() => match response {
                     Ok(Some(response)) => {
+                        answer_by = None;
                         if let Some(end) = self.take(response) {
                             return end;
                         }
@@ -195,10 +207,11 @@ impl Feed {
                 },
                 () = self.wanted.notified() => {
                     let ask = WatchRequestKind::Progress(WatchProgressRequest {});
-                    if requests.send(WatchRequest { request: Some(ask) }).await.is_err() {
-                        return End::Broken;
-                    }
+                    // A channel that is full holds such requests already.
+                    let _ = requests.try_send(WatchRequest { request: Some(ask) });
+                    answer_by.get_or_insert_with(|| Instant::now() + ANSWER);
                 }
+                () = overdue => return End::Broken,
             }
         }
     }

@@ -8,15 +8,19 @@
     reason = "tests fail by panicking, and say what they skip"
 )]
 
+mod histories;
+#[path = "../support/linear.rs"]
+mod linear;
 mod model;
 mod suite;
+#[expect(dead_code, reason = "one member that works is enough here")]
 #[path = "../support/etcd.rs"]
 mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, MemStore, Store};
+use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdStore, MemStore, Store};
 
 /// A store to test, the keys that are the test's own, and whatever must live as long as the store.
 struct Fixture {
@@ -47,6 +51,7 @@ macro_rules! store_contract {
             concurrent_updates_lose_nothing,
             concurrent_creates_are_all_seen,
             random_histories_agree_with_the_model,
+            concurrent_histories_are_linearizable,
         );
     };
     ($engine:ident: $fixture:expr => $($test:ident),* $(,)?) => {
@@ -87,16 +92,93 @@ async fn embedded() -> Option<Fixture> {
 store_contract!(embedded: embedded());
 
 async fn etcd() -> Option<Fixture> {
-    let server = support::Etcd::start()?;
-    let mut config = EtcdConfig::new(vec![server.address()]);
+    let cluster = support::Cluster::start(1, support::Security::Plain)?;
+    let mut config = cluster.config();
     config.catch_up = Duration::from_millis(500);
-    config.patience = Duration::from_secs(30);
     let store = EtcdStore::connect(config).await.unwrap();
     Some(Fixture {
         store: Arc::new(store),
         root: "/registry/".to_owned(),
-        _guard: Box::new(server),
+        _guard: Box::new(cluster),
     })
 }
 
 store_contract!(etcd: etcd());
+
+/// The check of histories finds fault where there is some.
+mod the_check {
+    use super::linear::{Call, NEVER, Operation, Outcome, check};
+
+    fn operation(times: (u64, u64), call: Call, outcome: Outcome) -> Operation {
+        Operation {
+            key: "/a".to_owned(),
+            call,
+            outcome,
+            invoked: times.0,
+            returned: times.1,
+        }
+    }
+
+    /// Runs the check on operations without any write that a watch would show.
+    fn reads(found: &[((u64, u64), Option<u64>)]) {
+        let read = |&(times, number)| operation(times, Call::Get, Outcome::Found(number));
+        check(found.iter().map(read).collect(), &[]);
+    }
+
+    #[test]
+    fn accepts_what_is_sound() {
+        reads(&[((1, 2), None), ((3, 4), None)]);
+        let lost = operation((1, NEVER), Call::Create { new: 7 }, Outcome::Unknown);
+        check(vec![lost], &[]);
+    }
+
+    #[test]
+    #[should_panic(expected = "no order explains")]
+    fn finds_a_value_from_nowhere() {
+        reads(&[((1, 2), Some(5))]);
+    }
+
+    #[test]
+    #[should_panic(expected = "acknowledged, and not shown")]
+    fn finds_a_write_that_no_watch_shows() {
+        let write = operation((1, 2), Call::Create { new: 7 }, Outcome::Written(2));
+        check(vec![write], &[]);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "no order explains")]
+    async fn finds_a_stale_read() {
+        let (write, event) = created().await;
+        let stale = operation((3, 4), Call::Get, Outcome::Found(None));
+        check(vec![write, stale], &[event]);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "no order explains")]
+    async fn finds_reads_that_go_back() {
+        let (mut write, event) = created().await;
+        write.returned = 9;
+        let new = operation((3, 4), Call::Get, Outcome::Found(Some(7)));
+        let old = operation((5, 6), Call::Get, Outcome::Found(None));
+        check(vec![write, new, old], &[event]);
+    }
+
+    #[tokio::test]
+    async fn accepts_reads_on_both_sides_of_a_slow_write() {
+        let (mut write, event) = created().await;
+        write.returned = 9;
+        let old = operation((3, 4), Call::Get, Outcome::Found(None));
+        let new = operation((5, 6), Call::Get, Outcome::Found(Some(7)));
+        check(vec![write, old, new], &[event]);
+    }
+
+    /// A create that was answered at once, and its event.
+    async fn created() -> (Operation, std::sync::Arc<scantling_store::Event>) {
+        use scantling_store::{MemStore, Store, Write};
+        let value = super::linear::value(7);
+        let event = MemStore::default().write("/a", Write::Create { value }).await.unwrap();
+        let outcome = Outcome::Written(event.revision);
+        let write = operation((1, 2), Call::Create { new: 7 }, outcome);
+        (write, event.into())
+    }
+}

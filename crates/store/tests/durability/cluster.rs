@@ -1,19 +1,20 @@
-//! Two servers over one etcd; now one of them goes, now etcd itself.
+//! Servers over one etcd: now one of them goes, now a member, now the leader, now the whole of etcd.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use scantling_store::{EtcdConfig, EtcdStore, Event, ReadAt, Revision, Store, Watch, Write};
+use scantling_store::{
+    EtcdConfig, EtcdStore, Event, ListRequest, ReadAt, Revision, Store, StoreError, Watch, Write,
+};
 
-use crate::etcd::Etcd;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::etcd::{Cluster, Security};
+use crate::linear;
 
 const PREFIX: &str = "/registry/cluster/things/";
-
-async fn connect(etcd: &Etcd) -> EtcdStore {
-    let mut config = EtcdConfig::new(vec![etcd.address()]);
-    config.patience = Duration::from_secs(30);
-    EtcdStore::connect(config).await.unwrap()
-}
 
 async fn create(store: &EtcdStore, name: &str) -> Revision {
     store
@@ -23,8 +24,22 @@ async fn create(store: &EtcdStore, name: &str) -> Revision {
         .revision
 }
 
+/// Creates until it succeeds: while a leader is being chosen, nobody knows what becomes of a write.
+async fn create_in_the_end(store: &EtcdStore, name: &str) -> Revision {
+    let deadline = Instant::now() + Duration::from_secs(90);
+    loop {
+        let create = Write::Create { value: "x".into() };
+        match store.write(&format!("{PREFIX}{name}"), create).await {
+            Ok(event) => return event.revision,
+            Err(StoreError::AlreadyExists { current }) => return current.mod_revision,
+            Err(StoreError::Unavailable { .. }) => assert!(Instant::now() < deadline),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
 async fn next(watch: &mut Watch) -> Arc<Event> {
-    tokio::time::timeout(Duration::from_secs(30), watch.next())
+    tokio::time::timeout(Duration::from_secs(60), watch.next())
         .await
         .expect("an event should come")
         .unwrap()
@@ -32,8 +47,10 @@ async fn next(watch: &mut Watch) -> Arc<Event> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_server_sees_what_the_other_writes() {
-    let Some(etcd) = Etcd::start() else { return };
-    let (one, two) = (connect(&etcd).await, connect(&etcd).await);
+    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+        return;
+    };
+    let (one, two) = (etcd.connect().await, etcd.connect().await);
     let start = one.revision().await.unwrap();
     let mut watch = two.watch(PREFIX, start).await.unwrap();
     let first = create(&one, "a").await;
@@ -50,7 +67,7 @@ async fn each_server_sees_what_the_other_writes() {
     // One goes; the other goes on; the one that comes back resumes where it was.
     drop(one);
     let third = create(&two, "c").await;
-    let one = connect(&etcd).await;
+    let one = etcd.connect().await;
     let mut resumed = one.watch(PREFIX, first).await.unwrap();
     assert_eq!(next(&mut resumed).await.revision, second);
     assert_eq!(next(&mut resumed).await.revision, third);
@@ -67,8 +84,10 @@ async fn each_server_sees_what_the_other_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_outlive_a_crash_of_etcd() {
-    let Some(mut etcd) = Etcd::start() else { return };
-    let (one, two) = (Arc::new(connect(&etcd).await), connect(&etcd).await);
+    let Some(mut etcd) = Cluster::start(1, Security::Plain) else {
+        return;
+    };
+    let (one, two) = (Arc::new(etcd.connect().await), etcd.connect().await);
     let start = one.revision().await.unwrap();
     let mut watches = [
         one.watch(PREFIX, start).await.unwrap(),
@@ -76,17 +95,17 @@ async fn servers_outlive_a_crash_of_etcd() {
     ];
     let mut expected = vec![create(&one, "0").await];
     for round in 1..4 {
-        etcd.kill();
+        etcd.kill(0);
         let cached = two.get(&format!("{PREFIX}0"), ReadAt::AtLeast(0)).await.unwrap();
         assert!(cached.is_some(), "what is in memory can be read without etcd");
         let writer = tokio::spawn({
             let one = Arc::clone(&one);
-            async move { create(&one, &format!("during-{round}")).await }
+            async move { create_in_the_end(&one, &format!("during-{round}")).await }
         });
         tokio::time::sleep(Duration::from_millis(100)).await;
-        etcd.resume();
+        etcd.resume(0);
         expected.push(writer.await.unwrap());
-        expected.push(create(&two, &format!("after-{round}")).await);
+        expected.push(create_in_the_end(&two, &format!("after-{round}")).await);
     }
     for watch in &mut watches {
         for revision in &expected {
@@ -94,4 +113,178 @@ async fn servers_outlive_a_crash_of_etcd() {
         }
         assert_eq!(watch.try_next().unwrap(), None);
     }
+}
+
+/// A connection to a member that can be cut.
+struct Wire {
+    address: String,
+    whole: watch::Sender<bool>,
+}
+
+impl Wire {
+    async fn to(server: &str) -> Self {
+        let server = server.strip_prefix("http://").unwrap().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (whole, state) = watch::channel(true);
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let (server, mut state) = (server.clone(), state.clone());
+                tokio::spawn(async move {
+                    if !*state.borrow_and_update() {
+                        return;
+                    }
+                    let Ok(mut far) = TcpStream::connect(server).await else {
+                        return;
+                    };
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut near, &mut far) => {}
+                        _ = state.changed() => {}
+                    }
+                });
+            }
+        });
+        Self { address, whole }
+    }
+
+    fn cut(&self) {
+        self.whole.send_replace(false);
+    }
+
+    fn mend(&self) {
+        self.whole.send_replace(true);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_cut_off_goes_on_where_it_was() {
+    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+        return;
+    };
+    let other = etcd.connect().await;
+    let mut config = etcd.config();
+    let wire = Wire::to(&config.servers[0]).await;
+    config.servers = vec![wire.address.clone()];
+    let store = EtcdStore::connect(config).await.unwrap();
+    let first = create(&other, "a").await;
+    let mut watch = store.watch(PREFIX, first - 1).await.unwrap();
+    assert_eq!(next(&mut watch).await.revision, first);
+    wire.cut();
+    let unheard = [create(&other, "b").await, create(&other, "c").await];
+    assert_eq!(watch.try_next().unwrap(), None);
+    wire.mend();
+    for revision in unheard {
+        assert_eq!(next(&mut watch).await.revision, revision);
+    }
+    assert_eq!(all(&store).await, all(&other).await);
+
+    // Now etcd forgets what this server has not heard. Its watch ends, rather than leave something out.
+    wire.cut();
+    let unheard = [create(&other, "d").await, create(&other, "e").await];
+    other.compact(unheard[1]).await.unwrap();
+    wire.mend();
+    let end = tokio::time::timeout(Duration::from_secs(60), watch.next()).await;
+    match end.expect("the watch should end") {
+        Err(StoreError::Compacted { oldest, .. }) => assert!(oldest >= unheard[1]),
+        outcome => panic!("{outcome:?}"),
+    }
+    assert_eq!(all(&store).await, all(&other).await);
+    let revision = store.revision().await.unwrap();
+    let mut watch = store.watch(PREFIX, revision).await.unwrap();
+    let last = create(&other, "f").await;
+    assert_eq!(next(&mut watch).await.revision, last);
+    for store in [&store, &other] {
+        let old = store.get(&format!("{PREFIX}a"), ReadAt::Exact(first)).await;
+        assert!(matches!(old, Err(StoreError::Compacted { .. })), "{old:?}");
+        let old = store.watch(PREFIX, first).await;
+        assert!(matches!(old, Err(StoreError::Compacted { .. })), "{old:?}");
+    }
+}
+
+/// The keys that a server says are there now, with their revisions.
+async fn all(store: &EtcdStore) -> Vec<(String, Revision)> {
+    let request = ListRequest {
+        prefix: PREFIX.to_owned(),
+        ..ListRequest::default()
+    };
+    let page = store.list(request).await.unwrap();
+    let pairs = page.entries.iter();
+    pairs.map(|entry| (entry.key.to_string(), entry.mod_revision)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_wants_certificates() {
+    let Some(etcd) = Cluster::start(1, Security::Mutual) else {
+        return;
+    };
+    let store = etcd.connect().await;
+    let first = create(&store, "a").await;
+    let got = store.get(&format!("{PREFIX}a"), ReadAt::Latest).await.unwrap();
+    assert_eq!(got.unwrap().mod_revision, first);
+    // Without a scheme, the certificates say that it is TLS.
+    let mut bare = etcd.config();
+    for server in &mut bare.servers {
+        *server = server.strip_prefix("https://").unwrap().to_owned();
+    }
+    EtcdStore::connect(bare).await.unwrap();
+
+    let without = |change: fn(&mut EtcdConfig)| {
+        let mut config = etcd.config();
+        config.patience = Duration::from_secs(1);
+        change(&mut config);
+        config
+    };
+    let strangers = [
+        ("an authority that is not ours", without(|c| c.ca_certificate = None), "certificate"),
+        ("no certificate", without(|c| c.client_identity = None), "etcd: "),
+        ("a certificate that is none", without(|c| c.client_identity = Some((b"x".to_vec(), b"y".to_vec()))), "cannot be used"),
+    ];
+    for (what, config, text) in strangers {
+        let error = EtcdStore::connect(config).await.unwrap_err().to_string();
+        assert!(error.contains(text), "{what}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_continue_through_changes_of_the_leader() {
+    let Some(mut etcd) = Cluster::start(3, Security::Plain) else {
+        return;
+    };
+    let (one, two): (Arc<dyn Store>, Arc<dyn Store>) =
+        (Arc::new(etcd.connect().await), Arc::new(etcd.connect().await));
+    let leader = etcd.leader();
+    linear::run(&[one, two], PREFIX, 6, 60, async {
+        etcd.move_leader((leader + 1) % 3);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let leader = etcd.leader();
+        etcd.kill(leader);
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        etcd.resume(leader);
+        etcd.leader();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_turn_from_a_member_that_hangs() {
+    let Some(etcd) = Cluster::start(3, Security::Plain) else {
+        return;
+    };
+    let store = etcd.connect().await;
+    let start = store.revision().await.unwrap();
+    let mut watch = store.watch(PREFIX, start).await.unwrap();
+    let mut expected = vec![create_in_the_end(&store, "before").await];
+    assert_eq!(next(&mut watch).await.revision, expected[0]);
+    // A follower first, if the server uses one; the leader, too.
+    for member in 0..3 {
+        etcd.pause(member);
+        let revision = create_in_the_end(&store, &format!("while-{member}-hangs")).await;
+        assert_eq!(next(&mut watch).await.revision, revision);
+        expected.push(revision);
+        etcd.unpause(member);
+        etcd.leader();
+    }
+    let found: Vec<_> = all(&store).await.into_iter().map(|(_, revision)| revision).collect();
+    assert_eq!(found, expected);
+    assert_eq!(watch.try_next().unwrap(), None);
 }

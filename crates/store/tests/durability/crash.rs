@@ -1,8 +1,10 @@
 //! A process that writes is killed at a random moment, again and again.
 //!
-//! The victim is this very test program, run with the name of one test. It tells on its output what it is about
-//! to write and what was acknowledged. After the kill, a watch that resumes where the last one was must show
-//! each write once: all that were acknowledged, and nothing but what was about to be written.
+//! The victim is this very test program, run with the name of one test. Its tasks read and write a few keys that
+//! they share, and tell on its output what they are about to do and what they were answered. After the kill,
+//! a watch that resumes where the last one was must show each write once: all that were acknowledged, and
+//! nothing but what was about to be written. In the end, one order must explain everything that all victims
+//! have seen.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
@@ -11,39 +13,17 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use scantling_store::{Change, EmbeddedStore, Event, ReadAt, Revision, Store, Write};
+use scantling_store::{EmbeddedStore, Revision, Store};
 
-use crate::{Numbers, contents, small};
+use crate::linear::{self, Call, Client, NEVER, Numbers, Operation, Outcome};
+use crate::{contents, small};
 
 const DIRECTORY: &str = "SCANTLING_CRASH_DIRECTORY";
+/// Which victim this is.
+const RUN: &str = "SCANTLING_CRASH_RUN";
 /// How often the victim is killed; hundreds of times take minutes.
 const RUNS: &str = "SCANTLING_CRASH_RUNS";
 const TASKS: u64 = 8;
-
-/// What a write does, in words that both processes understand.
-fn describe(key: &str, write: &Write) -> String {
-    match write {
-        Write::Create { value } => format!("{key} create {}", fingerprint(value)),
-        Write::Update { value, .. } => format!("{key} update {}", fingerprint(value)),
-        Write::Delete { .. } => format!("{key} delete"),
-    }
-}
-
-fn describe_event(event: &Event) -> String {
-    match &event.change {
-        Change::Create { new } => format!("{} create {}", new.key, fingerprint(&new.value)),
-        Change::Update { new, .. } => format!("{} update {}", new.key, fingerprint(&new.value)),
-        Change::Delete { old } => format!("{} delete", old.key),
-    }
-}
-
-fn fingerprint(value: &[u8]) -> String {
-    let hash = value.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{}:{hash:016x}", value.len())
-}
 
 fn tell(line: &str) {
     // In one call, so that lines of several threads never mix.
@@ -58,6 +38,7 @@ fn victim() {
     let Some(directory) = std::env::var_os(DIRECTORY) else {
         return;
     };
+    let run: u64 = std::env::var(RUN).unwrap().parse().unwrap();
     // The test harness has begun a line of its own.
     tell("");
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -66,9 +47,8 @@ fn victim() {
         .unwrap();
     runtime.block_on(async move {
         let store = Arc::new(EmbeddedStore::open(small(Path::new(&directory))).unwrap());
-        let seed = store.revision().await.unwrap();
         let tasks: Vec<_> = (0..TASKS)
-            .map(|task| tokio::spawn(write_forever(Arc::clone(&store), task, seed * 1000 + task)))
+            .map(|task| tokio::spawn(work_forever(Arc::clone(&store), run * TASKS + task + 1)))
             .collect();
         for task in tasks {
             task.await.unwrap();
@@ -76,32 +56,81 @@ fn victim() {
     });
 }
 
-async fn write_forever(store: Arc<EmbeddedStore>, task: u64, seed: u64) {
-    let mut numbers = Numbers(seed);
+async fn work_forever(store: Arc<EmbeddedStore>, id: u64) {
+    let keys: Vec<String> = (0..12)
+        .map(|n| format!("/registry/crash/things/ns/{n}"))
+        .collect();
+    let mut client = Client::new(id, &keys);
     loop {
-        let key = format!("/registry/crash/things/task-{task}/{}", numbers.below(6));
-        let size = if numbers.below(10) == 0 {
-            numbers.below(20_000)
+        let (key, call) = client.choose();
+        tell(&format!("begin {id} {key} {call}"));
+        let outcome = client.make(&*store, &key, call).await;
+        match outcome {
+            Outcome::Written(revision) => tell(&format!("done {id} written {revision}")),
+            Outcome::Found(Some(number)) => tell(&format!("done {id} found {number}")),
+            Outcome::Found(None) => tell(&format!("done {id} found nothing")),
+            Outcome::Unknown => panic!("a store that works answers"),
+        }
+    }
+}
+
+fn parse_call(text: &str) -> Call {
+    let words: Vec<&str> = text.split(' ').collect();
+    let numbers: Vec<u64> = words.iter().skip(1).map(|word| word.parse().unwrap()).collect();
+    match (words[0], numbers.as_slice()) {
+        ("get", []) => Call::Get,
+        ("create", &[new]) => Call::Create { new },
+        ("update", &[expected, new]) => Call::Update { expected, new },
+        ("delete", &[expected]) => Call::Delete { expected },
+        _ => panic!("{text}"),
+    }
+}
+
+fn parse_outcome(text: &str) -> Outcome {
+    match text.split_once(' ').unwrap() {
+        ("written", revision) => Outcome::Written(revision.parse().unwrap()),
+        ("found", "nothing") => Outcome::Found(None),
+        ("found", number) => Outcome::Found(Some(number.parse().unwrap())),
+        _ => panic!("{text}"),
+    }
+}
+
+/// What the victims have told.
+#[derive(Default)]
+struct Told {
+    operations: Vec<Operation>,
+    /// The operation that each client is in the middle of.
+    begun: BTreeMap<String, Operation>,
+    clock: u64,
+}
+
+impl Told {
+    fn hear(&mut self, line: &str) {
+        self.clock += 1;
+        let (kind, rest) = line.split_once(' ').unwrap();
+        let (id, rest) = rest.split_once(' ').unwrap();
+        if kind == "begin" {
+            let (key, call) = rest.split_once(' ').unwrap();
+            let operation = Operation {
+                key: key.to_owned(),
+                call: parse_call(call),
+                outcome: Outcome::Unknown,
+                invoked: self.clock,
+                returned: NEVER,
+            };
+            self.begun.insert(id.to_owned(), operation);
         } else {
-            numbers.below(500)
-        };
-        let value: Bytes = (0..size)
-            .map(|_| numbers.below(256) as u8)
-            .collect::<Vec<_>>()
-            .into();
-        let write = match store.get(&key, ReadAt::Latest).await.unwrap() {
-            None => Write::Create { value },
-            Some(entry) if numbers.below(4) == 0 => Write::Delete {
-                expected: entry.mod_revision,
-            },
-            Some(entry) => Write::Update {
-                value,
-                expected: entry.mod_revision,
-            },
-        };
-        tell(&format!("begin {}", describe(&key, &write)));
-        let event = store.write(&key, write).await.unwrap();
-        tell(&format!("done {} {}", event.revision, describe_event(&event)));
+            let mut operation = self.begun.remove(id).unwrap();
+            operation.outcome = parse_outcome(rest);
+            operation.returned = self.clock;
+            self.operations.push(operation);
+        }
+    }
+
+    /// The victim is dead: what it was in the middle of will never be answered.
+    fn bury(&mut self) {
+        self.operations
+            .extend(std::mem::take(&mut self.begun).into_values());
     }
 }
 
@@ -111,26 +140,16 @@ async fn nothing_acknowledged_is_lost() {
     let directory = tempfile::tempdir().unwrap();
     let mut numbers = Numbers(runs);
     let mut known: Revision = 1;
-    let mut state: BTreeMap<String, String> = BTreeMap::new();
-    let mut acknowledged: BTreeMap<Revision, String> = BTreeMap::new();
-    let mut begun: Vec<String> = Vec::new();
-    let mut total = 0;
+    let mut state: BTreeMap<String, linear::Number> = BTreeMap::new();
+    let mut told = Told::default();
+    let mut events = Vec::new();
     for run in 0..runs {
-        for line in kill_a_victim(directory.path(), numbers.below(120)) {
-            let (kind, rest) = line.split_once(' ').unwrap();
-            if kind == "begin" {
-                begun.push(rest.to_owned());
-                continue;
-            }
-            let (revision, what) = rest.split_once(' ').unwrap();
-            let revision: Revision = revision.parse().unwrap();
-            let again = acknowledged.insert(revision, what.to_owned());
-            assert_eq!(again, None, "revision {revision} was given twice");
-            assert!(revision > known, "revision {revision} is not after {known}");
-            begun.swap_remove(begun.iter().position(|begun| begun == what).unwrap());
+        for line in kill_a_victim(directory.path(), run, numbers.below(120)) {
+            told.hear(&line);
         }
+        told.bury();
         // Every other time, the next victim finds what the last one left, with nobody tidying up in between.
-        if run % 2 == 0 {
+        if run % 2 == 0 && run + 1 < runs {
             continue;
         }
         let store = EmbeddedStore::open(small(directory.path())).unwrap();
@@ -138,42 +157,31 @@ async fn nothing_acknowledged_is_lost() {
         while let Some(event) = watch.try_next().unwrap() {
             known += 1;
             assert_eq!(event.revision, known, "each write is seen once, in order");
-            let what = describe_event(&event);
-            match acknowledged.remove(&known) {
-                Some(told) => assert_eq!(what, told, "revision {known}"),
-                None => {
-                    let at = begun.iter().position(|begun| *begun == what);
-                    begun.swap_remove(at.unwrap_or_else(|| panic!("nobody wrote {what}")));
-                }
-            }
             match event.after() {
-                Some(entry) => state.insert(entry.key.to_string(), fingerprint(&entry.value)),
+                Some(entry) => state.insert(entry.key.to_string(), linear::number(&entry.value)),
                 None => state.remove(&**event.key()),
             };
-            total += 1;
+            events.push(event);
         }
-        assert_eq!(
-            acknowledged,
-            BTreeMap::new(),
-            "these were acknowledged and are lost"
-        );
         assert_eq!(store.revision().await.unwrap(), known);
         let found = contents(&store).await;
         let found: BTreeMap<_, _> = found
             .into_iter()
-            .map(|(key, (_, value))| (key, fingerprint(&value)))
+            .map(|(key, (_, value))| (key, linear::number(&value)))
             .collect();
         assert_eq!(found, state, "the watch and the list disagree");
-        begun.clear();
     }
-    eprintln!("{runs} kills, {total} writes, all accounted for");
+    let (operations, writes) = (told.operations.len(), events.len());
+    linear::check(told.operations, &events);
+    eprintln!("{runs} kills, {operations} operations, {writes} writes, all accounted for");
 }
 
 /// Lets a victim write for some milliseconds; answers with what it told.
-fn kill_a_victim(directory: &Path, milliseconds: u64) -> Vec<String> {
+fn kill_a_victim(directory: &Path, run: u64, milliseconds: u64) -> Vec<String> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["crash::victim", "--exact", "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, directory)
+        .env(RUN, run.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

@@ -193,3 +193,56 @@ async fn a_disk_that_is_really_full() {
         expected
     );
 }
+
+#[tokio::test]
+async fn a_compaction_outlives_the_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(small(directory.path())).unwrap();
+    let expected = create(&store, 0..40).await;
+    store.compact(20).await.unwrap();
+    let check = async |store: &EmbeddedStore, what: &str| {
+        assert_eq!(contents(store).await, expected, "{what}");
+        for old in [
+            store.get(&key(1), ReadAt::Exact(19)).await.map(drop),
+            store.watch("/registry/", 19).await.map(drop),
+            store.compact(19).await,
+        ] {
+            match old {
+                Err(StoreError::Compacted { requested, oldest }) => assert_eq!((requested, oldest), (19, 20)),
+                other => panic!("{what}: {other:?}"),
+            }
+        }
+        let mut watch = store.watch("/registry/", 20).await.unwrap();
+        assert_eq!(watch.try_next().unwrap().unwrap().revision, 21, "{what}");
+        let future = store.compact(1000).await;
+        assert!(matches!(future, Err(StoreError::FutureRevision { .. })), "{future:?}");
+    };
+    check(&store, "before").await;
+    // As a crash leaves it, and as a clean end does.
+    let crashed = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(directory.path()).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), crashed.path().join(file.file_name())).unwrap();
+    }
+    check(&EmbeddedStore::open(small(crashed.path())).unwrap(), "after a crash").await;
+    store.close().unwrap();
+    assert_eq!(EmbeddedStore::check(directory.path()).unwrap().history_after, 20);
+    check(&EmbeddedStore::open(small(directory.path())).unwrap(), "after the end").await;
+}
+
+#[tokio::test]
+async fn a_compaction_that_cannot_be_written_has_not_happened() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = Arc::new(Faults::default());
+    let config = EmbeddedConfig {
+        faults: Some(Arc::clone(&faults)),
+        ..small(directory.path())
+    };
+    let store = EmbeddedStore::open(config).unwrap();
+    create(&store, 0..10).await;
+    faults.fail(Operation::Write, 1, 1, Failure::Torn);
+    assert!(matches!(store.compact(5).await, Err(StoreError::Io { .. })));
+    assert!(store.watch("/registry/", 2).await.is_ok());
+    store.compact(5).await.unwrap();
+    assert!(store.watch("/registry/", 2).await.is_err());
+}

@@ -14,6 +14,8 @@ mod damage;
 #[path = "../support/etcd.rs"]
 mod etcd;
 mod faults;
+#[path = "../support/linear.rs"]
+mod linear;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,17 +46,4 @@ async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, Bytes)> 
         .iter()
         .map(|entry| (entry.key.to_string(), (entry.mod_revision, entry.value.clone())))
         .collect()
-}
-
-/// Numbers that look random and are the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
 }

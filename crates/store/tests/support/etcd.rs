@@ -1,88 +1,223 @@
-//! An etcd server of one member for a test.
+//! etcd clusters for tests: on loopback, of one member or several, in the clear or with certificates.
 
-use std::net::TcpListener;
-use std::path::PathBuf;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// A running etcd; it ends when this is dropped.
+use scantling_store::{EtcdConfig, EtcdStore};
+
+/// Whether a cluster wants to see certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Security {
+    Plain,
+    /// Members and clients show certificates to each other.
+    Mutual,
+}
+
+/// A running cluster; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Etcd {
-    child: Option<Child>,
+pub(crate) struct Cluster {
+    members: Vec<Member>,
     directory: tempfile::TempDir,
+    security: Security,
+}
+
+#[derive(Debug)]
+struct Member {
+    child: Option<Child>,
     client: String,
     peer: String,
 }
 
-impl Etcd {
-    /// Starts one, or says loudly that the machine has none.
-    pub(crate) fn start() -> Option<Self> {
+impl Cluster {
+    /// Starts a cluster, or says loudly that the machine has no etcd.
+    pub(crate) fn start(size: usize, security: Security) -> Option<Self> {
         if program().is_none() {
             eprintln!("SKIPPED: there is no `etcd` on this machine (Debian: apt-get install etcd-server)");
             return None;
         }
-        // Both are held until both are known, so that they differ.
-        let ports = [
-            TcpListener::bind("127.0.0.1:0").unwrap(),
-            TcpListener::bind("127.0.0.1:0").unwrap(),
-        ];
-        let [client, peer] = ports.map(|port| format!("http://{}", port.local_addr().unwrap()));
-        let mut etcd = Self {
-            child: None,
-            directory: tempfile::tempdir().unwrap(),
-            client,
-            peer,
+        // All are held until all are known, so that they differ.
+        let ports: Vec<_> = (0..2 * size)
+            .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+            .collect();
+        let scheme = match security {
+            Security::Plain => "http",
+            Security::Mutual => "https",
         };
-        etcd.resume();
-        Some(etcd)
+        let url = |listener: &TcpListener, scheme| format!("{scheme}://{}", listener.local_addr().unwrap());
+        let members = ports
+            .chunks(2)
+            .map(|pair| Member {
+                child: None,
+                client: url(&pair[0], scheme),
+                peer: url(&pair[1], "http"),
+            })
+            .collect();
+        let directory = tempfile::tempdir().unwrap();
+        if security == Security::Mutual {
+            certificates(directory.path());
+        }
+        drop(ports);
+        let mut cluster = Self {
+            members,
+            directory,
+            security,
+        };
+        for member in 0..size {
+            cluster.resume(member);
+        }
+        Some(cluster)
     }
 
-    /// The address of the member.
-    pub(crate) fn address(&self) -> String {
-        self.client.clone()
+    /// How to reach the members, the first of them first.
+    pub(crate) fn config(&self) -> EtcdConfig {
+        let addresses = self.members.iter().map(|member| member.client.clone()).collect();
+        let mut config = EtcdConfig::new(addresses);
+        config.patience = Duration::from_secs(30);
+        if self.security == Security::Mutual {
+            let pem = |name| std::fs::read(self.directory.path().join(name)).unwrap();
+            config.ca_certificate = Some(pem("ca.crt"));
+            config.client_identity = Some((pem("client.crt"), pem("client.key")));
+        }
+        config
     }
 
-    /// Starts the member again, on the data and the address that it had.
-    pub(crate) fn resume(&mut self) {
-        let log = std::fs::File::create(self.directory.path().join("log")).unwrap();
-        let child = Command::new(program().unwrap())
-            .args([
-                "--name",
-                "test",
-                "--listen-client-urls",
-                &self.client,
-                "--advertise-client-urls",
-                &self.client,
-            ])
-            .args([
-                "--listen-peer-urls",
-                &self.peer,
-                "--initial-advertise-peer-urls",
-                &self.peer,
-            ])
-            .args(["--initial-cluster", &format!("test={}", self.peer)])
-            .args(["--heartbeat-interval", "20", "--election-timeout", "100"])
+    /// A server over the cluster.
+    pub(crate) async fn connect(&self) -> EtcdStore {
+        EtcdStore::connect(self.config()).await.unwrap()
+    }
+
+    /// Starts a member, also again, on the data and the address that it had.
+    pub(crate) fn resume(&mut self, member: usize) {
+        let all: Vec<_> = self.members.iter().enumerate().collect();
+        let all: Vec<_> = all.iter().map(|(n, member)| format!("m{n}={}", member.peer)).collect();
+        // A member on its own need not wait for others.
+        let (heartbeat, election) = if all.len() == 1 { ("20", "100") } else { ("100", "1000") };
+        let path = |name: String| self.directory.path().join(name);
+        let log = std::fs::File::create(path(format!("log-{member}"))).unwrap();
+        let Member { client, peer, .. } = &self.members[member];
+        let mut command = Command::new(program().unwrap());
+        command
+            .args(["--name", &format!("m{member}")])
+            .args(["--listen-client-urls", client, "--advertise-client-urls", client])
+            .args(["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer])
+            .args(["--initial-cluster", &all.join(",")])
+            .args(["--heartbeat-interval", heartbeat, "--election-timeout", election])
             .arg("--data-dir")
-            .arg(self.directory.path().join("data"))
+            .arg(path(format!("data-{member}")));
+        if self.security == Security::Mutual {
+            command
+                .arg("--client-cert-auth")
+                .arg("--trusted-ca-file")
+                .arg(path("ca.crt".to_owned()))
+                .arg("--cert-file")
+                .arg(path("server.crt".to_owned()))
+                .arg("--key-file")
+                .arg(path("server.key".to_owned()));
+        }
+        let child = command
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
-            .spawn()
-            .unwrap();
-        self.child = Some(child);
+            .spawn();
+        self.members[member].child = Some(child.unwrap());
     }
 
-    /// Kills the member, as a crash would.
-    pub(crate) fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
+    /// Kills a member, as a crash would.
+    pub(crate) fn kill(&mut self, member: usize) {
+        if let Some(mut child) = self.members[member].child.take() {
             let _ = child.kill();
             let _ = child.wait();
         }
     }
+
+    /// Stops a member where it is: it keeps its connections and says nothing.
+    pub(crate) fn pause(&self, member: usize) {
+        self.signal(member, "STOP");
+    }
+
+    /// Lets a paused member go on.
+    pub(crate) fn unpause(&self, member: usize) {
+        self.signal(member, "CONT");
+    }
+
+    fn signal(&self, member: usize, signal: &str) {
+        let pid = self.members[member].child.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// The member that leads, once there is one.
+    pub(crate) fn leader(&self) -> usize {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let leads = |status: &serde_json::Value| {
+                let leader = &status["leader"];
+                leader.is_string() && leader != "0" && *leader == status["header"]["member_id"]
+            };
+            let statuses = (0..self.members.len()).map(|n| self.post(n, "maintenance/status", "{}"));
+            if let Some(leader) = statuses.map(|s| s.is_some_and(|s| leads(&s))).position(|leads| leads) {
+                return leader;
+            }
+            assert!(Instant::now() < deadline, "there is no leader");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Lets another member lead.
+    pub(crate) fn move_leader(&self, to: usize) {
+        let status = self.post(to, "maintenance/status", "{}").unwrap();
+        let target = &status["header"]["member_id"];
+        let body = format!("{{\"targetID\":{target}}}");
+        self.post(self.leader(), "maintenance/transfer-leadership", &body);
+    }
+
+    /// Asks a member over its gateway for programs that speak JSON.
+    fn post(&self, member: usize, path: &str, body: &str) -> Option<serde_json::Value> {
+        let address = self.members[member].client.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let length = body.len();
+        let request = format!(
+            "POST /v3/{path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        serde_json::from_str(body).ok()
+    }
 }
 
-impl Drop for Etcd {
+impl Drop for Cluster {
     fn drop(&mut self) {
-        self.kill();
+        for member in 0..self.members.len() {
+            self.kill(member);
+        }
+    }
+}
+
+/// Makes an authority, and certificates of it for members and clients.
+fn certificates(directory: &Path) {
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+    let write = |name: &str, text: String| std::fs::write(directory.join(name), text).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    write("ca.crt", authority.self_signed(&key).unwrap().pem());
+    let issuer = Issuer::new(authority, key);
+    for (name, subject) in [("server", "127.0.0.1"), ("client", "client.test")] {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![subject.to_owned()]).unwrap();
+        // etcd's gateway is a client of its own member, with the member's certificate.
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        write(&format!("{name}.crt"), params.signed_by(&key, &issuer).unwrap().pem());
+        write(&format!("{name}.key"), key.serialize_pem());
     }
 }
 

@@ -1,0 +1,108 @@
+//! The file that the next segment of the journal is made of, filled before it is needed.
+//!
+//! Most come from segments that are no longer needed. Where none does, as in the first minutes of a store,
+//! a thread fills one, so that the writer does not have to while others wait for it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use super::file::{DataFile, Faults, failed};
+use crate::StoreError;
+
+/// The file itself. It appears under this name when it is whole.
+const SPARE: &str = "journal.spare";
+/// A file that is being filled.
+const NEW: &str = "journal.spare.new";
+
+/// Fills a file with zeros up to a size. What it holds already may be anything. Answers with its size.
+pub(crate) fn fill(file: &DataFile, size: u64) -> io::Result<u64> {
+    let zeros = vec![0; 1 << 20];
+    let mut length = file.len()?;
+    while length < size {
+        let chunk = usize::try_from(size - length)
+            .unwrap_or(usize::MAX)
+            .min(zeros.len());
+        file.write(zeros.get(..chunk).unwrap_or_default(), length)?;
+        length += chunk as u64;
+    }
+    Ok(length)
+}
+
+/// Gives the spare file another name, if there is one.
+pub(crate) fn take(directory: &Path, name: &Path) -> Result<(), StoreError> {
+    let spare = directory.join(SPARE);
+    match fs::rename(&spare, name) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(failed("rename", &spare, source)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a file that is no longer needed the spare one, or removes it if there is one.
+pub(crate) fn give(directory: &Path, file: &Path, segment_bytes: u64) -> Result<(), StoreError> {
+    let spare = directory.join(SPARE);
+    let fits = fs::metadata(file).is_ok_and(|data| data.len() == segment_bytes);
+    let done = if fits && !spare.exists() {
+        fs::rename(file, &spare)
+    } else {
+        fs::remove_file(file)
+    };
+    done.map_err(|source| failed("remove", file, source))
+}
+
+/// The thread that fills spare files.
+#[derive(Debug)]
+pub(crate) struct Filler {
+    asked: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Filler {
+    pub(crate) fn start(
+        directory: PathBuf,
+        segment_bytes: u64,
+        faults: Option<Arc<Faults>>,
+    ) -> Result<Self, StoreError> {
+        let (asked, asks) = sync_channel(1);
+        let path = directory.clone();
+        let thread = std::thread::Builder::new()
+            .name("store-spare".to_owned())
+            .spawn(move || work(&directory, segment_bytes, faults.as_ref(), &asks))
+            .map_err(|source| failed("start a thread for", &path, source))?;
+        Ok(Self {
+            asked: Some(asked),
+            thread: Some(thread),
+        })
+    }
+
+    /// Asks for a spare file, if there is none.
+    pub(crate) fn ask(&self) {
+        // One that has been asked already need not be asked again.
+        let _ = self.asked.as_ref().map(|asked| asked.try_send(()));
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        self.asked = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn work(directory: &Path, segment_bytes: u64, faults: Option<&Arc<Faults>>, asks: &Receiver<()>) {
+    let (spare, new) = (directory.join(SPARE), directory.join(NEW));
+    while asks.recv().is_ok() {
+        if spare.exists() {
+            continue;
+        }
+        // Where this fails, the writer will fail at the same, and say so.
+        let _ = DataFile::open(&new, faults.cloned()).map(|file| {
+            fill(&file, segment_bytes)
+                .and_then(|_| file.flush())
+                .and_then(|()| fs::rename(&new, &spare))
+        });
+    }
+}

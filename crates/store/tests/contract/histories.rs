@@ -1,0 +1,187 @@
+//! Histories that nobody thought of: one client after the other, and many at once.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+use scantling_store::{Entry, Event, ListRequest, ReadAt, Revision, Store, StoreError, Write};
+
+use crate::model::{Answer, Model};
+use crate::suite::next;
+use crate::{Fixture, linear};
+
+/// Many clients at once: what they see can be put into one order.
+pub(crate) async fn concurrent_histories_are_linearizable(fixture: &Fixture) {
+    for round in 0..3 {
+        let prefix = format!("{}g/things/round-{round}/", fixture.root);
+        linear::run(&[Arc::clone(&fixture.store)], &prefix, 8, 40, async {}).await;
+    }
+}
+
+/// A step of a random history. Numbers choose among few keys and among the revisions that a key has had.
+#[derive(Debug, Clone)]
+enum Step {
+    Create { key: usize },
+    Update { key: usize, stale: bool },
+    Delete { key: usize, stale: bool },
+    Compact { nth: usize },
+    Check { nth: usize, limit: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = 0..6_usize;
+    let stale = proptest::bool::weighted(0.2);
+    prop_oneof![
+        4 => key.clone().prop_map(|key| Step::Create { key }),
+        4 => (key.clone(), stale).prop_map(|(key, stale)| Step::Update { key, stale }),
+        3 => (key, stale).prop_map(|(key, stale)| Step::Delete { key, stale }),
+        1 => (0..100_usize).prop_map(|nth| Step::Compact { nth }),
+        3 => (0..100_usize, 1..4_usize).prop_map(|(nth, limit)| Step::Check { nth, limit }),
+    ]
+}
+
+pub(crate) async fn random_histories_agree_with_the_model(fixture: &Fixture) {
+    let mut runner = TestRunner::new(Config::default());
+    let histories = proptest::collection::vec(step(), 20..60);
+    for case in 0..24 {
+        let root = format!("{}case-{case}/", fixture.root);
+        let steps = histories.new_tree(&mut runner).unwrap().current();
+        replay(&*fixture.store, &root, &steps).await;
+    }
+}
+
+async fn replay(store: &dyn Store, root: &str, steps: &[Step]) {
+    let keys: Vec<String> = ["a/x", "a/y", "a/z", "ab/x", "b/x", "b"]
+        .iter()
+        .map(|name| format!("{root}{name}"))
+        .collect();
+    let mut model = Model::default();
+    let start = store.revision().await.unwrap();
+    let mut compacted = start;
+    let mut watch = store.watch(root, start).await.unwrap();
+    let mut seen = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let (key, stale) = match step {
+            Step::Create { key } => (*key, false),
+            Step::Update { key, stale } | Step::Delete { key, stale } => (*key, *stale),
+            Step::Compact { nth } => {
+                let revision = model.revision(*nth).unwrap_or(start);
+                // The watch takes what it can before: a compaction may overtake it.
+                while seen.len() < model.events(root, start).len() {
+                    seen.push(next(&mut watch).await);
+                }
+                match store.compact(revision).await {
+                    Ok(()) => compacted = revision,
+                    Err(StoreError::Compacted { .. }) => assert!(revision <= compacted),
+                    Err(other) => panic!("{other}"),
+                }
+                continue;
+            }
+            Step::Check { nth, limit } => {
+                check_reads(
+                    store,
+                    root,
+                    &model,
+                    model.revision(*nth).unwrap_or(start),
+                    compacted,
+                    *limit,
+                )
+                .await;
+                continue;
+            }
+        };
+        let at = model
+            .state(Revision::MAX)
+            .get(&keys[key])
+            .map_or(1, |entry| entry.mod_revision);
+        let expected = if stale { at - 1 } else { at };
+        let value = Bytes::from(format!("{number}"));
+        let write = match step {
+            Step::Create { .. } => Write::Create { value },
+            Step::Update { .. } => Write::Update { value, expected },
+            _ => Write::Delete { expected },
+        };
+        let result = store.write(&keys[key], write.clone()).await;
+        assert_eq!(
+            Answer::of(&result),
+            model.expect(&keys[key], &write),
+            "step {number} of {steps:?}"
+        );
+        if let Ok(event) = result {
+            model.record(event.revision, &keys[key], &write);
+        }
+    }
+    let want = model.events(root, start);
+    while seen.len() < want.len() {
+        seen.push(next(&mut watch).await);
+    }
+    let got: Vec<_> = seen.iter().map(|event| flatten(event)).collect();
+    assert_eq!(got, want, "{steps:?}");
+    check_reads(store, root, &model, Revision::MAX, compacted, 2).await;
+}
+
+fn flatten(event: &Event) -> (Revision, String, Option<Entry>, Option<Entry>) {
+    let owned = |entry: Option<&Arc<Entry>>| entry.map(|entry| Entry::clone(entry));
+    (
+        event.revision,
+        event.key().to_string(),
+        owned(event.before()),
+        owned(event.after()),
+    )
+}
+
+/// Compares all reads at one revision, and a watch from there, with the model.
+async fn check_reads(
+    store: &dyn Store,
+    root: &str,
+    model: &Model,
+    at: Revision,
+    compacted: Revision,
+    limit: usize,
+) {
+    let mut request = ListRequest {
+        prefix: format!("{root}a"),
+        limit: NonZeroUsize::new(limit),
+        at: if at == Revision::MAX {
+            ReadAt::Latest
+        } else {
+            ReadAt::Exact(at)
+        },
+        ..ListRequest::default()
+    };
+    let want: Vec<Entry> = model
+        .state(at)
+        .into_values()
+        .filter(|entry| entry.key.starts_with(&request.prefix))
+        .collect();
+    let mut got = Vec::new();
+    loop {
+        let page = match store.list(request.clone()).await {
+            Ok(page) => page,
+            Err(StoreError::Compacted { .. }) => {
+                assert!(at < compacted, "{at} is not older than {compacted}");
+                return;
+            }
+            Err(other) => panic!("{other}"),
+        };
+        got.extend(page.entries.iter().map(|entry| Entry::clone(entry)));
+        assert_eq!(page.remaining, (want.len() - got.len()) as u64);
+        if page.remaining == 0 {
+            break;
+        }
+        request.at = ReadAt::Exact(page.revision);
+        request.after = got.last().map(|entry| entry.key.to_string());
+    }
+    assert_eq!(got, want);
+    if at != Revision::MAX {
+        let prefix = format!("{root}a/");
+        let mut watch = store.watch(&prefix, at).await.unwrap();
+        for want in model.events(&prefix, at) {
+            let got = next(&mut watch).await;
+            assert_eq!(flatten(&got), want);
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Whether a concurrent history could have been a sequential one.
+//!
+//! Clients note when they call and when they are answered. The history is sound if the calls to each key can be
+//! put into one order that agrees with those times and in which every answer is what a sequential store would
+//! have said; if revisions grow in that order across all keys; and if a watch shows exactly the writes that
+//! happened. The search for an order is that of Wing and Gong, with Lowe's memory of where it has been.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use scantling_store::{Event, ListRequest, ReadAt, Revision, Store, StoreError, Write};
+
+/// The number of a value. No two writes store the same, so that it tells which of them it was.
+pub(crate) type Number = u64;
+
+/// Numbers that look random and are the same in every run.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// The value of a number: the number, and bytes that follow from it, a few or many.
+pub(crate) fn value(number: Number) -> Bytes {
+    let mut numbers = Numbers(number);
+    let most = if numbers.below(10) == 0 { 20_000 } else { 500 };
+    let size = numbers.below(most);
+    let mut bytes = format!("{number} ").into_bytes();
+    bytes.extend((0..size).map(|_| numbers.below(256) as u8));
+    bytes.into()
+}
+
+/// The number of a value, which must be whole.
+pub(crate) fn number(bytes: &[u8]) -> Number {
+    let digits = bytes.split(|byte| *byte == b' ').next().unwrap();
+    let number = std::str::from_utf8(digits).unwrap().parse().unwrap();
+    assert!(value(number) == bytes, "value {number} is not what was written");
+    number
+}
+
+/// What a client asks of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Get,
+    Create { new: Number },
+    Update { expected: Number, new: Number },
+    Delete { expected: Number },
+}
+
+impl std::fmt::Display for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Get => write!(f, "get"),
+            Self::Create { new } => write!(f, "create {new}"),
+            Self::Update { expected, new } => write!(f, "update {expected} {new}"),
+            Self::Delete { expected } => write!(f, "delete {expected}"),
+        }
+    }
+}
+
+/// What it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was written, and this is its revision.
+    Written(Revision),
+    /// This is there: the answer to a read, or the reason for which a write was refused.
+    Found(Option<Number>),
+    /// There was no answer, or none that says whether the write happened.
+    Unknown,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    pub(crate) key: String,
+    pub(crate) call: Call,
+    pub(crate) outcome: Outcome,
+    pub(crate) invoked: u64,
+    /// Never, if there was no answer.
+    pub(crate) returned: u64,
+}
+
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// What a sequential store does: the state after a call, if it answers as it was answered.
+fn step(state: Option<Number>, operation: &Operation) -> Option<Option<Number>> {
+    let (holds, after) = match operation.call {
+        Call::Get => (false, state),
+        Call::Create { new } => (state.is_none(), Some(new)),
+        Call::Update { expected, new } => (state == Some(expected), Some(new)),
+        Call::Delete { expected } => (state == Some(expected), None),
+    };
+    match operation.outcome {
+        Outcome::Written(_) => holds.then_some(after),
+        Outcome::Found(found) => (!holds && found == state).then_some(state),
+        Outcome::Unknown => Some(if holds { after } else { state }),
+    }
+}
+
+/// Which operations have been put into the order: all before the first that has not, and some after it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+struct Done {
+    first: usize,
+    beyond: BTreeSet<usize>,
+}
+
+impl Done {
+    fn with(&self, index: usize) -> Self {
+        let mut done = self.clone();
+        done.beyond.insert(index);
+        while done.beyond.remove(&done.first) {
+            done.first += 1;
+        }
+        done
+    }
+
+    /// The operations that may come next: those that were called before any other was answered.
+    fn candidates(&self, operations: &[Operation]) -> Vec<usize> {
+        let mut first_answer = NEVER;
+        let mut candidates = Vec::new();
+        for (index, operation) in operations.iter().enumerate().skip(self.first) {
+            if operation.invoked > first_answer {
+                break;
+            }
+            if !self.beyond.contains(&index) {
+                candidates.push(index);
+                first_answer = first_answer.min(operation.returned);
+            }
+        }
+        candidates.retain(|index| operations[*index].invoked <= first_answer);
+        candidates
+    }
+}
+
+/// Looks for an order of the operations on one key.
+fn check_key(operations: &mut [Operation]) {
+    operations.sort_by_key(|operation| operation.invoked);
+    let begin = Done::default();
+    let mut stack = vec![(None, begin.clone(), begin.candidates(operations))];
+    let mut seen = HashSet::new();
+    let mut furthest = 0;
+    while let Some((state, done, candidates)) = stack.last_mut() {
+        if done.first == operations.len() {
+            return;
+        }
+        let Some(index) = candidates.pop() else {
+            stack.pop();
+            continue;
+        };
+        let Some(next) = step(*state, &operations[index]) else {
+            continue;
+        };
+        let done = done.with(index);
+        furthest = furthest.max(done.first);
+        if seen.insert((done.clone(), next)) {
+            let candidates = done.candidates(operations);
+            stack.push((next, done, candidates));
+        }
+    }
+    let near = operations.iter().skip(furthest.saturating_sub(8)).take(24);
+    let near: Vec<_> = near.map(|operation| format!("{operation:?}")).collect();
+    panic!(
+        "no order explains these, of {}:\n{}",
+        operations.len(),
+        near.join("\n")
+    );
+}
+
+/// Checks a history, given all writes that a watch has shown since before it began.
+pub(crate) fn check(operations: Vec<Operation>, events: &[Arc<Event>]) {
+    let mut operations = settle(operations, events);
+    // A write that was answered before another was called has the lesser revision.
+    let mut writes: Vec<_> = operations
+        .iter()
+        .filter_map(|operation| match operation.outcome {
+            Outcome::Written(revision) => Some((revision, operation)),
+            _ => None,
+        })
+        .collect();
+    writes.sort_by_key(|(revision, _)| std::cmp::Reverse(*revision));
+    let mut answered = NEVER;
+    for (revision, write) in writes {
+        assert!(
+            answered >= write.invoked,
+            "a later revision than {revision} was acknowledged before {write:?} began"
+        );
+        answered = answered.min(write.returned);
+    }
+    let mut by_key: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+    for operation in operations.drain(..) {
+        by_key.entry(operation.key.clone()).or_default().push(operation);
+    }
+    for operations in by_key.values_mut() {
+        check_key(operations);
+    }
+}
+
+/// Holds the writes against the events of a watch. Each event is one write that a client made, and every write
+/// that was acknowledged is an event. What became of those without an answer is known after that.
+fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
+    let mut state: BTreeMap<&str, Number> = BTreeMap::new();
+    let mut happened = BTreeMap::new();
+    let mut last = 0;
+    for event in events {
+        assert!(event.revision > last, "{} after {last}", event.revision);
+        last = event.revision;
+        let [before, after] = [event.before(), event.after()].map(|entry| entry.map(|e| number(&e.value)));
+        let known = match after {
+            Some(after) => state.insert(event.key(), after),
+            None => state.remove(&**event.key()),
+        };
+        assert_eq!(before, known, "what was under a key before revision {last}");
+        let call = match (before, after) {
+            (None, Some(new)) => Call::Create { new },
+            (Some(expected), Some(new)) => Call::Update { expected, new },
+            (Some(expected), None) => Call::Delete { expected },
+            (None, None) => unreachable!(),
+        };
+        happened.insert((event.key().to_string(), call.to_string()), event.revision);
+    }
+    let mut settled = Vec::new();
+    let mut unanswered = Vec::new();
+    for operation in operations {
+        match (operation.outcome, operation.call) {
+            (Outcome::Unknown, Call::Get) => {}
+            (Outcome::Unknown, _) => unanswered.push(operation),
+            (Outcome::Written(revision), call) => {
+                let shown = happened.remove(&(operation.key.clone(), call.to_string()));
+                assert_eq!(shown, Some(revision), "acknowledged, and not shown: {operation:?}");
+                settled.push(operation);
+            }
+            (Outcome::Found(_), _) => settled.push(operation),
+        }
+    }
+    let mut claimed = BTreeSet::new();
+    for mut operation in unanswered {
+        let write = (operation.key.clone(), operation.call.to_string());
+        let Some(revision) = happened.get(&write) else {
+            continue;
+        };
+        // Several may have tried to delete the same, and nobody can tell whose attempt it was.
+        if !matches!(operation.call, Call::Delete { .. }) {
+            operation.outcome = Outcome::Written(*revision);
+        }
+        settled.push(operation);
+        claimed.insert(write);
+    }
+    happened.retain(|write, _| !claimed.contains(write));
+    assert!(happened.is_empty(), "nobody wrote {happened:?}");
+    settled
+}
+
+/// Takes down what clients do.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    clock: AtomicU64,
+    operations: Mutex<Vec<Operation>>,
+}
+
+impl Recorder {
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    pub(crate) fn note(&self, key: &str, call: Call, outcome: Outcome, invoked: u64) {
+        let returned = match outcome {
+            Outcome::Unknown => NEVER,
+            _ => self.now(),
+        };
+        self.operations.lock().push(Operation {
+            key: key.to_owned(),
+            call,
+            outcome,
+            invoked,
+            returned,
+        });
+    }
+
+    pub(crate) fn finish(&self) -> Vec<Operation> {
+        std::mem::take(&mut *self.operations.lock())
+    }
+}
+
+/// What a client knows of a key: a number and the revision that wrote it. It may be out of date.
+type Known = BTreeMap<String, (Number, Revision)>;
+
+/// A client of a store that reads and writes a few keys, often by what it remembers.
+pub(crate) struct Client {
+    pub(crate) numbers: Numbers,
+    /// The number of the next value; those of other clients lie elsewhere.
+    pub(crate) next: Number,
+    pub(crate) keys: Vec<String>,
+    known: Known,
+}
+
+impl Client {
+    pub(crate) fn new(id: u64, keys: &[String]) -> Self {
+        Self {
+            numbers: Numbers(id),
+            next: id << 32,
+            keys: keys.to_vec(),
+            known: Known::new(),
+        }
+    }
+
+    /// What to ask next, and of which key.
+    pub(crate) fn choose(&mut self) -> (String, Call) {
+        let key = self.keys[self.numbers.below(self.keys.len() as u64) as usize].clone();
+        self.next += 1;
+        let new = self.next;
+        let call = match (self.numbers.below(10), self.known.get(&key)) {
+            (0..3, _) => Call::Get,
+            (3, None) => Call::Get,
+            (_, None) => Call::Create { new },
+            (3..5, Some((expected, _))) => Call::Delete { expected: *expected },
+            (5, Some(_)) => Call::Create { new },
+            (_, Some((expected, _))) => Call::Update {
+                expected: *expected,
+                new,
+            },
+        };
+        (key, call)
+    }
+
+    /// Asks it.
+    pub(crate) async fn make(&mut self, store: &dyn Store, key: &str, call: Call) -> Outcome {
+        let expected = self.known.get(key).map_or(0, |(_, revision)| *revision);
+        let write = match call {
+            Call::Get => {
+                return match store.get(key, ReadAt::Latest).await {
+                    Ok(entry) => self.found(key, entry.as_deref()),
+                    Err(error) => Self::no_answer(&error),
+                };
+            }
+            Call::Create { new } => Write::Create { value: value(new) },
+            Call::Update { new, .. } => Write::Update {
+                value: value(new),
+                expected,
+            },
+            Call::Delete { .. } => Write::Delete { expected },
+        };
+        match store.write(key, write).await {
+            Ok(event) => {
+                self.found(key, event.after().map(|entry| &**entry));
+                Outcome::Written(event.revision)
+            }
+            Err(StoreError::AlreadyExists { current } | StoreError::Conflict { current, .. }) => {
+                self.found(key, Some(&current))
+            }
+            Err(StoreError::NotFound { .. }) => self.found(key, None),
+            Err(error) => Self::no_answer(&error),
+        }
+    }
+
+    fn found(&mut self, key: &str, entry: Option<&scantling_store::Entry>) -> Outcome {
+        match entry {
+            Some(entry) => {
+                let number = number(&entry.value);
+                self.known.insert(key.to_owned(), (number, entry.mod_revision));
+                Outcome::Found(Some(number))
+            }
+            None => {
+                self.known.remove(key);
+                Outcome::Found(None)
+            }
+        }
+    }
+
+    fn no_answer(error: &StoreError) -> Outcome {
+        assert!(
+            matches!(error, StoreError::Unavailable { .. } | StoreError::Io { .. }),
+            "{error}"
+        );
+        Outcome::Unknown
+    }
+
+    /// Works for a number of steps, now and then by a list, which reads all keys at once.
+    pub(crate) async fn work(mut self, store: Arc<dyn Store>, recorder: Arc<Recorder>, steps: usize) {
+        for _ in 0..steps {
+            if self.numbers.below(8) == 0 {
+                self.list(&*store, &recorder).await;
+                continue;
+            }
+            let (key, call) = self.choose();
+            let invoked = recorder.now();
+            let outcome = self.make(&*store, &key, call).await;
+            recorder.note(&key, call, outcome, invoked);
+        }
+    }
+
+    async fn list(&mut self, store: &dyn Store, recorder: &Recorder) {
+        let prefix = self.keys[0].rsplit_once('/').unwrap().0;
+        let request = ListRequest {
+            prefix: format!("{prefix}/"),
+            ..ListRequest::default()
+        };
+        let invoked = recorder.now();
+        let Ok(page) = store.list(request).await else {
+            return;
+        };
+        let entries: BTreeMap<&str, _> = page.entries.iter().map(|e| (&*e.key, e)).collect();
+        for key in self.keys.clone() {
+            let outcome = self.found(&key, entries.get(&*key).map(|entry| &***entry));
+            recorder.note(&key, Call::Get, outcome, invoked);
+        }
+    }
+}
+
+/// Lets clients work on a few keys at once, each with a store of those given, and checks what they saw. `meanwhile`
+/// runs at the same time.
+pub(crate) async fn run(
+    stores: &[Arc<dyn Store>],
+    prefix: &str,
+    clients: u64,
+    steps: usize,
+    meanwhile: impl Future<Output = ()>,
+) {
+    let keys: Vec<String> = (0..3).map(|n| format!("{prefix}{n}")).collect();
+    let start = stores[0].revision().await.unwrap();
+    let mut watch = stores[0].watch(prefix, start).await.unwrap();
+    let recorder = Arc::new(Recorder::default());
+    let tasks: Vec<_> = (0..clients)
+        .map(|id| {
+            let store = Arc::clone(&stores[id as usize % stores.len()]);
+            tokio::spawn(Client::new(id + 1, &keys).work(store, Arc::clone(&recorder), steps))
+        })
+        .collect();
+    meanwhile.await;
+    for task in tasks {
+        task.await.unwrap();
+    }
+    // What happens after this, nobody has seen.
+    let last = format!("{prefix}end");
+    let end = loop {
+        match stores[0].write(&last, Write::Create { value: value(0) }).await {
+            Ok(event) => break event.revision,
+            Err(StoreError::AlreadyExists { current }) => break current.mod_revision,
+            Err(error) => drop(Client::no_answer(&error)),
+        }
+    };
+    let mut events = Vec::new();
+    loop {
+        let event = watch.next().await.unwrap();
+        if event.revision == end {
+            break;
+        }
+        events.push(event);
+    }
+    check(recorder.finish(), &events);
+}

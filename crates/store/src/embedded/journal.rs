@@ -185,15 +185,12 @@ pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Con
         let mut next = header.first;
         let mut rest = bytes.get(HEADER..).unwrap_or_default();
         while let Some(record) = Record::find(rest, header.salt) {
-            let content = record
-                .content()
-                .filter(|_| record.first == next)
-                .ok_or_else(|| {
-                    damaged(format!(
-                        "revision {next} was expected where the record of {} is",
-                        record.first
-                    ))
-                })?;
+            let content = record.content().filter(|_| record.first == next).ok_or_else(|| {
+                damaged(format!(
+                    "revision {next} was expected where the record of {} is",
+                    record.first
+                ))
+            })?;
             match content {
                 Content::Events(events) => {
                     next += events.len() as u64;

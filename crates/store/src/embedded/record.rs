@@ -146,7 +146,9 @@ impl<'a> Record<'a> {
             Content::Compaction(reader.u64()?)
         } else {
             let count = usize::try_from(self.count).ok()?;
-            let events = (self.first..).take(count).map(|at| reader.event(at).map(Arc::new));
+            let events = (self.first..)
+                .take(count)
+                .map(|at| reader.event(at).map(Arc::new));
             Content::Events(events.collect::<Option<_>>()?)
         };
         reader.rest.is_empty().then_some(content)
@@ -265,7 +267,10 @@ mod tests {
         let mut bytes = Vec::new();
         encode_compaction(5, 9, 7, &mut bytes);
         let record = Record::find(&bytes, 7).unwrap();
-        assert_eq!((record.first, record.content()), (9, Some(Content::Compaction(5))));
+        assert_eq!(
+            (record.first, record.content()),
+            (9, Some(Content::Compaction(5)))
+        );
     }
 
     proptest! {

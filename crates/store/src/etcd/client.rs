@@ -135,12 +135,10 @@ impl Client {
         let answer = member
             .unary(with_leader(request), PathAndQuery::from_static(path), codec)
             .await;
-        answer
-            .map(tonic::Response::into_inner)
-            .map_err(|status| Refusal {
-                in_doubt: is_transient(&status) && !was_turned_away(&status),
-                status,
-            })
+        answer.map(tonic::Response::into_inner).map_err(|status| Refusal {
+            in_doubt: is_transient(&status) && !was_turned_away(&status),
+            status,
+        })
     }
 
     /// Asks until one member answers.

@@ -176,7 +176,10 @@ mod the_check {
     async fn created() -> (Operation, std::sync::Arc<scantling_store::Event>) {
         use scantling_store::{MemStore, Store, Write};
         let value = super::linear::value(7);
-        let event = MemStore::default().write("/a", Write::Create { value }).await.unwrap();
+        let event = MemStore::default()
+            .write("/a", Write::Create { value })
+            .await
+            .unwrap();
         let outcome = Outcome::Written(event.revision);
         let write = operation((1, 2), Call::Create { new: 7 }, outcome);
         (write, event.into())

@@ -209,7 +209,9 @@ async fn all(store: &EtcdStore) -> Vec<(String, Revision)> {
     };
     let page = store.list(request).await.unwrap();
     let pairs = page.entries.iter();
-    pairs.map(|entry| (entry.key.to_string(), entry.mod_revision)).collect()
+    pairs
+        .map(|entry| (entry.key.to_string(), entry.mod_revision))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -235,9 +237,17 @@ async fn a_cluster_that_wants_certificates() {
         config
     };
     let strangers = [
-        ("an authority that is not ours", without(|c| c.ca_certificate = None), "certificate"),
+        (
+            "an authority that is not ours",
+            without(|c| c.ca_certificate = None),
+            "certificate",
+        ),
         ("no certificate", without(|c| c.client_identity = None), "etcd: "),
-        ("a certificate that is none", without(|c| c.client_identity = Some((b"x".to_vec(), b"y".to_vec()))), "cannot be used"),
+        (
+            "a certificate that is none",
+            without(|c| c.client_identity = Some((b"x".to_vec(), b"y".to_vec()))),
+            "cannot be used",
+        ),
     ];
     for (what, config, text) in strangers {
         let error = EtcdStore::connect(config).await.unwrap_err().to_string();
@@ -284,7 +294,11 @@ async fn servers_turn_from_a_member_that_hangs() {
         etcd.unpause(member);
         etcd.leader();
     }
-    let found: Vec<_> = all(&store).await.into_iter().map(|(_, revision)| revision).collect();
+    let found: Vec<_> = all(&store)
+        .await
+        .into_iter()
+        .map(|(_, revision)| revision)
+        .collect();
     assert_eq!(found, expected);
     assert_eq!(watch.try_next().unwrap(), None);
 }

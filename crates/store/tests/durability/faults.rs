@@ -215,7 +215,10 @@ async fn a_compaction_outlives_the_process() {
         let mut watch = store.watch("/registry/", 20).await.unwrap();
         assert_eq!(watch.try_next().unwrap().unwrap().revision, 21, "{what}");
         let future = store.compact(1000).await;
-        assert!(matches!(future, Err(StoreError::FutureRevision { .. })), "{future:?}");
+        assert!(
+            matches!(future, Err(StoreError::FutureRevision { .. })),
+            "{future:?}"
+        );
     };
     check(&store, "before").await;
     // As a crash leaves it, and as a clean end does.
@@ -224,10 +227,18 @@ async fn a_compaction_outlives_the_process() {
         let file = file.unwrap();
         std::fs::copy(file.path(), crashed.path().join(file.file_name())).unwrap();
     }
-    check(&EmbeddedStore::open(small(crashed.path())).unwrap(), "after a crash").await;
+    check(
+        &EmbeddedStore::open(small(crashed.path())).unwrap(),
+        "after a crash",
+    )
+    .await;
     store.close().unwrap();
     assert_eq!(EmbeddedStore::check(directory.path()).unwrap().history_after, 20);
-    check(&EmbeddedStore::open(small(directory.path())).unwrap(), "after the end").await;
+    check(
+        &EmbeddedStore::open(small(directory.path())).unwrap(),
+        "after the end",
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -92,9 +92,16 @@ impl Cluster {
     /// Starts a member, also again, on the data and the address that it had.
     pub(crate) fn resume(&mut self, member: usize) {
         let all: Vec<_> = self.members.iter().enumerate().collect();
-        let all: Vec<_> = all.iter().map(|(n, member)| format!("m{n}={}", member.peer)).collect();
+        let all: Vec<_> = all
+            .iter()
+            .map(|(n, member)| format!("m{n}={}", member.peer))
+            .collect();
         // A member on its own need not wait for others.
-        let (heartbeat, election) = if all.len() == 1 { ("20", "100") } else { ("100", "1000") };
+        let (heartbeat, election) = if all.len() == 1 {
+            ("20", "100")
+        } else {
+            ("100", "1000")
+        };
         let path = |name: String| self.directory.path().join(name);
         let log = std::fs::File::create(path(format!("log-{member}"))).unwrap();
         let Member { client, peer, .. } = &self.members[member];
@@ -158,7 +165,10 @@ impl Cluster {
                 leader.is_string() && leader != "0" && *leader == status["header"]["member_id"]
             };
             let statuses = (0..self.members.len()).map(|n| self.post(n, "maintenance/status", "{}"));
-            if let Some(leader) = statuses.map(|s| s.is_some_and(|s| leads(&s))).position(|leads| leads) {
+            if let Some(leader) = statuses
+                .map(|s| s.is_some_and(|s| leads(&s)))
+                .position(|leads| leads)
+            {
                 return leader;
             }
             assert!(Instant::now() < deadline, "there is no leader");
@@ -180,9 +190,8 @@ impl Cluster {
         let mut stream = TcpStream::connect(address).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         let length = body.len();
-        let request = format!(
-            "POST /v3/{path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
+        let request =
+            format!("POST /v3/{path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
@@ -216,7 +225,10 @@ fn certificates(directory: &Path) {
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
         ];
-        write(&format!("{name}.crt"), params.signed_by(&key, &issuer).unwrap().pem());
+        write(
+            &format!("{name}.crt"),
+            params.signed_by(&key, &issuer).unwrap().pem(),
+        );
         write(&format!("{name}.key"), key.serialize_pem());
     }
 }

@@ -235,7 +235,11 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
             (Outcome::Unknown, _) => unanswered.push(operation),
             (Outcome::Written(revision), call) => {
                 let shown = happened.remove(&(operation.key.clone(), call.to_string()));
-                assert_eq!(shown, Some(revision), "acknowledged, and not shown: {operation:?}");
+                assert_eq!(
+                    shown,
+                    Some(revision),
+                    "acknowledged, and not shown: {operation:?}"
+                );
                 settled.push(operation);
             }
             (Outcome::Found(_), _) => settled.push(operation),

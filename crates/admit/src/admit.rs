@@ -54,46 +54,7 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-/// Decides about a write.
-///
-/// ```
-/// use scantling_admit::{Identity, Operation, Options, Request, Resource, admit};
-/// use scantling_schema::{document::Schema, meta::Scope, plan::Compiler, structural::Interner};
-/// use scantling_value::{Limits, json};
-///
-/// let schema = br#"{"type": "object", "properties": {"spec": {"type": "object", "properties": {
-///     "size": {"type": "integer", "minimum": 1, "default": 3}}}}}"#;
-/// let schema = json::decode(schema, Limits::SAFE)?;
-/// let structural = Schema::new(&schema).structural(&mut Interner::new())?;
-/// let resource = Resource {
-///     plan: Compiler::new().compile(&structural),
-///     kind: "Widget".into(),
-///     api_version: "example.com/v1".into(),
-///     scope: Scope::Cluster,
-///     status: false,
-///     scale: None,
-///     preserve_unknown_fields: false,
-/// };
-/// let identity = Identity {
-///     uid: "7a1c".into(),
-///     created: "2026-08-01T00:00:00Z".into(),
-///     suffix: "x7k2p".into(),
-/// };
-/// let object = br#"{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": 0}}"#;
-/// let request = Request {
-///     operation: Operation::Create(&identity),
-///     object: json::decode(object, Limits::SAFE)?,
-///     found_in_text: &[],
-/// };
-/// let outcome = admit(&resource, request, &Options::default());
-/// let refusal = outcome.refusal.expect("0 is less than 1");
-/// assert_eq!(refusal.status(), 422);
-/// assert_eq!(
-///     refusal.errors()[0].to_string(),
-///     "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
-/// );
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Decides about a write; the crate's documentation has an example.
 pub fn admit(resource: &Resource, request: Request<'_>, options: &Options<'_>) -> Outcome {
     let mut object = request.object;
     match receive(resource, &mut object, request.found_in_text, options) {

@@ -17,11 +17,13 @@ pub struct Workshop {
 }
 
 /// Why the objects of a version cannot be checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unchecked {
     /// The version has no schema.
+    #[error("there is no schema")]
     NoSchema,
     /// Its schema has no structural form. Definitions of old may have such schemas.
+    #[error("the schema is not structural: {0}")]
     NotStructural(Unsupported),
 }
 

@@ -3,6 +3,33 @@
 //! The pipeline is named in the modules: `syntax` turns text into an [`ast::Ast`]; `check` resolves names and
 //! overloads against an `env` and types every node; `estimate` bounds the cost of the checked expression;
 //! `program` compiles it into something that runs over borrowed values, counting its cost as it goes.
+//!
+//! ```
+//! use scantling_cel::env::Env;
+//! use scantling_cel::kubernetes::{Version, for_new_expressions};
+//! use scantling_cel::program::{Input, Limits, Program};
+//! use scantling_cel::types::Type;
+//! use scantling_cel::val::{Arena, Val};
+//! use std::sync::Arc;
+//!
+//! let scope = Arc::new(for_new_expressions(Version::LATEST));
+//! let env = Env::new(scope).with_variable("name", Type::String);
+//! let checked = env.compile("name.startsWith('web-') && name.size() < 10")?;
+//! assert_eq!(checked.result_type(), &Type::Bool);
+//!
+//! let program = Program::compile(&env, &checked)?;
+//! let arena = Arena::default();
+//! let outcome = program.eval(&arena, &[Input::Val(Val::Str("web-1"))], Limits::NONE);
+//! assert_eq!(outcome.result?.to_string(), "true");
+//! assert_eq!(outcome.cost, 5);
+//!
+//! let issues = env.compile("name + 1").unwrap_err();
+//! assert_eq!(
+//!     issues.to_string(),
+//!     "ERROR: <input>:1:6: found no matching overload for '_+_' applied to '(string, int)'\n | name + 1\n | .....^",
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -5,7 +5,7 @@ use crate::files::Source;
 use crate::input::{self, Object};
 use crate::problem::Problem;
 use rayon::prelude::*;
-use scantling_admit::{Resource, Unchecked, Workshop};
+use scantling_admit::{Resource, Workshop};
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Version};
 use scantling_schema::rules::Environments;
 use scantling_value::{FieldError, PathBuf, Value};
@@ -149,14 +149,10 @@ impl Catalog {
         let workshop = self.workshops.get(workshop).or(self.workshops.first());
         let workshop = workshop.ok_or("no thread can compile")?;
         let mut workshop = workshop.lock().unwrap_or_else(PoisonError::into_inner);
-        match workshop.resource(spec, version) {
-            Ok(resource) => Ok(Arc::new(resource)),
-            Err(Unchecked::NoSchema) => Err(format!("version {} has no schema", version.name)),
-            Err(Unchecked::NotStructural(why)) => Err(format!(
-                "the schema of version {} is not structural: {why}",
-                version.name
-            )),
-        }
+        workshop
+            .resource(spec, version)
+            .map(Arc::new)
+            .map_err(|why| format!("version {}: {why}", version.name))
     }
 }
 

@@ -5,6 +5,22 @@
 //! - [`fields`]: sets of fields, as `managedFields` holds them.
 //! - [`typed`]: comparison and merging driven by a schema.
 //! - [`apply`]: ownership of fields by managers, through updates and server-side applies.
+//!
+//! ```
+//! use scantling_merge::json_patch::JsonPatch;
+//! use scantling_merge::merge_patch;
+//! use scantling_value::{Limits, json};
+//!
+//! let read = |text: &str| json::decode(text.as_bytes(), Limits::SAFE);
+//! let object = read(r#"{"spec": {"image": "a", "replicas": 1}}"#)?;
+//!
+//! let merged = merge_patch::apply(object.clone(), read(r#"{"spec": {"image": null, "replicas": 2}}"#)?)?;
+//! assert_eq!(merged.to_json(), r#"{"spec":{"replicas":2}}"#);
+//!
+//! let patch = JsonPatch::decode(br#"[{"op": "replace", "path": "/spec/image", "value": "b"}]"#, Limits::SAFE)?;
+//! assert_eq!(patch.apply(object)?.to_json(), r#"{"spec":{"image":"b","replicas":1}}"#);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -5,6 +5,29 @@
 //! `body` (what is sent), `read`, `watch`, `write`, `patch`, `delete`, `scale` (what is done), `view`, `table`, `reply`
 //! (what is answered), `status` (what went wrong). Kinds are data (`kind`); what is particular about one is its
 //! `strategy` (`custom`, `definitions`, `builtin`). The `controller` turns definitions into kinds.
+//!
+//! A test that wants a server of its own:
+//!
+//! ```
+//! use scantling_server::{Config, Server};
+//! use scantling_store::MemStore;
+//! use std::sync::Arc;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = tokio::runtime::Builder::new_multi_thread()
+//!     .enable_all()
+//!     .thread_stack_size(scantling_value::Limits::SERVER_STACK)
+//!     .build()?;
+//! runtime.block_on(async {
+//!     // Port 0 lets the system choose.
+//!     let config = Config { secure_port: 0, ..Config::default() };
+//!     let server = Server::start(config, Arc::new(MemStore::default())).await?;
+//!     assert_ne!(server.address().port(), 0);
+//!     server.stop().await;
+//!     Ok(())
+//! })
+//! # }
+//! ```
 
 mod api;
 mod auth;

@@ -4,7 +4,7 @@ use crate::auth::{Tokens, User};
 use crate::discovery::{self, Form};
 use crate::kind::{Kind, Kinds, Version};
 use crate::media;
-use crate::metrics::Metrics;
+use crate::metrics::{Answered, Label, Metrics};
 use crate::options::ListOptions;
 use crate::reply::{Body, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
@@ -57,6 +57,8 @@ pub(crate) struct Call<'a> {
     pub(crate) path: &'a ObjectPath,
     pub(crate) query: &'a Query,
     pub(crate) accept: Option<&'a str>,
+    /// What the request is counted under.
+    pub(crate) label: &'a Label,
 }
 
 impl<'a> Call<'a> {
@@ -145,8 +147,16 @@ impl Api {
         let accept = text(header::ACCEPT);
         let gzip = text(header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip"));
         let target = Target::parse(parts.uri.path());
-        let long = is_long_running(&parts, &target);
-        let label = crate::metrics::Label::of(&parts.method, &target, long);
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let long = is_long_running(&parts.method, &query, &target);
+        let content_type = text(header::CONTENT_TYPE);
+        let label = Label::of(
+            &parts.method,
+            &target,
+            content_type.as_deref(),
+            &self.kinds.load(),
+            long,
+        );
 
         let user = match certificate {
             Some(user) => Some(user),
@@ -156,26 +166,34 @@ impl Api {
             }
         };
         let name = user.as_ref().map_or_else(String::new, |u| u.name.clone());
+        self.metrics.authenticated(user.is_some());
+        let head = Head {
+            method: parts.method.clone(),
+            query,
+            accept: accept.clone(),
+            content_type,
+            if_none_match: text(header::IF_NONE_MATCH),
+            user_agent: text(header::USER_AGENT).unwrap_or_default(),
+        };
         let mut reply = match user {
             None if !matches!(target, Target::Health { .. }) => {
                 Reply::error(&ApiError::unauthorized(), accept.as_deref())
             }
-            _ => {
-                let head = Head {
-                    method: parts.method.clone(),
-                    query: Query::parse(parts.uri.query().unwrap_or_default()),
-                    accept: accept.clone(),
-                    content_type: text(header::CONTENT_TYPE),
-                    if_none_match: text(header::IF_NONE_MATCH),
-                    user_agent: text(header::USER_AGENT).unwrap_or_default(),
-                };
-                self.guarded(head, target, body).await
-            }
+            _ => self.guarded(&head, target, body, &label).await,
         };
         if let Ok(v) = HeaderValue::from_str(&id) {
             reply.headers.insert(HeaderName::from_static("audit-id"), v);
         }
-        self.metrics.request(&label, reply.status, started.elapsed());
+        self.metrics.request(
+            &label,
+            &Answered {
+                code: reply.status,
+                took: started.elapsed(),
+                size: reply.size(),
+                dry_run: &head.query.all("dryRun"),
+                field_validation: &head.query.all("fieldValidation"),
+            },
+        );
         tracing::info!(
             id,
             user = name,
@@ -189,16 +207,16 @@ impl Api {
     }
 
     /// With limits on how many requests run at once and how long one takes; a panic is that request's alone.
-    async fn guarded(self: &Arc<Self>, head: Head, target: Target, body: Incoming) -> Reply {
-        let accept = head.accept.clone();
-        let refuse = |e: &ApiError| Reply::error(e, accept.as_deref());
+    async fn guarded(self: &Arc<Self>, head: &Head, target: Target, body: Incoming, label: &Label) -> Reply {
+        let refuse = |e: &ApiError| Reply::error(e, head.accept.as_deref());
         let Ok(_place) = self.in_flight.try_acquire() else {
             return refuse(&ApiError::too_many_requests(
                 "Too many requests, please try again later.",
                 1,
             ));
         };
-        let work = AssertUnwindSafe(self.answer(&head, target, body));
+        let _running = self.metrics.in_flight(head.method != Method::GET);
+        let work = AssertUnwindSafe(self.answer(head, target, body, label));
         let caught = futures_util::FutureExt::catch_unwind(work);
         match tokio::time::timeout(self.request_timeout, caught).await {
             Ok(Ok(Ok(reply))) => reply,
@@ -221,10 +239,16 @@ impl Api {
         }
     }
 
-    async fn answer(self: &Arc<Self>, head: &Head, target: Target, body: Incoming) -> ApiResult<Reply> {
+    async fn answer(
+        self: &Arc<Self>,
+        head: &Head,
+        target: Target,
+        body: Incoming,
+        label: &Label,
+    ) -> ApiResult<Reply> {
         let accept = head.accept.as_deref();
         if let Target::Object(path) = target {
-            return self.object(head, &path, body).await;
+            return self.object(head, &path, body, label).await;
         }
         if head.method != Method::GET && head.method != Method::HEAD {
             return Ok(Reply::page_not_found());
@@ -240,7 +264,7 @@ impl Api {
             Target::Metrics => Ok(Reply::bytes(
                 200,
                 "text/plain; version=0.0.4; charset=utf-8",
-                self.metrics.render(),
+                self.metrics.render(self).await,
             )),
             Target::Version => document(version()),
             Target::OpenApiV2 => self.documents.v2(&kinds, head),
@@ -326,7 +350,13 @@ impl Api {
     }
 
     /// A request about objects.
-    async fn object(self: &Arc<Self>, head: &Head, path: &ObjectPath, body: Incoming) -> ApiResult<Reply> {
+    async fn object(
+        self: &Arc<Self>,
+        head: &Head,
+        path: &ObjectPath,
+        body: Incoming,
+        label: &Label,
+    ) -> ApiResult<Reply> {
         let kinds = self.kinds.load_full();
         let Some(kind) = kinds.get(&path.gv.group, &path.resource) else {
             return Ok(Reply::page_not_found());
@@ -346,8 +376,12 @@ impl Api {
             path,
             query: &head.query,
             accept: head.accept.as_deref(),
+            label,
         };
         let mut warnings: Vec<String> = version.deprecation.iter().cloned().collect();
+        if !warnings.is_empty() {
+            self.metrics.deprecated(kind, &version.name);
+        }
         let mut answer = self.dispatch(&call, head, body, &mut warnings).await;
         if !warnings.is_empty() {
             let reply = match answer {
@@ -435,12 +469,11 @@ fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
 }
 
 /// Whether a request lasts as long as its client likes.
-fn is_long_running(parts: &hyper::http::request::Parts, target: &Target) -> bool {
+fn is_long_running(method: &Method, query: &Query, target: &Target) -> bool {
     let Target::Object(path) = target else {
         return false;
     };
-    let query = Query::parse(parts.uri.query().unwrap_or_default());
-    parts.method == Method::GET && (path.watch || (query.flag("watch") && path.name.is_none()))
+    *method == Method::GET && (path.watch || (query.flag("watch") && path.name.is_none()))
 }
 
 async fn read_body(body: Incoming) -> ApiResult<Bytes> {

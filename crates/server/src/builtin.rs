@@ -1,39 +1,22 @@
 //! The core kinds that clients cannot do without.
 
 use crate::kind::{Kind, Version};
-use crate::openapi;
+use crate::openapi::models;
 use crate::status::ApiResult;
 use crate::strategy::Strategy;
-use crate::table::{Column, Columns};
+use crate::table::{Columns, core};
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
-use scantling_schema::document::Schema;
 use scantling_schema::meta::{self, NameRule, Scope};
 use scantling_schema::publish::Format;
-use scantling_schema::structural::{Interner, Structural};
-use scantling_value::{Limits, Map, Path, Value, go, json};
-use std::sync::{Arc, LazyLock};
+use scantling_schema::structural::Structural;
+use scantling_value::{Map, Path, Value, go};
+use std::sync::{Arc, OnceLock};
 
 /// The kinds that are there before any definition.
 pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
-    let column = |name: &str, kind: &str, description: &str, path: &str| Column {
-        name: name.to_owned(),
-        kind: kind.to_owned(),
-        format: String::new(),
-        description: description.to_owned(),
-        priority: 0,
-        path: path.to_owned(),
-    };
-    let age = || {
-        column(
-            "Age",
-            "date",
-            crate::table::CREATED,
-            ".metadata.creationTimestamp",
-        )
-    };
-    let version = |name: &str, storage: bool, status: bool, columns: &[Column]| Version {
+    let version = |name: &str, storage: bool, status: bool, columns: Columns| Version {
         name: name.to_owned(),
         served: true,
         storage,
@@ -41,7 +24,7 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         status,
         scale: None,
         finalize: false,
-        columns: Columns::new(columns),
+        columns,
         selectable: Vec::new(),
     };
     let kind = |group: &str,
@@ -70,40 +53,19 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         built_in: true,
         mark: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let created = [column(
-        "Created At",
-        "date",
-        crate::table::CREATED,
-        ".metadata.creationTimestamp",
-    )];
-    let phase = [
-        column("Status", "string", "The status of the namespace", ".status.phase"),
-        age(),
-    ];
-    let event = [
-        column(
-            "Last Seen",
-            "date",
-            "Time that the event was last observed",
-            ".lastTimestamp",
-        ),
-        column("Type", "string", "", ".type"),
-        column("Reason", "string", "", ".reason"),
-        column("Object", "string", "", ".involvedObject.name"),
-        column("Message", "string", "", ".message"),
-    ];
-    let core = |kind| -> Arc<dyn Strategy> { Arc::new(Core { kind }) };
-    let definitions: Arc<dyn Strategy> = Arc::new(crate::definitions::Definitions {
-        compiler: compiler.clone(),
-    });
+    let strategy = |kind, name| -> Arc<dyn Strategy> {
+        let model = Model::new("", "v1", name);
+        Arc::new(Core { kind, model })
+    };
+    let definitions: Arc<dyn Strategy> = Arc::new(crate::definitions::Definitions::new(compiler.clone()));
     let namespace = vec![Version {
         finalize: true,
-        ..version("v1", true, true, &phase)
+        ..version("v1", true, true, core::namespaces())
     }];
-    let events = vec![version("v1", true, false, &event)];
+    let events = vec![version("v1", true, false, core::events())];
     let both = vec![
-        version("v1", true, true, &created),
-        version("v1beta1", false, true, &created),
+        version("v1", true, true, core::definitions()),
+        version("v1beta1", false, true, core::definitions()),
     ];
     vec![
         kind(
@@ -114,7 +76,7 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
             &["ns"],
             false,
             namespace,
-            core(CoreKind::Namespace),
+            strategy(CoreKind::Namespace, "Namespace"),
         ),
         kind(
             "",
@@ -124,7 +86,7 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
             &["ev"],
             true,
             events,
-            core(CoreKind::Event),
+            strategy(CoreKind::Event, "Event"),
         ),
         kind(
             crate::definitions::GROUP,
@@ -137,40 +99,6 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
             definitions,
         ),
     ]
-}
-
-/// The schema that documents publish of a built-in kind: what clients need to find its operations.
-pub(crate) fn published(kind: &Kind, version: &Version) -> Value {
-    let text = |description: &str| {
-        Value::Object(Map::from_iter([
-            ("type", Value::from("string")),
-            ("description", description.into()),
-        ]))
-    };
-    let free = || {
-        let entries = [
-            ("type", Value::from("object")),
-            ("x-kubernetes-preserve-unknown-fields", true.into()),
-        ];
-        Value::Object(Map::from_iter(entries))
-    };
-    let properties = [
-        ("apiVersion", text(openapi::API_VERSION)),
-        ("kind", text(openapi::KIND)),
-        ("metadata", openapi::metadata_schema()),
-        ("spec", free()),
-        ("status", free()),
-    ];
-    let entries = [
-        ("type", Value::from("object")),
-        ("properties", Value::Object(properties.into_iter().collect())),
-        ("x-kubernetes-preserve-unknown-fields", true.into()),
-        (
-            "x-kubernetes-group-version-kind",
-            openapi::gvk_list(&kind.group, &version.name, &kind.kind),
-        ),
-    ];
-    Value::Object(entries.into_iter().collect())
 }
 
 /// Whether a built-in kind has this selectable field.
@@ -200,50 +128,50 @@ pub(crate) fn settle_findings(
     }
 }
 
-/// The type of built-in objects, for ownership: objects by field, lists as a whole.
-pub(crate) fn free_type() -> &'static ObjectType {
-    static FREE: LazyLock<ObjectType> = LazyLock::new(ObjectType::free);
-    &FREE
+/// How objects of a version of a built-in kind merge: by its published schema, read when the first patch comes along.
+#[derive(Debug)]
+pub(crate) struct Model {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    read: OnceLock<(Arc<Structural>, ObjectType)>,
 }
 
-/// How the lists of built-in objects merge in strategic merge patches.
-const MERGING: &str = r#"{
-  "type": "object",
-  "properties": {
-    "metadata": {
-      "type": "object",
-      "properties": {
-        "ownerReferences": {
-          "type": "array",
-          "x-kubernetes-patch-strategy": "merge",
-          "x-kubernetes-patch-merge-key": "uid",
-          "items": {"type": "object"}
-        },
-        "finalizers": {
-          "type": "array",
-          "x-kubernetes-patch-strategy": "merge",
-          "items": {"type": "string"}
+impl Model {
+    /// The model of a version of a kind.
+    pub(crate) fn new(group: &'static str, version: &'static str, kind: &'static str) -> Model {
+        let read = OnceLock::new();
+        Model {
+            group,
+            version,
+            kind,
+            read,
         }
-      }
     }
-  }
-}"#;
 
-/// The schema by which strategic merge patches of built-in objects merge.
-pub(crate) fn merging() -> &'static Structural {
-    static SCHEMA: LazyLock<Arc<Structural>> = LazyLock::new(|| {
-        let document = json::decode(MERGING.as_bytes(), Limits::SAFE).unwrap_or_default();
-        Schema::new(&document)
-            .structural(&mut Interner::new())
-            .unwrap_or_default()
-    });
-    &SCHEMA
+    fn read(&self) -> &(Arc<Structural>, ObjectType) {
+        self.read.get_or_init(|| {
+            let schema = models::structural(self.group, self.version, self.kind);
+            (Arc::clone(&schema), ObjectType::new(schema))
+        })
+    }
+
+    /// The schema by which strategic merge patches merge.
+    pub(crate) fn strategic(&self) -> &Structural {
+        &self.read().0
+    }
+
+    /// The type by which fields are owned.
+    pub(crate) fn object_type(&self) -> &ObjectType {
+        &self.read().1
+    }
 }
 
 /// A core kind.
 #[derive(Debug)]
 struct Core {
     kind: CoreKind,
+    model: Model,
 }
 
 impl Core {
@@ -382,7 +310,7 @@ impl Strategy for Core {
     }
 
     fn object_type(&self, _version: &str) -> Option<&ObjectType> {
-        Some(free_type())
+        Some(self.model.object_type())
     }
 
     fn convert(&self, _kind: &Kind, _version: &str, object: Value) -> Value {
@@ -390,7 +318,7 @@ impl Strategy for Core {
     }
 
     fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {
-        published(kind, version)
+        models::published(&kind.group, &version.name, &kind.kind)
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
@@ -422,7 +350,7 @@ impl Strategy for Core {
     }
 
     fn strategic_schema(&self) -> Option<&Structural> {
-        Some(merging())
+        Some(self.model.strategic())
     }
 
     fn mark(&self, mut stored: Value, now: &str) -> Option<Value> {

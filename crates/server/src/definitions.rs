@@ -179,7 +179,9 @@ fn deprecation(definition: &Definition, v: &definition::Version) -> String {
 /// The kind of definitions itself.
 #[derive(Debug)]
 pub(crate) struct Definitions {
-    pub(crate) compiler: Compiler,
+    compiler: Compiler,
+    v1: builtin::Model,
+    v1beta1: builtin::Model,
 }
 
 fn api_version(version: &Version) -> ApiVersion {
@@ -191,6 +193,16 @@ fn api_version(version: &Version) -> ApiVersion {
 }
 
 impl Definitions {
+    /// The kind of definitions that this compiler accepts.
+    pub(crate) fn new(compiler: Compiler) -> Definitions {
+        let model = |version| builtin::Model::new(GROUP, version, "CustomResourceDefinition");
+        Definitions {
+            compiler,
+            v1: model("v1"),
+            v1beta1: model("v1beta1"),
+        }
+    }
+
     fn decode(&self, object: Value, api: ApiVersion) -> Result<(Definition, Vec<String>), String> {
         let received = Definition::decode(object, api, self.compiler.gates).map_err(|e| e.to_string())?;
         let unknown = received
@@ -245,8 +257,13 @@ impl Strategy for Definitions {
         outcome
     }
 
-    fn object_type(&self, _version: &str) -> Option<&ObjectType> {
-        Some(builtin::free_type())
+    fn object_type(&self, version: &str) -> Option<&ObjectType> {
+        let model = if version == "v1beta1" {
+            &self.v1beta1
+        } else {
+            &self.v1
+        };
+        Some(model.object_type())
     }
 
     fn convert(&self, _kind: &Kind, version: &str, object: Value) -> Value {
@@ -268,7 +285,7 @@ impl Strategy for Definitions {
     }
 
     fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {
-        builtin::published(kind, version)
+        crate::openapi::models::published(&kind.group, &version.name, &kind.kind)
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
@@ -276,7 +293,7 @@ impl Strategy for Definitions {
     }
 
     fn strategic_schema(&self) -> Option<&Structural> {
-        Some(builtin::merging())
+        Some(self.v1.strategic())
     }
 
     fn mark(&self, object: Value, now: &str) -> Option<Value> {

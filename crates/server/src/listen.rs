@@ -54,6 +54,7 @@ pub(crate) async fn listen(
         let (acceptor, api, http) = (acceptor.clone(), Arc::clone(&api), Arc::clone(&http));
         tokio::spawn(async move {
             let Some((stream, user)) = handshake(acceptor, socket).await else {
+                api.metrics.handshake_failed();
                 tracing::debug!(%peer, "TLS handshake failed");
                 return;
             };

@@ -1,132 +1,232 @@
-//! Metrics under the names that Kubernetes uses.
+//! Metrics under the names, labels and buckets that Kubernetes uses.
+//!
+//! Only what is served becomes a label: a path that names an unknown group, resource or subresource is counted without
+//! one, so that no client can make series.
 
-use crate::request::Target;
-use hyper::Method;
+mod label;
+
+pub(crate) use label::Label;
+use label::{Coded, FieldValidation, Outcome, RequestKind, Resource, Timed, Version};
+
+use crate::api::Api;
+use crate::kind::Kind;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use scantling_store::{ListRequest, ReadAt};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// What a request is counted under.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Label {
-    verb: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Coded {
-    verb: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    code: u16,
-}
-
-impl Label {
-    /// The labels of a request.
-    pub(crate) fn of(method: &Method, target: &Target, watch: bool) -> Label {
-        let (group, version, resource, subresource, named) = match target {
-            Target::Object(p) => (
-                p.gv.group.clone(),
-                p.gv.version.clone(),
-                p.resource.clone(),
-                p.subresource.clone().unwrap_or_default(),
-                p.name.is_some(),
-            ),
-            _ => Default::default(),
-        };
-        let verb = match method.as_str() {
-            "GET" if watch => "WATCH",
-            "GET" if !resource.is_empty() && !named => "LIST",
-            "GET" => "GET",
-            "POST" => "POST",
-            "PUT" => "PUT",
-            "PATCH" => "PATCH",
-            "DELETE" if named => "DELETE",
-            "DELETE" => "DELETECOLLECTION",
-            _ => "other",
-        };
-        Label {
-            verb,
-            group,
-            version,
-            resource,
-            subresource,
-        }
-    }
-}
-
-type Seconds = fn() -> Histogram;
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// All that is counted.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<Coded, Counter>,
-    durations: Family<Label, Histogram, Seconds>,
+    durations: Histograms<Timed>,
+    sizes: Histograms<Label>,
+    terminations: Family<Coded, Counter>,
+    deprecated: Family<Version, Gauge>,
+    field_validation: Histograms<FieldValidation>,
+    in_flight: Family<RequestKind, Gauge>,
+    long_running: Family<Label, Gauge>,
+    watch_events: Family<Version, Counter>,
+    watch_event_sizes: Histograms<Version>,
+    objects: Family<Resource, Gauge>,
+    authentications: Family<Outcome, Counter>,
+    handshake_errors: Counter,
     ratcheting: Histogram,
+    compilation: Histogram,
+    evaluation: Histogram,
 }
 
-fn request_buckets() -> Histogram {
-    Histogram::new([
-        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
-    ])
-}
+const REQUEST_SECONDS: [f64; 23] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0,
+    30.0, 45.0, 60.0,
+];
+const FIELD_VALIDATION_SECONDS: [f64; 21] = [
+    0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0,
+    60.0,
+];
+/// What Prometheus' own libraries use where nothing else is said.
+const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-fn short_buckets() -> Histogram {
-    Histogram::new([0.000_001, 0.000_01, 0.000_1, 0.001, 0.01, 0.1, 1.0])
+fn histograms<L: Clone + Hash + Eq>(make: fn() -> Histogram) -> Histograms<L> {
+    Family::new_with_constructor(make)
 }
 
 impl Metrics {
     /// Nothing counted yet.
     pub(crate) fn new() -> Metrics {
-        let mut registry = Registry::default();
-        let requests = Family::default();
-        let durations = Family::new_with_constructor(request_buckets as Seconds);
-        let ratcheting = short_buckets();
-        registry.register(
+        let metrics = Metrics {
+            registry: Registry::default(),
+            requests: Family::default(),
+            durations: histograms(|| Histogram::new(REQUEST_SECONDS)),
+            sizes: histograms(|| Histogram::new(exponential_buckets(1000.0, 10.0, 7))),
+            terminations: Family::default(),
+            deprecated: Family::default(),
+            field_validation: histograms(|| Histogram::new(FIELD_VALIDATION_SECONDS)),
+            in_flight: Family::default(),
+            long_running: Family::default(),
+            watch_events: Family::default(),
+            watch_event_sizes: histograms(|| Histogram::new(exponential_buckets(1024.0, 2.0, 8))),
+            objects: Family::default(),
+            authentications: Family::default(),
+            handshake_errors: Counter::default(),
+            ratcheting: Histogram::new(exponential_buckets(0.000_01, 4.0, 10)),
+            compilation: Histogram::new(SECONDS),
+            evaluation: Histogram::new(SECONDS),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Metrics {
+        let r = &mut self.registry;
+        // Counters are given without `_total`, which is appended.
+        r.register(
             "apiserver_request",
-            "Requests by verb, resource and code",
-            requests.clone(),
+            "Requests by verb, dry run value, group, version, resource, scope, component and code",
+            self.requests.clone(),
         );
-        registry.register(
+        r.register(
             "apiserver_request_duration_seconds",
-            "Time to the end of an answer, of a watch to its beginning",
-            durations.clone(),
+            "Time to the answer; of a watch, to its first byte",
+            self.durations.clone(),
         );
-        registry.register(
+        r.register(
+            "apiserver_response_sizes",
+            "Bytes of the answers to reads",
+            self.sizes.clone(),
+        );
+        r.register(
+            "apiserver_request_terminations",
+            "Requests that the server ended to protect itself",
+            self.terminations.clone(),
+        );
+        r.register(
+            "apiserver_requested_deprecated_apis",
+            "Deprecated versions that were asked for",
+            self.deprecated.clone(),
+        );
+        r.register(
+            "field_validation_request_duration_seconds",
+            "Time to the answer of writes, by field validation",
+            self.field_validation.clone(),
+        );
+        r.register(
+            "apiserver_current_inflight_requests",
+            "Requests that are being worked on, by kind",
+            self.in_flight.clone(),
+        );
+        r.register(
+            "apiserver_longrunning_requests",
+            "Watches that are open",
+            self.long_running.clone(),
+        );
+        r.register(
+            "apiserver_watch_events",
+            "Events sent to watches",
+            self.watch_events.clone(),
+        );
+        r.register(
+            "apiserver_watch_events_sizes",
+            "Bytes of events sent to watches",
+            self.watch_event_sizes.clone(),
+        );
+        r.register(
+            "apiserver_resource_objects",
+            "Stored objects by kind; -1 where the store did not answer",
+            self.objects.clone(),
+        );
+        r.register(
+            "authentication_attempts",
+            "Requests by whether it is known who asks",
+            self.authentications.clone(),
+        );
+        r.register(
+            "apiserver_tls_handshake_errors",
+            "Connections that ended in their handshake",
+            self.handshake_errors.clone(),
+        );
+        r.register(
             "apiextensions_apiserver_validation_ratcheting_seconds",
-            "Time spent comparing old and new values for ratcheting, per request",
-            ratcheting.clone(),
+            "Time spent comparing old and new values for ratcheting, per update",
+            self.ratcheting.clone(),
         );
-        Metrics {
-            registry,
-            requests,
-            durations,
-            ratcheting,
+        r.register(
+            "apiserver_cel_compilation_duration_seconds",
+            "Time to compile the schema and the rules of a version",
+            self.compilation.clone(),
+        );
+        r.register(
+            "apiserver_cel_evaluation_duration_seconds",
+            "Time to evaluate the rules on an object",
+            self.evaluation.clone(),
+        );
+        self
+    }
+
+    /// Counts a request that is answered.
+    pub(crate) fn request(&self, label: &Label, request: &Answered<'_>) {
+        let seconds = request.took.as_secs_f64();
+        let timed = label.timed(request.dry_run);
+        let coded = timed.clone().coded(request.code);
+        if matches!(request.code, 429 | 504) {
+            self.terminations.get_or_create(&coded).inc();
+        }
+        self.requests.get_or_create(&coded).inc();
+        self.durations.get_or_create(&timed).observe(seconds);
+        if let Some(bytes) = request.size.filter(|_| label.is_read()) {
+            #[expect(clippy::cast_precision_loss, reason = "a histogram counts in doubles")]
+            self.sizes.get_or_create(label).observe(bytes as f64);
+        }
+        if label.is_validated() {
+            let mode = FieldValidation::of(request.field_validation);
+            self.field_validation.get_or_create(&mode).observe(seconds);
         }
     }
 
-    /// Counts a request.
-    pub(crate) fn request(&self, label: &Label, code: u16, took: Duration) {
-        let l = label.clone();
-        let coded = Coded {
-            verb: l.verb,
-            group: l.group,
-            version: l.version,
-            resource: l.resource,
-            subresource: l.subresource,
-            code,
-        };
-        self.requests.get_or_create(&coded).inc();
-        self.durations.get_or_create(label).observe(took.as_secs_f64());
+    /// A request to a deprecated version.
+    pub(crate) fn deprecated(&self, kind: &Kind, version: &str) {
+        let labels = Version::of(kind, version);
+        self.deprecated.get_or_create(&labels).set(1);
+    }
+
+    /// Counts a request as being worked on, as long as the result lives.
+    pub(crate) fn in_flight(&self, mutating: bool) -> Running {
+        let kind = if mutating { "mutating" } else { "readOnly" };
+        Running::new(&self.in_flight, &RequestKind { request_kind: kind })
+    }
+
+    /// Counts a watch as open, as long as the result lives.
+    pub(crate) fn long_running(&self, label: &Label) -> Running {
+        Running::new(&self.long_running, label)
+    }
+
+    /// The counters of events of a kind, for as many as are sent.
+    pub(crate) fn events(&self, kind: &Kind, version: &str) -> Events {
+        let labels = Version::of(kind, version);
+        Events {
+            count: self.watch_events.get_or_create_owned(&labels),
+            sizes: self.watch_event_sizes.get_or_create_owned(&labels),
+        }
+    }
+
+    /// Whether it is known who asks.
+    pub(crate) fn authenticated(&self, known: bool) {
+        let result = if known { "success" } else { "failure" };
+        self.authentications.get_or_create(&Outcome { result }).inc();
+    }
+
+    /// A connection that ended in its handshake.
+    pub(crate) fn handshake_failed(&self) {
+        self.handshake_errors.inc();
     }
 
     /// Time spent on ratcheting in one request.
@@ -134,11 +234,131 @@ impl Metrics {
         self.ratcheting.observe(took.as_secs_f64());
     }
 
+    /// Time spent on the rules of one object.
+    pub(crate) fn evaluation(&self, took: Duration) {
+        self.evaluation.observe(took.as_secs_f64());
+    }
+
+    /// Where the time of compilations is kept.
+    pub(crate) fn compilation(&self) -> Histogram {
+        self.compilation.clone()
+    }
+
     /// The text that Prometheus reads.
-    pub(crate) fn render(&self) -> String {
+    pub(crate) async fn render(&self, api: &Api) -> String {
+        self.count_objects(api).await;
         let mut out = String::new();
         // Writing to a string does not fail.
         let _ = prometheus_client::encoding::text::encode(&mut out, &self.registry);
-        out
+        classic(&out)
+    }
+
+    async fn count_objects(&self, api: &Api) {
+        // Kinds come and go; what is counted is what is served now.
+        self.objects.clear();
+        for kind in api.kinds.load_full().all() {
+            let count = count(api, kind).await.unwrap_or(-1);
+            self.objects.get_or_create(&Resource::of(kind)).set(count);
+        }
+    }
+}
+
+/// What of an answer is counted.
+#[derive(Debug)]
+pub(crate) struct Answered<'a> {
+    pub(crate) code: u16,
+    pub(crate) took: Duration,
+    /// The bytes of the body, where it is not a stream.
+    pub(crate) size: Option<usize>,
+    pub(crate) dry_run: &'a [&'a str],
+    pub(crate) field_validation: &'a [&'a str],
+}
+
+/// The counters of the events that one watch sends.
+#[derive(Debug)]
+pub(crate) struct Events {
+    count: Counter,
+    sizes: Histogram,
+}
+
+impl Events {
+    /// An event of so many bytes.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.count.inc();
+        #[expect(clippy::cast_precision_loss, reason = "a histogram counts in doubles")]
+        self.sizes.observe(bytes as f64);
+    }
+}
+
+/// Something that is going on.
+#[derive(Debug)]
+pub(crate) struct Running(Gauge);
+
+impl Running {
+    fn new<L>(family: &Family<L, Gauge>, label: &L) -> Running
+    where
+        L: Clone + Hash + Eq + EncodeLabelSet + Debug,
+    {
+        let gauge = family.get_or_create_owned(label);
+        gauge.inc();
+        Running(gauge)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+async fn count(api: &Api, kind: &Kind) -> Option<i64> {
+    let request = ListRequest {
+        prefix: api.keys.collection(&kind.group, &kind.plural).ok()?,
+        at: ReadAt::AtLeast(0),
+        limit: NonZeroUsize::new(1),
+        ..ListRequest::default()
+    };
+    let page = api.store.list(request).await.ok()?;
+    let all = page.remaining.saturating_add(page.entries.len() as u64);
+    i64::try_from(all).ok()
+}
+
+/// The classic text format: there, a counter's head names it as its samples do, and nothing marks the end.
+fn classic(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 1024);
+    let mut help = "";
+    for line in text.lines() {
+        if line == "# EOF" {
+            continue;
+        }
+        if line.starts_with("# HELP ") {
+            // What it helps with is known from the next line.
+            help = line;
+            continue;
+        }
+        let kind = line.strip_prefix("# TYPE ").and_then(|l| l.split_once(' '));
+        let Some((name, kind)) = kind else {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        };
+        let suffix = if kind == "counter" { "_total" } else { "" };
+        let said = help.splitn(4, ' ').nth(3).unwrap_or_default();
+        out.push_str(&format!("# HELP {name}{suffix} {said}\n# TYPE {name}{suffix} {kind}\n"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_named_as_their_samples() {
+        let text = "# HELP a_b What.\n# TYPE a_b counter\na_b_total{x=\"1\"} 2\n# HELP c C.\n# TYPE c gauge\nc 1\n# EOF\n";
+        assert_eq!(
+            classic(text),
+            "# HELP a_b_total What.\n# TYPE a_b_total counter\na_b_total{x=\"1\"} 2\n# HELP c C.\n# TYPE c gauge\nc 1\n"
+        );
     }
 }

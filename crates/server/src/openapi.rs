@@ -5,6 +5,7 @@
 //! thousands of definitions costs no document.
 
 mod gnostic;
+pub(crate) mod models;
 mod v2;
 
 use crate::api::Head;
@@ -206,15 +207,9 @@ fn reference(name: &str) -> Value {
     object([("$ref", format!("#/components/schemas/{name}").into())])
 }
 
-/// The name of a kind's schema: the group's parts in reverse, the version, the kind.
+/// The name of a kind's schema: its package and the kind.
 pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> String {
-    let mut parts: Vec<&str> = if group.is_empty() {
-        vec!["core", "api", "k8s", "io"]
-    } else {
-        group.split('.').collect()
-    };
-    parts.reverse();
-    format!("{}.{version}.{kind}", parts.join("."))
+    format!("{}.{kind}", models::package(group, version))
 }
 
 /// A group as a word: `s5-162.example.com` is `S5162ExampleCom`.
@@ -248,6 +243,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
         schemas.insert(format!("{}List", writer.name), writer.list_schema());
         scales |= v.scale.is_some();
     }
+    models::add_references(&mut schemas);
     for (name, schema) in SHARED.schemas.iter() {
         if scales || !name.starts_with(SCALE) {
             schemas.insert(name.clone(), schema.clone());
@@ -420,7 +416,7 @@ impl<'a> Writer<'a> {
                 vec![list("ForAllNamespaces", &[])],
             );
         }
-        let collection_ops = vec![
+        let mut collection_ops = vec![
             list("", LIST),
             operation(
                 "post",
@@ -433,7 +429,9 @@ impl<'a> Writer<'a> {
                 Answer::Object,
                 &["200", "201", "202"],
             ),
-            operation(
+        ];
+        if self.kind.strategy.deletes_collections() {
+            collection_ops.push(operation(
                 "delete",
                 "delete",
                 "deletecollection",
@@ -443,8 +441,8 @@ impl<'a> Writer<'a> {
                 None,
                 Answer::Status,
                 &["200"],
-            ),
-        ];
+            ));
+        }
         self.path(out, base.clone(), collection, scope, collection_ops);
         let three = |of: &str, suffix, answer: Answer| {
             let body = Some(object([
@@ -481,7 +479,7 @@ impl<'a> Writer<'a> {
                     format!("partially update {of}the specified {kind}"),
                     suffix,
                     PATCH,
-                    Some(patch_body()),
+                    Some(patch_body(self.kind)),
                     answer,
                     &["200"],
                 ),
@@ -501,6 +499,11 @@ impl<'a> Writer<'a> {
             &["200", "202"],
         ));
         self.path(out, format!("{base}/{{name}}"), item, scope, ops);
+        if self.version.finalize {
+            let mut ops = three("finalize of ", "Finalize", Answer::Object);
+            ops.retain(|o| o.method == "put");
+            self.path(out, format!("{base}/{{name}}/finalize"), item, scope, ops);
+        }
         if self.version.scale.is_some() {
             let ops = three("scale of ", "Scale", Answer::Scale);
             self.path(out, format!("{base}/{{name}}/scale"), item, scope, ops);
@@ -588,8 +591,6 @@ impl<'a> Writer<'a> {
             list_kind,
             ..
         } = self.kind;
-        let text =
-            |description: &str| object([("type", "string".into()), ("description", description.into())]);
         let items = object([
             ("type", "array".into()),
             (
@@ -629,7 +630,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The extension by which clients find the schema of a kind.
-pub(crate) fn gvk_list(group: &str, version: &str, kind: &str) -> Value {
+fn gvk_list(group: &str, version: &str, kind: &str) -> Value {
     let gvk = object([
         ("group", group.into()),
         ("version", version.into()),
@@ -639,7 +640,7 @@ pub(crate) fn gvk_list(group: &str, version: &str, kind: &str) -> Value {
 }
 
 /// The schema of a kind's metadata.
-pub(crate) fn metadata_schema() -> Value {
+fn metadata_schema() -> Value {
     object([
         (
             "allOf",
@@ -649,25 +650,27 @@ pub(crate) fn metadata_schema() -> Value {
     ])
 }
 
+/// The schema of a text.
+fn text(description: &str) -> Value {
+    object([("type", "string".into()), ("description", description.into())])
+}
+
 fn both(schema: &Value) -> Value {
     let media = object([("schema", schema.clone())]);
     object([("application/json", media.clone()), ("application/yaml", media)])
 }
 
-fn patch_body() -> Value {
+fn patch_body(kind: &Kind) -> Value {
     let media = object([("schema", reference(&format!("{META}.Patch")))]);
-    let content = object([
-        ("application/apply-patch+yaml", media.clone()),
-        ("application/json-patch+json", media.clone()),
-        ("application/merge-patch+json", media),
-    ]);
-    object([("content", content), ("required", true.into())])
+    let types = kind.strategy.patch_types();
+    let content: Map = types.iter().map(|ty| (*ty, media.clone())).collect();
+    object([("content", content.into()), ("required", true.into())])
 }
 
-pub(crate) const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. \
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. \
      Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More \
      info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
-pub(crate) const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers \
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers \
      may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
      https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const METADATA: &str = "Standard object's metadata. More info: \

@@ -62,14 +62,9 @@ impl Write<'_> {
             "application/merge-patch+json" => Ok(PatchType::Merge),
             "application/strategic-merge-patch+json" if strategic => Ok(PatchType::Strategic),
             "application/apply-patch+yaml" => Ok(PatchType::Apply),
-            _ => {
-                let mut known = vec!["application/json-patch+json", "application/merge-patch+json"];
-                if strategic {
-                    known.push("application/strategic-merge-patch+json");
-                }
-                known.push("application/apply-patch+yaml");
-                Err(ApiError::unsupported_media_type(&known))
-            }
+            _ => Err(ApiError::unsupported_media_type(
+                self.call.kind.strategy.patch_types(),
+            )),
         }
     }
 

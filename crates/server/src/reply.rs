@@ -120,6 +120,14 @@ impl Reply {
         }
     }
 
+    /// The bytes of its body, where it is not a stream.
+    pub(crate) fn size(&self) -> Option<usize> {
+        match &self.body {
+            Content::Whole(bytes) => Some(bytes.len()),
+            Content::Stream(_) => None,
+        }
+    }
+
     /// The HTTP answer.
     pub(crate) fn into_response(mut self, accepts_gzip: bool) -> Response<Body> {
         let body = match self.body {

@@ -94,7 +94,8 @@ impl Server {
         let address = listener.local_addr().map_err(|e| StartError(e.to_string()))?;
         let (stop, stopped) = watch::channel(false);
         let (settled, _) = watch::channel(0);
-        let compiler = Compiler::new(config.gates().map_err(fail)?);
+        let metrics = Metrics::new();
+        let compiler = Compiler::new(config.gates().map_err(fail)?, metrics.compilation());
         let mut kinds = Kinds::default();
         for kind in builtin::kinds(&compiler) {
             kinds.insert(Arc::new(kind));
@@ -106,7 +107,7 @@ impl Server {
             kinds: ArcSwap::from_pointee(kinds),
             documents: openapi::Documents::default(),
             tokens,
-            metrics: Metrics::new(),
+            metrics,
             in_flight: Semaphore::new(config.max_requests_inflight),
             request_timeout: config.request_timeout,
             address: address.to_string(),

@@ -58,6 +58,23 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         None
     }
 
+    /// The media types of patches that the kind understands.
+    fn patch_types(&self) -> &'static [&'static str] {
+        match self.strategic_schema() {
+            None => &[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml",
+            ],
+            Some(_) => &[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/strategic-merge-patch+json",
+                "application/apply-patch+yaml",
+            ],
+        }
+    }
+
     /// Why the object of this name is never deleted, if it is not.
     fn protects(&self, _name: &str) -> Option<&'static str> {
         None

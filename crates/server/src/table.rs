@@ -1,5 +1,7 @@
 //! Tables: what `kubectl get` prints.
 
+pub(crate) mod core;
+
 use crate::jsonpath::JsonPath;
 use scantling_value::{Map, Value};
 
@@ -18,7 +20,16 @@ pub(crate) struct Column {
 #[derive(Debug)]
 pub(crate) struct Columns {
     definitions: Vec<Value>,
-    cells: Vec<(String, JsonPath)>,
+    cells: Vec<Cell>,
+}
+
+/// Where the value of a cell comes from.
+#[derive(Debug)]
+pub(crate) enum Cell {
+    /// A path, and the type that its column has.
+    Found(String, JsonPath),
+    /// A function of the object and of the time, in seconds since the epoch.
+    Made(fn(&Value, i64) -> Value),
 }
 
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
@@ -26,7 +37,7 @@ const NAME: &str = "Name must be unique within a namespace. Is required when cre
      intended for creation idempotence and configuration definition. Cannot be updated. More info: \
      https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
-pub(crate) const CREATED: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
+const CREATED: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
      It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this \
      value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. \
      More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
@@ -52,7 +63,7 @@ impl Columns {
         let declared = if declared.is_empty() { &default } else { declared };
         let parsed: Result<Vec<_>, String> = declared
             .iter()
-            .map(|c| Ok((c.kind.clone(), JsonPath::parse(&c.path)?)))
+            .map(|c| Ok(Cell::Found(c.kind.clone(), JsonPath::parse(&c.path)?)))
             .collect();
         let name = Column {
             name: "Name".to_owned(),
@@ -63,11 +74,21 @@ impl Columns {
             path: String::new(),
         };
         let mut definitions = vec![definition(&name)];
-        let cells = parsed.unwrap_or_default();
-        if !cells.is_empty() {
+        let mut cells = vec![Cell::Made(|object, _| crate::write::text(object, "name").into())];
+        if let Ok(parsed) = parsed {
             definitions.extend(declared.iter().map(definition));
+            cells.extend(parsed);
         }
         Columns { definitions, cells }
+    }
+
+    /// Columns with what fills them.
+    fn made<const N: usize>(columns: [(Column, Cell); N]) -> Columns {
+        let (declared, cells): (Vec<Column>, _) = columns.into_iter().unzip();
+        Columns {
+            definitions: declared.iter().map(definition).collect(),
+            cells,
+        }
     }
 
     /// The `columnDefinitions` of a table.
@@ -77,15 +98,14 @@ impl Columns {
 
     /// The cells of one object's row; `now` in seconds since the epoch.
     pub(crate) fn cells(&self, object: &Value, now: i64) -> Value {
-        let name = object
-            .at(["metadata", "name"])
-            .cloned()
-            .unwrap_or_else(|| "".into());
-        let rest = self.cells.iter().map(|(kind, path)| {
-            let found = path.find(object).unwrap_or_default();
-            found.first().map_or(Value::Null, |v| cell(kind, v, now))
+        let cells = self.cells.iter().map(|c| match c {
+            Cell::Made(make) => make(object, now),
+            Cell::Found(kind, path) => {
+                let found = path.find(object).unwrap_or_default();
+                found.first().map_or(Value::Null, |v| cell(kind, v, now))
+            }
         });
-        Value::Array(std::iter::once(name).chain(rest).collect())
+        Value::Array(cells.collect())
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::api::{Api, Call};
 use crate::kind::Kind;
 use crate::media::Encoding;
+use crate::metrics::{Events, Label, Running};
 use crate::options::ListOptions;
 use crate::read::{self, Selection};
 use crate::reply::{Body, Content, Reply};
@@ -44,6 +45,10 @@ struct Stream {
     selection: Selection,
     out: mpsc::Sender<Bytes>,
     first: bool,
+    label: Label,
+    events: Events,
+    /// Counts the stream as open.
+    _open: Running,
 }
 
 /// Answers a watch.
@@ -70,6 +75,9 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
         selection,
         out,
         first: true,
+        label: call.label.clone(),
+        events: call.api.metrics.events(call.kind, &call.version.name),
+        _open: call.api.metrics.long_running(call.label),
     };
     let timeout = match options.timeout_seconds {
         Some(s) if s > 0 => Duration::from_secs(s.cast_unsigned()),
@@ -163,6 +171,7 @@ impl Stream {
         for object in found.items {
             // What is there is sent at the client's pace: a slow reader of a long list is not a slow watcher yet.
             let line = self.line("ADDED", object);
+            self.events.sent(line.len());
             self.out.send(line).await.map_err(|_| None)?;
         }
         if options.bookmarks {
@@ -189,6 +198,7 @@ impl Stream {
             path: &self.path,
             query: &self.query,
             accept: self.accept.as_deref(),
+            label: &self.label,
         }
     }
 
@@ -266,6 +276,7 @@ impl Stream {
 
     /// Hands a chunk to the connection; a client that does not keep up is let go.
     fn push(&self, line: Bytes) -> Result<(), Option<ApiError>> {
+        self.events.sent(line.len());
         self.out.try_send(line).map_err(|_| None)
     }
 }

@@ -56,43 +56,39 @@ fn take(value: &mut Value, path: &[&str]) -> Map {
 
 /// A schema: references point elsewhere and stand for themselves, and junctors are gone.
 fn schema(value: Value) -> Value {
-    let mut members = match value {
-        Value::Object(members) => members,
-        Value::Array(items) => return Value::Array(items.into_iter().map(schema).collect()),
-        scalar => return scalar,
+    let Value::Object(members) = value else {
+        return value;
     };
-    let alone = members
-        .get("allOf")
-        .and_then(Value::as_array)
-        .and_then(|all| match all {
-            [one] => one.get("$ref").cloned(),
-            _ => None,
-        });
-    if let Some(reference) = alone {
-        members.remove("allOf");
-        members.insert("$ref", reference);
-    }
-    for junctor in ["anyOf", "oneOf", "not", "nullable"] {
-        // Properties may have these names; they are schemas, and keywords are not.
-        if !matches!(members.get(junctor), None | Some(Value::Object(_)))
-            || junctor == "not" && is_schema(&members)
-        {
-            members.remove(junctor);
-        }
-    }
-    let members = members.into_iter().map(|(key, value)| {
+    let mut out = Map::new();
+    for (key, value) in members {
         let value = match (key.as_str(), value) {
-            ("$ref", Value::String(s)) => s.replace(V3, V2).into(),
-            (k, value) if k.starts_with("x-") || k == "default" || k == "enum" => value,
-            (_, value) => schema(value),
+            ("anyOf" | "oneOf" | "not" | "nullable", _) => continue,
+            ("allOf", Value::Array(all)) => match all.as_slice() {
+                [one] if one.get("$ref").is_some() => {
+                    let reference = one.get("$ref").cloned().unwrap_or_default();
+                    out.insert("$ref", place(reference));
+                    continue;
+                }
+                _ => Value::Array(all.into_iter().map(schema).collect()),
+            },
+            ("$ref", reference) => place(reference),
+            ("properties", Value::Object(properties)) => {
+                let properties = properties.into_iter().map(|(name, value)| (name, schema(value)));
+                Value::Object(properties.collect())
+            }
+            ("items" | "additionalProperties", value) => schema(value),
+            (_, value) => value,
         };
-        (key, value)
-    });
-    Value::Object(members.collect())
+        out.insert(key, value);
+    }
+    out.into()
 }
 
-fn is_schema(members: &Map) -> bool {
-    members.get("type").is_some_and(|t| t.as_str().is_some())
+fn place(reference: Value) -> Value {
+    match reference {
+        Value::String(s) => s.replace(V3, V2).into(),
+        other => other,
+    }
 }
 
 fn path_item(value: Value) -> Value {

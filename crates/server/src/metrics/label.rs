@@ -1,0 +1,217 @@
+//! What things are counted under.
+
+use crate::kind::{Kind, Kinds};
+use crate::media;
+use crate::request::Target;
+use hyper::Method;
+use prometheus_client::encoding::EncodeLabelSet;
+
+/// The component that all requests are counted under.
+const COMPONENT: &str = "apiserver";
+
+/// What a request is counted under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Label {
+    verb: &'static str,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: &'static str,
+    scope: &'static str,
+    component: &'static str,
+}
+
+/// The same, with whether it was a dry run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Timed {
+    verb: &'static str,
+    dry_run: &'static str,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: &'static str,
+    scope: &'static str,
+    component: &'static str,
+}
+
+/// The same, with the code of the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Coded {
+    verb: &'static str,
+    dry_run: &'static str,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: &'static str,
+    scope: &'static str,
+    component: &'static str,
+    code: u16,
+}
+
+/// A version of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Version {
+    group: String,
+    version: String,
+    resource: String,
+}
+
+/// A kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Resource {
+    group: String,
+    resource: String,
+}
+
+/// Whether a request writes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RequestKind {
+    pub(super) request_kind: &'static str,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Outcome {
+    pub(super) result: &'static str,
+}
+
+/// How a request's fields are validated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct FieldValidation {
+    field_validation: &'static str,
+}
+
+impl Label {
+    /// The labels of a request. What is not served is nothing but a verb.
+    pub(crate) fn of(
+        method: &Method,
+        target: &Target,
+        content_type: Option<&str>,
+        kinds: &Kinds,
+        watch: bool,
+    ) -> Label {
+        let served = match target {
+            Target::Object(path) => kinds
+                .get(&path.gv.group, &path.resource)
+                .and_then(|k| Some((path, k, k.served_version(&path.gv.version)?))),
+            _ => None,
+        };
+        let mut label = Label {
+            verb: "",
+            group: String::new(),
+            version: String::new(),
+            resource: String::new(),
+            subresource: "",
+            scope: "",
+            component: COMPONENT,
+        };
+        if let Some((path, kind, version)) = served {
+            label.group.clone_from(&kind.group);
+            label.version.clone_from(&version.name);
+            label.resource.clone_from(&kind.plural);
+            label.subresource = match path.subresource.as_deref() {
+                Some("status") if version.has_status() => "status",
+                Some("scale") if version.scale.is_some() => "scale",
+                Some("finalize") if version.finalize => "finalize",
+                _ => "",
+            };
+            label.scope = if path.name.is_some() || method == Method::POST {
+                "resource"
+            } else if path.namespace.is_some() {
+                "namespace"
+            } else {
+                "cluster"
+            };
+        }
+        let many = matches!(label.scope, "namespace" | "cluster");
+        label.verb = match method.as_str() {
+            "GET" if watch => "WATCH",
+            "GET" | "HEAD" if many => "LIST",
+            "GET" | "HEAD" => "GET",
+            "POST" => "POST",
+            "PUT" => "PUT",
+            "PATCH" if media::essence(content_type) == "application/apply-patch+yaml" => "APPLY",
+            "PATCH" => "PATCH",
+            "DELETE" if many => "DELETECOLLECTION",
+            "DELETE" => "DELETE",
+            _ => "other",
+        };
+        label
+    }
+
+    /// Whether it reads objects.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.verb, "GET" | "LIST") && !self.resource.is_empty()
+    }
+
+    /// Whether the fields of its body are validated.
+    pub(super) fn is_validated(&self) -> bool {
+        matches!(self.verb, "POST" | "PUT" | "PATCH" | "APPLY") && !self.resource.is_empty()
+    }
+
+    pub(super) fn timed(&self, dry_run: &[&str]) -> Timed {
+        let l = self.clone();
+        Timed {
+            verb: l.verb,
+            dry_run: match dry_run {
+                [] => "",
+                all if all.iter().all(|d| *d == "All") => "All",
+                _ => "invalid",
+            },
+            group: l.group,
+            version: l.version,
+            resource: l.resource,
+            subresource: l.subresource,
+            scope: l.scope,
+            component: l.component,
+        }
+    }
+}
+
+impl Timed {
+    pub(super) fn coded(self, code: u16) -> Coded {
+        Coded {
+            verb: self.verb,
+            dry_run: self.dry_run,
+            group: self.group,
+            version: self.version,
+            resource: self.resource,
+            subresource: self.subresource,
+            scope: self.scope,
+            component: self.component,
+            code,
+        }
+    }
+}
+
+impl Version {
+    pub(super) fn of(kind: &Kind, version: &str) -> Version {
+        Version {
+            group: kind.group.clone(),
+            version: version.to_owned(),
+            resource: kind.plural.clone(),
+        }
+    }
+}
+
+impl Resource {
+    pub(super) fn of(kind: &Kind) -> Resource {
+        Resource {
+            group: kind.group.clone(),
+            resource: kind.plural.clone(),
+        }
+    }
+}
+
+impl FieldValidation {
+    pub(super) fn of(asked: &[&str]) -> FieldValidation {
+        let field_validation = match asked {
+            [] | [""] => "",
+            ["Ignore"] => "Ignore",
+            ["Warn"] => "Warn",
+            ["Strict"] => "Strict",
+            _ => "invalid",
+        };
+        FieldValidation { field_validation }
+    }
+}

@@ -1,0 +1,212 @@
+//! The tables of built-in kinds. Their cells are made, not found by a path.
+
+use super::{CREATED, Cell, Column, Columns, NAME, human_duration};
+use crate::write::text;
+use scantling_value::Value;
+
+fn column(name: &str, description: &str) -> Column {
+    Column {
+        name: name.to_owned(),
+        kind: "string".to_owned(),
+        format: if name == "Name" { "name" } else { "" }.to_owned(),
+        description: description.to_owned(),
+        priority: 0,
+        path: String::new(),
+    }
+}
+
+fn wide(name: &str, description: &str) -> Column {
+    Column {
+        priority: 1,
+        ..column(name, description)
+    }
+}
+
+fn name(object: &Value, _now: i64) -> Value {
+    text(object, "name").into()
+}
+
+/// The table of definitions.
+pub(crate) fn definitions() -> Columns {
+    let created = |object: &Value, _: i64| text(object, "creationTimestamp").into();
+    let column_created = Column {
+        kind: "date".to_owned(),
+        ..column("Created At", CREATED)
+    };
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (column_created, Cell::Made(created)),
+    ])
+}
+
+/// The table of namespaces.
+pub(crate) fn namespaces() -> Columns {
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (
+            column("Status", "The status of the namespace"),
+            Cell::Made(|n, _| at(n, &["status", "phase"]).into()),
+        ),
+        (
+            column("Age", CREATED),
+            Cell::Made(|n, now| since(text(n, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
+/// The table of events: when and how often, what happened to which object, and who says so.
+pub(crate) fn events() -> Columns {
+    const FIELD_PATH: &str = "If referring to a piece of an object instead of an entire object, this string should \
+         contain a valid JSON/Go field access statement, such as desiredState.manifest.containers[2]. For example, if \
+         the object reference is to a container within a pod, this would take on a value like: \
+         \"spec.containers{name}\" (where \"name\" refers to the name of the container that triggered the event) or if \
+         no container name is specified \"spec.containers[2]\" (container with index 2 in this pod). This syntax is \
+         chosen only to have some well-defined way of referencing a part of an object.";
+    const REASON: &str = "This should be a short, machine understandable string that gives the reason for the \
+         transition into the object's current status.";
+    const LAST: &str = "The time at which the most recent occurrence of this event was recorded.";
+    const FIRST: &str =
+        "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)";
+    const KIND: &str = "Type of this event (Normal, Warning), new types could be added in the future";
+    const SOURCE: &str =
+        "The component reporting this event. Should be a short machine understandable string.";
+    Columns::made([
+        (column("Last Seen", LAST), Cell::Made(last_seen)),
+        (column("Type", KIND), Cell::Made(|e, _| at(e, &["type"]).into())),
+        (
+            column("Reason", REASON),
+            Cell::Made(|e, _| at(e, &["reason"]).into()),
+        ),
+        (
+            column("Object", "The object that this event is about."),
+            Cell::Made(involved),
+        ),
+        (
+            wide("Subobject", FIELD_PATH),
+            Cell::Made(|e, _| at(e, &["involvedObject", "fieldPath"]).into()),
+        ),
+        (wide("Source", SOURCE), Cell::Made(source)),
+        (
+            column(
+                "Message",
+                "A human-readable description of the status of this operation.",
+            ),
+            Cell::Made(|e, _| at(e, &["message"]).trim().into()),
+        ),
+        (
+            wide("First Seen", FIRST),
+            Cell::Made(|e, now| first_seen(e, now).into()),
+        ),
+        (
+            wide("Count", "The number of times this event has occurred."),
+            Cell::Made(count),
+        ),
+        (wide("Name", NAME), Cell::Made(name)),
+    ])
+}
+
+fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    object
+        .at(path.iter().copied())
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// How long ago a time was.
+fn since(time: &str, now: i64) -> String {
+    match time.parse::<jiff::Timestamp>() {
+        Ok(t) => human_duration(now.saturating_sub(t.as_second())),
+        Err(_) => "<unknown>".to_owned(),
+    }
+}
+
+fn first_seen(event: &Value, now: i64) -> String {
+    let first = match at(event, &["firstTimestamp"]) {
+        "" => at(event, &["eventTime"]),
+        first => first,
+    };
+    since(first, now)
+}
+
+fn last_seen(event: &Value, now: i64) -> Value {
+    let last = at(event, &["lastTimestamp"]);
+    if event.get("series").is_some() {
+        since(at(event, &["series", "lastObservedTime"]), now).into()
+    } else if last.is_empty() {
+        first_seen(event, now).into()
+    } else {
+        since(last, now).into()
+    }
+}
+
+fn count(event: &Value, _now: i64) -> Value {
+    let number = |path: &[&str]| event.at(path.iter().copied()).and_then(Value::as_int);
+    let count = match event.get("series") {
+        Some(_) => number(&["series", "count"]).unwrap_or(0),
+        // An event that stands for itself may come without a count.
+        None => number(&["count"]).filter(|c| *c != 0).unwrap_or(1),
+    };
+    Value::Int(count)
+}
+
+fn involved(event: &Value, _now: i64) -> Value {
+    let kind = at(event, &["involvedObject", "kind"]).to_lowercase();
+    match at(event, &["involvedObject", "name"]) {
+        "" => kind.into(),
+        name => format!("{kind}/{name}").into(),
+    }
+}
+
+fn source(event: &Value, _now: i64) -> Value {
+    let first = |a: &[&str], b: &[&str]| match at(event, a) {
+        "" => at(event, b).to_owned(),
+        text => text.to_owned(),
+    };
+    let component = first(&["source", "component"], &["reportingComponent"]);
+    let instance = first(&["source", "host"], &["reportingInstance"]);
+    match instance.as_str() {
+        "" => component.into(),
+        instance => format!("{component}, {instance}").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scantling_value::{Limits, json};
+
+    fn row(columns: &Columns, object: &str) -> String {
+        let object = json::decode(object.as_bytes(), Limits::SAFE).unwrap();
+        columns.cells(&object, 1_700_000_100).to_json()
+    }
+
+    #[test]
+    fn events_of_both_apis() {
+        let old = r#"{"metadata":{"name":"e"},"type":"Warning","reason":"Sunk","message":" it sank \n","count":3,
+            "involvedObject":{"kind":"Ship","name":"a","fieldPath":"spec.hull"},"source":{"component":"tide","host":"h"},
+            "firstTimestamp":"2023-11-14T22:13:20Z","lastTimestamp":"2023-11-14T22:14:20Z"}"#;
+        assert_eq!(
+            row(&events(), old),
+            r#"["40s","Warning","Sunk","ship/a","spec.hull","tide, h","it sank","100s",3,"e"]"#
+        );
+        let new = r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Ship"},"reportingComponent":"tide",
+            "eventTime":"2023-11-14T22:13:20.000000Z"}"#;
+        assert_eq!(
+            row(&events(), new),
+            r#"["100s","","","ship","","tide","","100s",1,"e"]"#
+        );
+        let series = r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Ship"},"reportingInstance":"i",
+            "series":{"count":9,"lastObservedTime":"2023-11-14T22:14:50.5Z"}}"#;
+        assert_eq!(
+            row(&events(), series),
+            r#"["10s","","","ship","",", i","","<unknown>",9,"e"]"#
+        );
+    }
+
+    #[test]
+    fn namespaces_and_definitions() {
+        let namespace = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"status":{"phase":"Active"}}"#;
+        assert_eq!(row(&namespaces(), namespace), r#"["n","Active","100s"]"#);
+        assert_eq!(row(&definitions(), namespace), r#"["n","2023-11-14T22:13:20Z"]"#);
+    }
+}

@@ -1,0 +1,2 @@
+use kube as _;
+fn main() {}

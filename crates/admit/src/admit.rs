@@ -39,7 +39,7 @@ pub struct Options<'a> {
     pub gates: Gates,
     /// What becomes of unknown and duplicate fields.
     pub field_validation: FieldValidation,
-    /// A clock, for those who want to know what ratcheting takes.
+    /// A clock, for those who want to know what ratcheting and rules take.
     pub clock: Option<&'a dyn Fn() -> Duration>,
     /// For those who want to know what each rule costs.
     pub meter: Option<Meter<'a>>,

@@ -145,7 +145,11 @@ impl<'a> Check<'a> {
             budget: rules::BUDGET,
             meter: self.options.meter,
         };
+        let started = self.options.clock.map(|now| now());
         let report = rules::run(self.resource.plan.root(), self.new, self.old, &options);
+        if let (Some(now), Some(started)) = (self.options.clock, started) {
+            self.checked.stats.rules = Some(now().saturating_sub(started));
+        }
         self.checked.errors.extend(report.errors);
         self.checked.warnings.extend(report.warnings);
         self.checked.stats.rule_cost = report.cost;

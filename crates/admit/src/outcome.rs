@@ -54,4 +54,6 @@ pub struct Stats {
     pub rule_cost: u64,
     /// The time spent on telling unchanged values from changed ones, if the caller brought a clock.
     pub ratcheting: Duration,
+    /// The time that the rules took, if any ran and the caller brought a clock.
+    pub rules: Option<Duration>,
 }

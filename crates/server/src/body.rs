@@ -1,7 +1,7 @@
 //! The body of a request as an object, refused in a server's words where it is none.
 
 use crate::api::Call;
-use crate::media::BodyForm;
+use crate::media::{self, BodyForm};
 use crate::options::FieldValidation;
 use crate::status::{ApiError, ApiResult};
 use scantling_value::{Decoded, Limits, Value, json, yaml};
@@ -100,6 +100,32 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         )));
     }
     Ok(Sent { object, found })
+}
+
+/// Decodes a small object of a type that all kinds share, named in errors as Go names it.
+pub(crate) fn decode_small(text: &[u8], content_type: Option<&str>, ty: &str) -> ApiResult<Value> {
+    let bad = |why: &dyn std::fmt::Display| {
+        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+    };
+    let body = match media::body_form(content_type)? {
+        BodyForm::Json => json::decode(text, Limits::SERVER).map_err(|e| bad(&e))?,
+        BodyForm::Yaml => {
+            yaml::decode(text, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?
+        }
+        BodyForm::Protobuf => {
+            return Err(ApiError::unsupported_media_type(&[
+                "application/json",
+                "application/yaml",
+            ]));
+        }
+    };
+    if matches!(body, Value::Object(_)) {
+        return Ok(body);
+    }
+    let found = kind_of(&body);
+    Err(bad(&format!(
+        "json: cannot unmarshal {found} into Go value of type {ty}"
+    )))
 }
 
 /// A JSON type as Go's decoder calls it.

@@ -25,6 +25,8 @@ pub struct Config {
     pub token_auth_file: Option<PathBuf>,
     /// The administrator's token; without it, a random one.
     pub admin_token: Option<String>,
+    /// What who is known may do.
+    pub authorization_mode: AuthorizationMode,
     /// How many requests are worked on at once; watches do not count.
     pub max_requests_inflight: usize,
     /// How long a request may take.
@@ -33,6 +35,15 @@ pub struct Config {
     pub etcd_prefix: String,
     /// Feature gates that are not at their default.
     pub feature_gates: BTreeMap<String, bool>,
+}
+
+/// What those who are known may do. Members of `system:masters` may do everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthorizationMode {
+    /// Everything.
+    AlwaysAllow,
+    /// Nothing.
+    AlwaysDeny,
 }
 
 impl Default for Config {
@@ -46,6 +57,7 @@ impl Default for Config {
             client_ca_file: None,
             token_auth_file: None,
             admin_token: None,
+            authorization_mode: AuthorizationMode::AlwaysAllow,
             max_requests_inflight: 600,
             request_timeout: Duration::from_secs(60),
             etcd_prefix: "/registry".to_owned(),

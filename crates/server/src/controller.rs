@@ -246,7 +246,7 @@ async fn clean_up(api: &Arc<Api>, definition: &Definition) {
     };
     loop {
         match delete_all(api, &prefix).await {
-            Ok(0) => break,
+            Ok(held) if held.objects == 0 => break,
             Ok(_) => {
                 // Finalizers of others hold some: they are waited for, as long as the definition is there.
                 tokio::time::sleep(PAUSE).await;
@@ -299,25 +299,37 @@ async fn clean_up(api: &Arc<Api>, definition: &Definition) {
     }
 }
 
-/// Deletes or marks every object below a prefix; returns how many are still there.
-pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<usize, StoreError> {
+/// What could not be deleted at once.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// How many objects.
+    pub(crate) objects: usize,
+    /// How many of them each finalizer holds.
+    pub(crate) finalizers: BTreeMap<String, usize>,
+}
+
+/// Deletes or marks every object below a prefix; returns what is still there.
+pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, StoreError> {
     let request = ListRequest {
         prefix: prefix.to_owned(),
         at: ReadAt::Latest,
         ..ListRequest::default()
     };
     let page = api.store.list(request).await?;
-    let mut held = 0;
+    let mut held = Held::default();
     for entry in &page.entries {
-        if !delete_one(api, entry).await? {
-            held += 1;
+        if let Some(finalizers) = delete_one(api, entry).await? {
+            held.objects += 1;
+            for finalizer in finalizers {
+                *held.finalizers.entry(finalizer).or_default() += 1;
+            }
         }
     }
     Ok(held)
 }
 
-/// Deletes an object, or marks it where finalizers hold it; says whether it is gone.
-async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreError> {
+/// Deletes an object, or marks it where finalizers hold it: they are returned.
+async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<String>>, StoreError> {
     let Ok(mut object) = read::stored(entry) else {
         api.store
             .write(
@@ -327,7 +339,7 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreErr
                 },
             )
             .await?;
-        return Ok(true);
+        return Ok(None);
     };
     let finalizers = crate::delete::finalizers(&object);
     let write = if finalizers.is_empty() {
@@ -336,7 +348,7 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreErr
         }
     } else {
         if !crate::delete::mark(&mut object, &finalizers) {
-            return Ok(false);
+            return Ok(Some(finalizers));
         }
         if let Some(m) = crate::write::metadata_mut(&mut object) {
             m.remove("resourceVersion");
@@ -347,9 +359,9 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<bool, StoreErr
         }
     };
     match api.store.write(&entry.key, write).await {
-        Ok(_) => Ok(finalizers.is_empty()),
-        Err(StoreError::Conflict { .. }) => Ok(false),
-        Err(StoreError::NotFound { .. }) => Ok(true),
+        Ok(_) => Ok(Some(finalizers).filter(|f| !f.is_empty())),
+        Err(StoreError::Conflict { .. }) => Ok(Some(finalizers)),
+        Err(StoreError::NotFound { .. }) => Ok(None),
         Err(e) => Err(e),
     }
 }

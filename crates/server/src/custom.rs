@@ -191,7 +191,7 @@ impl Strategy for Custom {
     }
 }
 
-/// A clock for what ratcheting takes.
+/// A clock for what ratcheting and rules take.
 fn clock() -> impl Fn() -> Duration {
     let start = std::time::Instant::now();
     move || start.elapsed()

@@ -10,6 +10,7 @@ use crate::kind::{Kind, Kinds, Scale, Version};
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
+use prometheus_client::metrics::histogram::Histogram;
 use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats, Workshop};
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
@@ -19,6 +20,7 @@ use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
 use scantling_value::{Map, Value};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 /// The group of definitions.
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
@@ -31,17 +33,28 @@ pub(crate) struct Compiler {
     workshop: Arc<Mutex<Workshop>>,
     pub(crate) gates: Gates,
     environments: Environments,
+    /// How long compilations take.
+    took: Histogram,
 }
 
 impl Compiler {
     /// A compiler for definitions under these gates.
-    pub(crate) fn new(gates: Gates) -> Self {
+    pub(crate) fn new(gates: Gates, took: Histogram) -> Self {
         let version = kubernetes::Version::LATEST;
         Compiler {
             workshop: Arc::new(Mutex::new(Workshop::for_version(version))),
             gates,
             environments: Environments::of(version),
+            took,
         }
+    }
+
+    /// Does something that compiles rules.
+    fn timed<T>(&self, compile: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let made = compile();
+        self.took.observe(started.elapsed().as_secs_f64());
+        made
     }
 }
 
@@ -63,7 +76,7 @@ impl Source {
             .workshop
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let resource = workshop.resource(spec, version);
+        let resource = self.compiler.timed(|| workshop.resource(spec, version));
         Arc::new(resource.unwrap_or_else(|_| workshop.unchecked_resource(spec, version)))
     }
 }
@@ -338,8 +351,13 @@ impl Definitions {
             (Operation::UpdateStatus(_), Some(old)) => {
                 Accepted::update_status(new, old).map(|a| (a, Vec::new()))
             }
-            (_, Some(old)) => Accepted::update(new, old, &setting).map(|a| (a.accepted, a.warnings)),
-            (_, None) => Accepted::create(new, &setting).map(|a| (a.accepted, a.warnings)),
+            (_, old) => self.compiler.timed(|| {
+                let accepted = match old {
+                    Some(old) => Accepted::update(new, old, &setting),
+                    None => Accepted::create(new, &setting),
+                };
+                accepted.map(|a| (a.accepted, a.warnings))
+            }),
         };
         let (accepted, warnings) = judged.map_err(Refusal::Invalid)?;
         outcome.warnings.extend(warnings);

@@ -1,15 +1,14 @@
 //! Deleting: at once, or by marking what finalizers hold.
 
-use crate::body::kind_of;
-use crate::media::{self, BodyForm};
 use crate::options::{DeleteOptions, ListOptions, Propagation};
 use crate::read::{self, Selection, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{self, ApiError, ApiResult};
 use crate::write::{Write, metadata_mut, set_version, stored_form, text, timestamp};
+use crate::{body, media};
 use scantling_store::{Entry, ReadAt, StoreError};
-use scantling_value::{Limits, Value, json, yaml};
+use scantling_value::Value;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -75,28 +74,7 @@ impl Write<'_> {
         if self.body.is_empty() {
             return DeleteOptions::parse(self.call.query, None);
         }
-        let form = media::body_form(self.head.content_type.as_deref())?;
-        let bad = |e: &dyn std::fmt::Display| {
-            ApiError::bad_request(format!("couldn't get version/kind; json parse error: {e}"))
-        };
-        let body = match form {
-            BodyForm::Json => json::decode(&self.body, Limits::SERVER).map_err(|e| bad(&e))?,
-            BodyForm::Yaml => {
-                yaml::decode(&self.body, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?
-            }
-            BodyForm::Protobuf => {
-                return Err(ApiError::unsupported_media_type(&[
-                    "application/json",
-                    "application/yaml",
-                ]));
-            }
-        };
-        if !matches!(body, Value::Object(_)) {
-            return Err(bad(&format!(
-                "json: cannot unmarshal {} into Go value",
-                kind_of(&body)
-            )));
-        }
+        let body = body::decode_small(&self.body, self.head.content_type.as_deref(), "v1.DeleteOptions")?;
         DeleteOptions::parse(self.call.query, Some(&body))
     }
 

@@ -31,6 +31,7 @@
 
 mod api;
 mod auth;
+mod authorize;
 mod body;
 mod builtin;
 mod config;
@@ -66,5 +67,5 @@ mod view;
 mod watch;
 mod write;
 
-pub use config::Config;
+pub use config::{AuthorizationMode, Config};
 pub use server::{Server, StartError};

@@ -16,6 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use scantling_admit::Stats;
 use scantling_store::{ListRequest, ReadAt};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -47,12 +48,12 @@ pub(crate) struct Metrics {
 }
 
 const REQUEST_SECONDS: [f64; 23] = [
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0,
-    30.0, 45.0, 60.0,
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
 ];
 const FIELD_VALIDATION_SECONDS: [f64; 21] = [
-    0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0,
-    60.0,
+    0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
+    45.0, 60.0,
 ];
 /// What Prometheus' own libraries use where nothing else is said.
 const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -229,14 +230,14 @@ impl Metrics {
         self.handshake_errors.inc();
     }
 
-    /// Time spent on ratcheting in one request.
-    pub(crate) fn ratcheting(&self, took: Duration) {
-        self.ratcheting.observe(took.as_secs_f64());
-    }
-
-    /// Time spent on the rules of one object.
-    pub(crate) fn evaluation(&self, took: Duration) {
-        self.evaluation.observe(took.as_secs_f64());
+    /// What the admission of an object took.
+    pub(crate) fn admitted(&self, stats: &Stats) {
+        if !stats.ratcheting.is_zero() {
+            self.ratcheting.observe(stats.ratcheting.as_secs_f64());
+        }
+        if let Some(took) = stats.rules {
+            self.evaluation.observe(took.as_secs_f64());
+        }
     }
 
     /// Where the time of compilations is kept.
@@ -344,7 +345,9 @@ fn classic(text: &str) -> String {
         };
         let suffix = if kind == "counter" { "_total" } else { "" };
         let said = help.splitn(4, ' ').nth(3).unwrap_or_default();
-        out.push_str(&format!("# HELP {name}{suffix} {said}\n# TYPE {name}{suffix} {kind}\n"));
+        out.push_str(&format!(
+            "# HELP {name}{suffix} {said}\n# TYPE {name}{suffix} {kind}\n"
+        ));
     }
     out
 }

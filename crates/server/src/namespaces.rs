@@ -1,17 +1,21 @@
-//! Namespaces on their way out: first what is in them goes, then they do.
+//! Namespaces: what may be created in them, and their way out: first what is in them goes, then they do.
 
-use crate::api::Api;
+mod conditions;
+
+use crate::api::{Api, Call};
 use crate::controller::delete_all;
 use crate::media;
 use crate::options::{WriteKind, WriteOptions};
 use crate::read::{self, store_error};
 use crate::reply::Reply;
-use crate::status::{ApiError, ApiResult};
-use crate::write::{Write, fit_name, metadata_mut, modified, set_version, text};
+use crate::status::{About, ApiError, ApiResult};
+use crate::write::{Write, fit_name, metadata_mut, modified, set_version, text, timestamp};
 use crate::{body, delete};
+use conditions::Left;
 use scantling_store::{Change, Entry, ListRequest, ReadAt, StoreError};
 use scantling_value::{Map, Value};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What holds a namespace until it is empty.
@@ -98,12 +102,53 @@ pub(crate) async fn finalize(write: &Write<'_>, name: &str) -> ApiResult<Reply> 
     }
 }
 
+/// Objects are created only in namespaces that are there and not on their way out.
+pub(crate) async fn is_open(call: &Call<'_>, object: &Value) -> ApiResult<()> {
+    let Some(namespace) = &call.path.namespace else {
+        return Ok(());
+    };
+    let api = call.api;
+    let about = About {
+        group: "",
+        kind: "namespaces",
+    };
+    let missing = || ApiError::not_found(about, namespace);
+    let key = api
+        .keys
+        .object("", "namespaces", None, namespace)
+        .map_err(|_| missing())?;
+    let entry = api
+        .store
+        .get(&key, ReadAt::AtLeast(0))
+        .await
+        .map_err(store_error)?
+        .ok_or_else(missing)?;
+    if text(&read::stored(&entry)?, "deletionTimestamp").is_empty() {
+        return Ok(());
+    }
+    let name = match (text(object, "name"), text(object, "generateName")) {
+        ("", "") => "Unknown",
+        ("", prefix) => prefix,
+        (name, _) => name,
+    };
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    Err(ApiError::forbidden(call.about(), name, &why).cause(
+        "NamespaceTerminating",
+        &format!("namespace {namespace} is being terminated"),
+        "metadata.namespace",
+    ))
+}
+
+/// The namespaces that are being emptied.
+type Emptying = Arc<Mutex<BTreeSet<String>>>;
+
 /// Empties namespaces that are being deleted, until the server stops.
 pub(crate) async fn run(api: Arc<Api>) {
     let mut stop = api.stop.clone();
+    let emptying = Emptying::default();
     loop {
         tokio::select! {
-            followed = follow(&api) => {
+            followed = follow(&api, &emptying) => {
                 if let Err(e) = followed {
                     tracing::warn!(error = %e, "cannot follow namespaces");
                 }
@@ -114,7 +159,7 @@ pub(crate) async fn run(api: Arc<Api>) {
     }
 }
 
-async fn follow(api: &Arc<Api>) -> Result<(), StoreError> {
+async fn follow(api: &Arc<Api>, emptying: &Emptying) -> Result<(), StoreError> {
     let prefix = api.keys.collection("", "namespaces")?;
     let request = ListRequest {
         prefix: prefix.clone(),
@@ -123,40 +168,56 @@ async fn follow(api: &Arc<Api>) -> Result<(), StoreError> {
     };
     let page = api.store.list(request).await?;
     for entry in &page.entries {
-        look_at(api, entry);
+        look_at(api, entry, emptying);
     }
     let mut watch = api.store.watch(&prefix, page.revision).await?;
     loop {
         if let Change::Create { new } | Change::Update { new, .. } = &watch.next().await?.change {
-            look_at(api, new);
+            look_at(api, new, emptying);
         }
     }
 }
 
-/// Begins to empty a namespace, if it is being deleted and waits for that.
-fn look_at(api: &Arc<Api>, entry: &Entry) {
+/// Begins to empty a namespace, if it is being deleted, waits for that, and nobody is at it.
+fn look_at(api: &Arc<Api>, entry: &Entry, emptying: &Emptying) {
     let Ok(namespace) = read::stored(entry) else {
         return;
     };
     let holders = finalizers(&namespace);
     let waits = holders.is_empty() || holders.iter().any(|f| f == HOLDER);
-    if waits && !text(&namespace, "deletionTimestamp").is_empty() {
-        let (api, name) = (Arc::clone(api), text(&namespace, "name").to_owned());
-        tokio::spawn(async move { empty(&api, &name).await });
+    if !waits || text(&namespace, "deletionTimestamp").is_empty() {
+        return;
+    }
+    let name = text(&namespace, "name").to_owned();
+    let is_new = emptying.lock().is_ok_and(|mut names| names.insert(name.clone()));
+    if is_new {
+        let (api, emptying) = (Arc::clone(api), Arc::clone(emptying));
+        tokio::spawn(async move {
+            empty(&api, &name).await;
+            if let Ok(mut names) = emptying.lock() {
+                names.remove(&name);
+            }
+        });
     }
 }
 
+/// Deletes what is in a namespace again and again, until nothing is left, and lets go of it.
 async fn empty(api: &Arc<Api>, name: &str) {
     loop {
-        match delete_content(api, name).await {
-            Ok(0) => match let_go(api, name).await {
-                Ok(()) => return,
-                Err(e) => tracing::warn!(namespace = name, error = %e, "cannot let go of a namespace"),
-            },
-            // Finalizers of others hold some: they are waited for.
-            Ok(_) => {}
-            Err(e) => tracing::warn!(namespace = name, error = %e, "cannot empty a namespace"),
+        let left = delete_content(api, name).await;
+        let failed = match settle(api, name, &left).await {
+            Ok(Settled::Gone) => {
+                // What came in while it went.
+                let _ = delete_content(api, name).await;
+                return;
+            }
+            Ok(Settled::There) => None,
+            Err(e) => Some(e.to_string()),
+        };
+        for why in left.failures.iter().chain(&failed) {
+            tracing::warn!(namespace = name, error = why, "cannot empty a namespace");
         }
+        // Finalizers hold it, or what is in it: they are waited for.
         tokio::time::sleep(PAUSE).await;
         if *api.stop.borrow() {
             return;
@@ -164,38 +225,67 @@ async fn empty(api: &Arc<Api>, name: &str) {
     }
 }
 
-/// Deletes what is in a namespace; returns how much is still there.
-async fn delete_content(api: &Arc<Api>, name: &str) -> Result<usize, StoreError> {
+/// Deletes what is in a namespace; returns what is still there.
+async fn delete_content(api: &Arc<Api>, name: &str) -> Left {
     let kinds = api.kinds.load_full();
-    let mut held = 0;
+    let mut left = Left::default();
     for kind in kinds.all().filter(|k| k.namespaced) {
-        let prefix = api.keys.namespace(&kind.group, &kind.plural, name)?;
-        held += delete_all(api, &prefix).await?;
+        let deleted = match api.keys.namespace(&kind.group, &kind.plural, name) {
+            Ok(prefix) => delete_all(api, &prefix).await,
+            Err(e) => Err(e),
+        };
+        match deleted {
+            Ok(held) if held.objects == 0 => {}
+            Ok(held) => {
+                left.objects
+                    .insert(format!("{}.{}", kind.plural, kind.group), held.objects);
+                for (finalizer, n) in held.finalizers {
+                    *left.finalizers.entry(finalizer).or_default() += n;
+                }
+            }
+            Err(e) => left.failures.push(e.to_string()),
+        }
     }
-    Ok(held)
+    left
 }
 
-/// Removes this server's hold on a namespace.
-async fn let_go(api: &Arc<Api>, name: &str) -> Result<(), StoreError> {
+/// What became of a namespace.
+enum Settled {
+    Gone,
+    There,
+}
+
+/// Writes what became of a namespace's content into its conditions; with nothing left, removes this server's hold.
+async fn settle(api: &Arc<Api>, name: &str, left: &Left) -> Result<Settled, StoreError> {
     let key = api.keys.object("", "namespaces", None, name)?;
     loop {
         let Some(entry) = api.store.get(&key, ReadAt::Latest).await? else {
-            return Ok(());
+            return Ok(Settled::Gone);
         };
         let Ok(mut namespace) = read::stored(&entry) else {
-            return Ok(());
+            return Ok(Settled::Gone);
         };
-        let mut others = finalizers(&namespace);
-        let held = others.iter().any(|f| f == HOLDER);
-        others.retain(|f| f != HOLDER);
-        set_finalizers(&mut namespace, &others);
+        if text(&namespace, "deletionTimestamp").is_empty() {
+            // Another one of that name: it stays.
+            return Ok(Settled::Gone);
+        }
+        let mut changed = conditions::update(&mut namespace, left, &timestamp());
+        if left.is_nothing() {
+            let mut holders = finalizers(&namespace);
+            let before = holders.len();
+            holders.retain(|f| f != HOLDER);
+            changed |= holders.len() != before;
+            set_finalizers(&mut namespace, &holders);
+        }
         let write = write_of(namespace, entry.mod_revision);
-        if !held && matches!(write, scantling_store::Write::Update { .. }) {
-            // Others hold it still; their letting go is an event of its own.
-            return Ok(());
+        let gone = matches!(write, scantling_store::Write::Delete { .. });
+        if !changed && !gone {
+            return Ok(Settled::There);
         }
         match api.store.write(&key, write).await {
-            Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(()),
+            Ok(_) if gone => return Ok(Settled::Gone),
+            Ok(_) => return Ok(Settled::There),
+            Err(StoreError::NotFound { .. }) => return Ok(Settled::Gone),
             Err(StoreError::Conflict { .. }) => {}
             Err(e) => return Err(e),
         }

@@ -1,8 +1,8 @@
 //! The scale subresource: a small object of its own, read from and written into the larger one.
 
 use crate::api::Call;
-use crate::body::kind_of;
-use crate::media::{self, BodyForm, View};
+use crate::body;
+use crate::media::View;
 use crate::options::{WriteKind, WriteOptions};
 use crate::read::{self, store_error};
 use crate::reply::Reply;
@@ -11,7 +11,7 @@ use crate::table::{Column, Columns};
 use crate::view::Shape;
 use crate::write::{Change, Ownership, Part, Source, Write, fit_name, text};
 use scantling_store::ReadAt;
-use scantling_value::{Limits, Map, Value, json, yaml};
+use scantling_value::{Map, Value};
 use std::sync::LazyLock;
 
 /// The scale of an object.
@@ -77,7 +77,7 @@ pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply
     let call = write.call;
     let shape = call.shape()?;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-    let sent = decode(write)?;
+    let sent = body::decode_small(&write.body, write.head.content_type.as_deref(), "v1.Scale")?;
     fit_name(&sent, name)?;
     let scale = replace(write, name, &options, &sent).await?;
     shown(shape, scale)
@@ -112,30 +112,6 @@ pub(crate) fn shown(shape: Shape<'_>, mut scale: Value) -> ApiResult<Reply> {
         ..shape
     };
     shape.object(200, scale)
-}
-
-fn decode(write: &Write<'_>) -> ApiResult<Value> {
-    let bad = |e: &dyn std::fmt::Display| {
-        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {e}"))
-    };
-    let sent = match media::body_form(write.head.content_type.as_deref())? {
-        BodyForm::Json => json::decode(&write.body, Limits::SERVER).map_err(|e| bad(&e))?,
-        BodyForm::Yaml => yaml::decode(&write.body, Limits::SERVER).map_err(|e| bad(&e))?,
-        BodyForm::Protobuf => {
-            return Err(ApiError::unsupported_media_type(&[
-                "application/json",
-                "application/yaml",
-            ]));
-        }
-    };
-    if matches!(sent, Value::Object(_)) {
-        Ok(sent)
-    } else {
-        Err(bad(&format!(
-            "json: cannot unmarshal {} into Go value of type v1.Scale",
-            kind_of(&sent)
-        )))
-    }
 }
 
 /// Writes the wanted replicas of a scale into the object; returns the object's scale.

@@ -107,6 +107,7 @@ impl Server {
             kinds: ArcSwap::from_pointee(kinds),
             documents: openapi::Documents::default(),
             tokens,
+            authorization: config.authorization_mode,
             metrics,
             in_flight: Semaphore::new(config.max_requests_inflight),
             request_timeout: config.request_timeout,
@@ -174,9 +175,14 @@ impl Server {
         tls::write_private(path, &self.kubeconfig()).map_err(StartError)
     }
 
+    /// Says that a stop is coming: readiness fails, and everything else goes on.
+    pub fn announce_stop(&self) {
+        self.api.ready.store(false, Ordering::Release);
+    }
+
     /// Stops: readiness fails first, running requests end, watches are closed.
     pub async fn stop(self) {
-        self.api.ready.store(false, Ordering::Release);
+        self.announce_stop();
         let _ = self.stop.send(true);
         for task in self.tasks {
             let _ = task.await;

@@ -80,7 +80,11 @@ impl ApiError {
 
     /// 403 on a resource.
     pub(crate) fn forbidden(about: About<'_>, name: &str, why: &str) -> Self {
-        let message = format!("{} {} is forbidden: {why}", about.qualified(), quoted(name));
+        let message = match (about.kind, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{} is forbidden: {why}", about.qualified()),
+            _ => format!("{} {} is forbidden: {why}", about.qualified(), quoted(name)),
+        };
         Self::new(403, "Forbidden", message).about(about, name)
     }
 
@@ -236,6 +240,18 @@ impl ApiError {
             .details
             .get_or_insert_default()
             .insert("causes", Value::Array(causes));
+        self
+    }
+
+    /// Adds a cause.
+    pub(crate) fn cause(mut self, reason: &str, message: &str, field: &str) -> Self {
+        let cause = [("reason", reason), ("message", message), ("field", field)];
+        let cause: Map = cause.into_iter().map(|(k, v)| (k, Value::from(v))).collect();
+        let details = self.0.details.get_or_insert_default();
+        let causes = details.get_or_insert_with("causes", || Value::Array(Vec::new()));
+        if let Some(causes) = causes.as_array_mut() {
+            causes.push(cause.into());
+        }
         self
     }
 

@@ -98,8 +98,10 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
 impl Stream {
     async fn run(mut self, options: ListOptions, version: u64, deadline: Instant) {
         let mut stop = self.api.stop.clone();
+        let client = self.out.clone();
         let work = self.events(&options, version, deadline);
         tokio::select! {
+            () = client.closed() => {}
             _ = work => {}
             () = tokio::time::sleep_until(deadline) => {}
             _ = stop.wait_for(|s| *s) => {}

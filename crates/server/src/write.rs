@@ -110,7 +110,7 @@ impl Write<'_> {
         }
         self.receive(&mut object, found, mode, ownership, source)?;
         self.unite_owners(&mut object, ownership);
-        self.namespace_is_open().await?;
+        crate::namespaces::is_open(call, &object).await?;
         if let Ownership::Update = ownership {
             object = managed::after_update(call, Part::Whole, None, object, &self.manager(options));
         }
@@ -381,7 +381,7 @@ impl Write<'_> {
     pub(crate) fn outcome(&mut self, outcome: Outcome, source: Source<'_>) -> ApiResult<Value> {
         let call = self.call;
         self.warnings.extend(outcome.warnings);
-        call.api.metrics.ratcheting(outcome.stats.ratcheting);
+        call.api.metrics.admitted(&outcome.stats);
         match outcome.refusal {
             None => Ok(outcome.object),
             Some(refusal) => Err(self.refused(refusal, &outcome.object, source)),
@@ -419,36 +419,6 @@ impl Write<'_> {
         } else {
             options.field_manager.clone()
         }
-    }
-
-    /// Objects are created only in namespaces that are there and not on their way out.
-    async fn namespace_is_open(&self) -> ApiResult<()> {
-        let Some(namespace) = &self.call.path.namespace else {
-            return Ok(());
-        };
-        let api = self.call.api;
-        let about = About {
-            group: "",
-            kind: "namespaces",
-        };
-        let missing = || ApiError::not_found(about, namespace);
-        let key = api
-            .keys
-            .object("", "namespaces", None, namespace)
-            .map_err(|_| missing())?;
-        let entry = api
-            .store
-            .get(&key, ReadAt::AtLeast(0))
-            .await
-            .map_err(store_error)?
-            .ok_or_else(missing)?;
-        let object = read::stored(&entry)?;
-        if text(&object, "deletionTimestamp").is_empty() {
-            return Ok(());
-        }
-        let name = text(&object, "name");
-        let why = format!("unable to create new content in namespace {name} because it is being terminated");
-        Err(ApiError::forbidden(self.call.about(), "", &why))
     }
 }
 

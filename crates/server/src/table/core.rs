@@ -199,7 +199,7 @@ mod tests {
             "series":{"count":9,"lastObservedTime":"2023-11-14T22:14:50.5Z"}}"#;
         assert_eq!(
             row(&events(), series),
-            r#"["10s","","","ship","",", i","","<unknown>",9,"e"]"#
+            r#"["10s","","","ship","",", i","","\u003cunknown\u003e",9,"e"]"#
         );
     }
 

@@ -12,6 +12,8 @@
     reason = "a test may panic and print"
 )]
 
+#[expect(dead_code, reason = "other test programs use more of it")]
+#[path = "../support/client.rs"]
 mod client;
 mod normal;
 mod run;

@@ -34,6 +34,7 @@ impl Run {
         let asking = Asking {
             content_type: step.content_type.as_deref().or(json),
             accept: step.accept.as_deref(),
+            headers: &[],
             body,
         };
         let answer = self.client.ask(verb, &path, asking).await?;

@@ -1,0 +1,213 @@
+//! The kinds that are built in: their tables, their published schemas, and how they merge.
+
+use crate::client::{Asking, Client};
+use crate::support::{DEFINITIONS, serve, serve_widgets};
+use scantling_server::Config;
+use scantling_value::Value;
+
+const EVENTS: &str = "/api/v1/namespaces/default/events";
+
+async fn table(client: &mut Client, path: &str) -> (Vec<String>, Vec<String>) {
+    let asking = Asking {
+        accept: Some("application/json;as=Table;v=v1;g=meta.k8s.io"),
+        ..Asking::default()
+    };
+    let table = client.ask("GET", path, asking).await.expect("an answer").json();
+    let list = |key: &str| {
+        table
+            .get(key)
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+            .to_vec()
+    };
+    let columns = list("columnDefinitions").into_iter().map(|c| {
+        let name = c.get("name").and_then(Value::as_str).unwrap_or_default();
+        match c.get("priority").and_then(Value::as_int) {
+            Some(1) => format!("({name})"),
+            _ => name.to_owned(),
+        }
+    });
+    let rows = list("rows")
+        .iter()
+        .map(|r| r.get("cells").map(Value::to_json).unwrap_or_default())
+        .collect();
+    (columns.collect(), rows)
+}
+
+#[tokio::test]
+async fn tables() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let event = r#"{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"reason":"Sunk","type":"Warning",
+        "message":"it sank","involvedObject":{"namespace":"default","kind":"Widget","name":"a"},
+        "firstTimestamp":"2001-01-01T00:00:00Z","lastTimestamp":"2001-01-01T00:00:00Z","count":2,
+        "source":{"component":"tide"}}"#;
+    let made = client.send("POST", EVENTS, event).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let (columns, rows) = table(&mut client, EVENTS).await;
+    let want = "Last Seen,Type,Reason,Object,(Subobject),(Source),Message,(First Seen),(Count),(Name)";
+    assert_eq!(columns.join(","), want);
+    let [row] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    let (_, after) = row.split_once(',').unwrap_or_default();
+    assert!(
+        after.starts_with(r#""Warning","Sunk","widget/a","","tide","it sank","#),
+        "{row}"
+    );
+    assert!(after.ends_with(r#",2,"e"]"#), "{row}");
+    let (columns, rows) = table(&mut client, "/api/v1/namespaces/default").await;
+    assert_eq!(columns.join(","), "Name,Status,Age");
+    assert!(rows.join("").starts_with(r#"["default","Active","#), "{rows:?}");
+    let (columns, rows) = table(&mut client, DEFINITIONS).await;
+    assert_eq!(columns.join(","), "Name,Created At");
+    assert!(rows.join("").ends_with("Z\"]"), "{rows:?}");
+    server.stop().await;
+}
+
+/// All references of a document, and what it defines.
+fn references(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members.iter() {
+                match value.as_str() {
+                    Some(s) if key == "$ref" => out.push(s.to_owned()),
+                    _ => references(value, out),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|i| references(i, out)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn documents_hold_what_they_refer_to() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    for (path, prefix, place) in [
+        (
+            "/openapi/v3/api/v1",
+            "#/components/schemas/",
+            &["components", "schemas"][..],
+        ),
+        (
+            "/openapi/v3/apis/apiextensions.k8s.io/v1",
+            "#/components/schemas/",
+            &["components", "schemas"],
+        ),
+        (
+            "/openapi/v3/apis/apiextensions.k8s.io/v1beta1",
+            "#/components/schemas/",
+            &["components", "schemas"],
+        ),
+        (
+            "/openapi/v3/apis/example.com/v1",
+            "#/components/schemas/",
+            &["components", "schemas"],
+        ),
+        ("/openapi/v2", "#/definitions/", &["definitions"]),
+    ] {
+        let document = client.get(path).await.json();
+        let models = document
+            .at(place.iter().copied())
+            .and_then(Value::as_object)
+            .expect("models");
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(!found.is_empty(), "{path}");
+        for reference in found {
+            let name = reference
+                .strip_prefix(prefix)
+                .unwrap_or_else(|| panic!("{path}: {reference}"));
+            assert!(models.contains_key(name), "{path}: {reference}");
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn published_schemas() {
+    let (server, mut client) = serve(Config::default()).await;
+    let package = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
+    let document = client
+        .get("/openapi/v3/apis/apiextensions.k8s.io/v1")
+        .await
+        .json();
+    let model = |name: &str| {
+        document
+            .at(["components", "schemas", &format!("{package}.{name}")])
+            .cloned()
+    };
+    let spec = model("CustomResourceDefinitionSpec").expect("a model");
+    assert_eq!(
+        spec.get("required").map(Value::to_json).as_deref(),
+        Some(r#"["group","names","scope","versions"]"#)
+    );
+    let rules = model("JSONSchemaProps").expect("a model");
+    let rules = rules
+        .at(["properties", "x-kubernetes-validations"])
+        .map(Value::to_json);
+    assert!(rules.is_some_and(|r| r.contains("ValidationRule")));
+    let patch = document.at([
+        "paths",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}",
+        "patch",
+        "requestBody",
+        "content",
+    ]);
+    let types: Vec<&str> = patch
+        .and_then(Value::as_object)
+        .map(|m| m.keys().map(|k| k.as_str()).collect())
+        .unwrap_or_default();
+    assert!(
+        types.contains(&"application/strategic-merge-patch+json"),
+        "{types:?}"
+    );
+    server.stop().await;
+}
+
+/// Conditions merge by their type, in strategic patches and in applies.
+#[tokio::test]
+async fn conditions_merge_by_type() {
+    let (server, mut client) = serve(Config::default()).await;
+    let path = "/api/v1/namespaces/default/status";
+    let send = async |client: &mut Client, content_type: &str, query: &str, body: &str| {
+        let asking = Asking {
+            body: Some(body.as_bytes().to_vec()),
+            content_type: Some(content_type),
+            ..Asking::default()
+        };
+        let answer = client
+            .ask("PATCH", &format!("{path}{query}"), asking)
+            .await
+            .expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let conditions = answer.json();
+        let conditions = conditions.at(["status", "conditions"]).and_then(Value::as_array);
+        let text = |c: &Value, f: &str| c.get(f).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let shown = conditions.unwrap_or_default().iter();
+        shown
+            .map(|c| format!("{}={}", text(c, "type"), text(c, "status")))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let strategic = "application/strategic-merge-patch+json";
+    let one = r#"{"status":{"conditions":[{"type":"A","status":"True"}]}}"#;
+    assert_eq!(send(&mut client, strategic, "", one).await, "A=True");
+    let two = r#"{"status":{"conditions":[{"type":"B","status":"True"}]}}"#;
+    let both = send(&mut client, strategic, "", two).await;
+    assert!(both.contains("A=True") && both.contains("B=True"), "{both}");
+    let apply = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"},
+        "status":{"conditions":[{"type":"C","status":"False"}]}}"#;
+    let all = send(
+        &mut client,
+        "application/apply-patch+yaml",
+        "?fieldManager=x",
+        apply,
+    )
+    .await;
+    assert!(
+        all.contains("A=True") && all.contains("B=True") && all.contains("C=False"),
+        "{all}"
+    );
+    server.stop().await;
+}

@@ -1,0 +1,11 @@
+//! The server as HTTP clients meet it: what they may send, who they are, what they are told, and how it ends.
+
+mod bad_input;
+#[path = "../support/client.rs"]
+mod client;
+mod kinds;
+mod metrics;
+mod namespaces;
+mod security;
+mod stopping;
+mod support;

@@ -1,2 +1,0 @@
-use kube as _;
-fn main() {}

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let port = std::env::args().nth(1).and_then(|p| p.parse().ok()).unwrap_or(0);
         let config = Config {
             secure_port: port,
-            admin_token: Some("example".to_owned()),
+            admin_token: Some(scantling_server::Token("example".to_owned())),
             ..Config::default()
         };
         let server = Server::start(config, Arc::new(MemStore::default())).await?;

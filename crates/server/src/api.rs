@@ -30,6 +30,9 @@ use tokio::sync::{Semaphore, watch as signal};
 /// The most bytes of a request's body.
 pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
 
+/// The most bytes of a name.
+const MAX_NAME: usize = 253;
+
 /// The state that all requests share.
 #[derive(Debug)]
 pub(crate) struct Api {
@@ -88,6 +91,9 @@ impl<'a> Call<'a> {
 
     /// The key of an object.
     pub(crate) fn key(&self, name: &str) -> ApiResult<String> {
+        if !self.names_fit(name) {
+            return Err(ApiError::not_found(self.about(), name));
+        }
         let key = self.api.keys.object(
             &self.kind.group,
             &self.kind.plural,
@@ -97,8 +103,17 @@ impl<'a> Call<'a> {
         key.map_err(|_| ApiError::not_found(self.about(), name))
     }
 
+    /// Whether there can be objects of such names at all.
+    fn names_fit(&self, name: &str) -> bool {
+        let namespace = self.path.namespace.as_deref().unwrap_or_default();
+        name.len() <= MAX_NAME && namespace.len() <= MAX_NAME
+    }
+
     /// The prefix of the keys of the collection.
     pub(crate) fn prefix(&self) -> ApiResult<String> {
+        if !self.names_fit("") {
+            return Err(ApiError::no_resource());
+        }
         let keys = &self.api.keys;
         let prefix = match &self.path.namespace {
             Some(ns) => keys.namespace(&self.kind.group, &self.kind.plural, ns),

@@ -2,6 +2,7 @@
 
 use scantling_schema::definition::Gates;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub struct Config {
     /// A file of `token,user,uid,"groups"` lines.
     pub token_auth_file: Option<PathBuf>,
     /// The administrator's token; without it, a random one.
-    pub admin_token: Option<String>,
+    pub admin_token: Option<Token>,
     /// What who is known may do.
     pub authorization_mode: AuthorizationMode,
     /// How many requests are worked on at once; watches do not count.
@@ -35,6 +36,16 @@ pub struct Config {
     pub etcd_prefix: String,
     /// Feature gates that are not at their default.
     pub feature_gates: BTreeMap<String, bool>,
+}
+
+/// A secret that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(pub String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
 }
 
 /// What those who are known may do. Members of `system:masters` may do everything.

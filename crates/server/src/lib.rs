@@ -67,5 +67,5 @@ mod view;
 mod watch;
 mod write;
 
-pub use config::{AuthorizationMode, Config};
+pub use config::{AuthorizationMode, Config, Token};
 pub use server::{Server, StartError};

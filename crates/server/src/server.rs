@@ -33,7 +33,6 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 /// A running server. Dropping it stops nothing: call [`Server::stop`].
-#[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
     authority: String,
@@ -41,6 +40,15 @@ pub struct Server {
     api: Arc<Api>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Server {
+    /// Neither tokens nor objects are shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The namespaces that are there from the start.
@@ -75,7 +83,7 @@ impl Server {
                 .add_file(&text)
                 .map_err(|e| StartError(format!("{}: {e}", path.display())))?;
         }
-        let admin_token = config.admin_token.clone().unwrap_or_else(random_token);
+        let admin_token = config.admin_token.clone().map_or_else(random_token, |t| t.0);
         let groups = vec!["system:masters".to_owned()];
         tokens.add(
             &admin_token,

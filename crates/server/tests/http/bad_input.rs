@@ -3,7 +3,7 @@
 use crate::client::Asking;
 use crate::support::{DEFINITIONS, WIDGETS, eventually, serve_widgets, widget};
 use scantling_server::Config;
-use scantling_value::Value;
+use scantling_value::{Limits, Value};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -136,8 +136,20 @@ async fn malformed_bodies() {
     server.stop().await;
 }
 
-#[tokio::test]
-async fn deep_documents() {
+/// Documents may nest deeper than the stack of a test's thread would take.
+#[test]
+fn deep_documents() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_stack_size(Limits::SERVER_STACK)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    // What the server does runs on the threads of the runtime.
+    runtime.block_on(refuse_deep_documents());
+}
+
+async fn refuse_deep_documents() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let deep = |open: &str, close: &str, n: usize| open.repeat(n) + &close.repeat(n);
     for (content_type, body) in [

@@ -116,6 +116,7 @@ async fn unknown_names_make_no_series() {
         }
     };
     ask(&mut client, "first").await;
+    metrics(&mut client).await;
     let before = metrics(&mut client).await;
     ask(&mut client, "second").await;
     ask(&mut client, "third").await;

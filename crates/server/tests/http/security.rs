@@ -3,7 +3,7 @@
 use crate::client::{Certificate, Client};
 use crate::support::{WIDGETS, serve, serve_widgets, widget};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
-use scantling_server::{AuthorizationMode, Config};
+use scantling_server::{AuthorizationMode, Config, Token};
 use scantling_value::Value;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -256,9 +256,10 @@ async fn logs_hold_no_secrets() {
     std::fs::write(&path, "swordfish-in-a-file,alice,1\n").expect("written");
     let config = Config {
         token_auth_file: Some(path),
-        admin_token: Some("swordfish-of-the-admin".to_owned()),
+        admin_token: Some(Token("swordfish-of-the-admin".to_owned())),
         ..Config::default()
     };
+    let mut debug = format!("{config:?}");
     let (server, mut client) = serve_widgets(config).await;
     let secret = widget("a").replace(
         "\"spec\"",
@@ -299,7 +300,7 @@ async fn logs_hold_no_secrets() {
         .await
         .expect("sent");
     let _ = plain.read_to_end(&mut Vec::new()).await;
-    let debug = format!("{server:?}");
+    debug += &format!("{server:?}");
     server.stop().await;
     let log = String::from_utf8_lossy(&captured.0.lock().expect("not poisoned")).into_owned();
     assert!(

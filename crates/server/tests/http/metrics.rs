@@ -115,14 +115,14 @@ async fn unknown_names_make_no_series() {
             }
         }
     };
-    ask(&mut client, "first").await;
+    ask(&mut client, "made-up").await;
     metrics(&mut client).await;
     let before = metrics(&mut client).await;
-    ask(&mut client, "second").await;
-    ask(&mut client, "third").await;
+    ask(&mut client, "invented").await;
+    ask(&mut client, "imagined").await;
     let after = metrics(&mut client).await;
     assert_eq!(before.lines().count(), after.lines().count(), "{after}");
-    for word in ["first", "second", "BREW"] {
+    for word in ["made-up", "invented", "BREW"] {
         assert!(!after.contains(word), "{word}\n{after}");
     }
     assert!(after.contains("dry_run=\"invalid\""), "{after}");

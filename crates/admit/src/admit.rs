@@ -2,7 +2,6 @@
 
 use crate::check::{Check, Checked};
 use crate::{FieldValidation, Gates, Identity, Outcome, Refusal, Resource, Stats, prepare, shape};
-use scantling_schema::immutable;
 use scantling_schema::meta::{self, NameRule};
 use scantling_schema::prune::Unknown;
 use scantling_schema::rules::Meter;
@@ -124,25 +123,19 @@ fn prepare_and_judge(
         return Err(Refusal::Undecodable("the object is no JSON object".into()));
     };
     let empty = Map::new();
-    let changed_from = match operation {
+    let gates = options.gates;
+    let forbidden = match operation {
         Operation::Create(identity) => {
             prepare::create(resource, object, identity);
-            None
+            Vec::new()
         }
-        Operation::Update(old) => {
-            let changed = prepare::update(resource, object, old.as_object().unwrap_or(&empty));
-            Some(old).filter(|_| changed)
-        }
+        Operation::Update(old) => prepare::update(resource, object, old.as_object().unwrap_or(&empty), gates),
         Operation::UpdateStatus(old) => {
-            prepare::update_status(object, old.as_object().unwrap_or(&empty));
-            Some(old)
+            prepare::update_status(resource, object, old.as_object().unwrap_or(&empty), gates)
         }
     };
-    if let Some(old) = changed_from.filter(|_| options.gates.immutability) {
-        let errors = immutable::changes(resource.plan.root(), old, &outcome.object);
-        if !errors.is_empty() {
-            return Err(Refusal::Immutable(errors));
-        }
+    if !forbidden.is_empty() {
+        return Err(Refusal::Immutable(forbidden));
     }
     let checked = judge(resource, operation, &outcome.object, options);
     outcome.warnings.extend(checked.warnings);

@@ -1,8 +1,9 @@
 //! Sets what a request has no say in: the status behind its own endpoint, the generation, the system's metadata.
 
-use crate::Resource;
+use crate::{Gates, Resource};
+use scantling_schema::immutable::{self, Changes};
 use scantling_schema::meta;
-use scantling_value::{Map, Str, Value};
+use scantling_value::{FieldError, Map, Str, Value};
 
 /// What makes a new object itself. Nothing in here can be computed: the caller brings it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +47,9 @@ fn generated(prefix: &str, suffix: &str) -> String {
     prefix.chars().take(kept).chain(suffix.chars()).collect()
 }
 
-/// Prepares an object for taking the place of a stored one, and says whether anything but metadata has changed.
-pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map) -> bool {
+/// Prepares an object for taking the place of a stored one. Returns the changes that it must not make, if
+/// immutability is on.
+pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map, gates: Gates) -> Vec<FieldError> {
     if resource.status {
         match old.get("status") {
             Some(status) => object.insert("status", status.clone()),
@@ -55,17 +57,42 @@ pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map) -> bool {
         };
     }
     let before = meta::generation(old.get("metadata"));
-    let changed = members_but_metadata(object).ne(members_but_metadata(old));
+    let Changes {
+        any: changed,
+        forbidden,
+    } = changes(resource, object, old, gates);
     keep_system_fields(
         object,
         old,
         if changed { before.saturating_add(1) } else { before },
     );
-    changed
+    forbidden
+}
+
+fn changes(resource: &Resource, object: &Map, old: &Map, gates: Gates) -> Changes {
+    if restricts_updates(resource, gates) {
+        return immutable::changes(resource.plan.root(), old, object);
+    }
+    let status = resource.status;
+    let members = |object| members_that_count(object, status);
+    Changes {
+        any: members(object).ne(members(old)),
+        forbidden: Vec::new(),
+    }
+}
+
+fn restricts_updates(resource: &Resource, gates: Gates) -> bool {
+    gates.immutability && resource.plan.root().restricts_updates()
 }
 
 /// Makes of an object what a write to `/status` may make of the stored one: its status, and who manages which field.
-pub(crate) fn update_status(object: &mut Map, old: &Map) {
+/// Returns the changes that it must not make, if immutability is on.
+pub(crate) fn update_status(
+    resource: &Resource,
+    object: &mut Map,
+    old: &Map,
+    gates: Gates,
+) -> Vec<FieldError> {
     let status = object.remove("status");
     let managed_fields = metadata(object).remove("managedFields");
     *object = old.clone();
@@ -77,10 +104,17 @@ pub(crate) fn update_status(object: &mut Map, old: &Map) {
         Some(entries) => metadata(object).insert("managedFields", entries),
         None => metadata(object).remove("managedFields"),
     };
+    if restricts_updates(resource, gates) {
+        immutable::changes(resource.plan.root(), old, object).forbidden
+    } else {
+        Vec::new()
+    }
 }
 
-fn members_but_metadata(object: &Map) -> impl Iterator<Item = (&Str, &Value)> {
-    object.iter().filter(|(name, _)| *name != "metadata")
+/// The members whose change makes a new generation. A status that has an endpoint of its own was taken over.
+fn members_that_count(object: &Map, status: bool) -> impl Iterator<Item = (&Str, &Value)> {
+    let counts = move |name: &str| name != "metadata" && !(status && name == "status");
+    object.iter().filter(move |(name, _)| counts(name))
 }
 
 /// Takes over the metadata that no request can change.

@@ -5,7 +5,7 @@ mod checksum;
 mod email;
 mod text;
 
-use crate::plan::Types;
+use crate::plan::{Purpose, Types};
 use scantling_cel::data::{duration, timestamp, url::Url};
 use scantling_value::Str;
 
@@ -50,18 +50,34 @@ pub(crate) enum FormatKind {
     DateTime,
     ShortName,
     LongName,
+    /// Of no meaning but that it takes part in the check of types.
+    Other,
 }
 
 impl Format {
     /// The format of that name for values of those types. Dashes do not count in the names of string formats.
-    pub(crate) fn parse(name: &Str, types: Types) -> Option<Self> {
-        let kind = match types {
-            Types::INTEGER => match name.as_str() {
+    pub(crate) fn parse(name: &Str, types: Types, purpose: Purpose) -> Option<Self> {
+        let kind = match (Self::supported(name, types), purpose) {
+            (Some(kind), _) => kind,
+            (None, Purpose::Defaults) if !name.is_empty() => {
+                Self::for_strings(name).unwrap_or(FormatKind::Other)
+            }
+            (None, _) => return None,
+        };
+        Some(Format {
+            name: name.clone(),
+            kind,
+        })
+    }
+
+    fn supported(name: &str, types: Types) -> Option<FormatKind> {
+        Some(match types {
+            Types::INTEGER => match name {
                 "int32" => FormatKind::Int32,
                 "int64" => FormatKind::Int64,
                 _ => return None,
             },
-            Types::NUMBER => match name.as_str() {
+            Types::NUMBER => match name {
                 "float" => FormatKind::Float,
                 "double" => FormatKind::Double,
                 _ => return None,
@@ -69,10 +85,6 @@ impl Format {
             Types::STRING | Types::INT_OR_STRING => Self::for_strings(name)?,
             _ if types.is_empty() => Self::for_strings(name)?,
             _ => return None,
-        };
-        Some(Format {
-            name: name.clone(),
-            kind,
         })
     }
 
@@ -119,7 +131,11 @@ impl Format {
     pub(crate) fn is_for_strings(&self) -> bool {
         !matches!(
             self.kind,
-            FormatKind::Int32 | FormatKind::Int64 | FormatKind::Float | FormatKind::Double
+            FormatKind::Int32
+                | FormatKind::Int64
+                | FormatKind::Float
+                | FormatKind::Double
+                | FormatKind::Other
         )
     }
 
@@ -130,6 +146,7 @@ impl Format {
             | FormatKind::Int64
             | FormatKind::Float
             | FormatKind::Double
+            | FormatKind::Other
             | FormatKind::Password => true,
             FormatKind::BsonObjectId => s.len() == 24 && text::all(s, |b| b.is_ascii_hexdigit()),
             FormatKind::Uri => Url::check(s).is_ok(),
@@ -252,7 +269,7 @@ mod tests {
             ("k8s-long-name", &["a.b-c"], &["a..b", ".a"]),
             ("password", &["", "x"], &[]),
         ] {
-            let known = Format::parse(&format.into(), Types::STRING).unwrap();
+            let known = Format::parse(&format.into(), Types::STRING, Purpose::Values).unwrap();
             for text in right {
                 assert!(known.matches(text), "{text:?} is a {format}");
             }
@@ -260,9 +277,9 @@ mod tests {
                 assert!(!known.matches(text), "{text:?} is no {format}");
             }
         }
-        assert!(Format::parse(&"int32".into(), Types::STRING).is_none());
-        assert!(Format::parse(&"Date".into(), Types::STRING).is_none());
-        assert!(Format::parse(&"date".into(), Types::OBJECT).is_none());
-        assert!(Format::parse(&"da-te".into(), Types::default()).is_some());
+        assert!(Format::parse(&"int32".into(), Types::STRING, Purpose::Values).is_none());
+        assert!(Format::parse(&"Date".into(), Types::STRING, Purpose::Values).is_none());
+        assert!(Format::parse(&"date".into(), Types::OBJECT, Purpose::Values).is_none());
+        assert!(Format::parse(&"da-te".into(), Types::default(), Purpose::Values).is_some());
     }
 }

@@ -9,73 +9,113 @@ use crate::correlate::OldList;
 use crate::plan::{Features, Members, Node};
 use crate::structural::{ListType, Mutability};
 use scantling_value::{FieldError, Map, Path, Str, Value};
+use std::cmp::Ordering;
 
-/// The changes that an update must not make.
-pub fn changes(node: &Node, old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    walk(node, Some(old), Some(new), &Path::ROOT, &mut errors);
-    errors
+/// How an object differs from what it was.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Whether anything but `metadata` differs.
+    pub any: bool,
+    /// The changes that an update must not make.
+    pub forbidden: Vec<FieldError>,
 }
 
-fn walk(node: &Node, old: Option<&Value>, new: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if !node.has(Features::MUTABILITY) {
-        return;
+/// Compares an object with what it was, in one pass: whether it differs and whether it may are found together.
+pub fn changes(node: &Node, old: &Map, new: &Map) -> Changes {
+    let mut walk = Walk::default();
+    walk.object(node, old, new, &Path::ROOT);
+    walk.0
+}
+
+#[derive(Default)]
+struct Walk(Changes);
+
+impl Walk {
+    /// Takes note of a change in what may change. Once there is one, no other counts.
+    fn note(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        self.0.any = self.0.any || old != new;
     }
-    match node.schema().mutability() {
-        Some(Mutability::Immutable) => {
-            let unchanged = match (old, new) {
-                (Some(old), Some(new)) => same(Some(node), old, new),
-                (None, None) => true,
-                _ => false,
+
+    fn value(&mut self, node: &Node, old: Option<&Value>, new: Option<&Value>, at: &Path<'_>) {
+        if !node.has(Features::MUTABILITY) {
+            return self.note(old, new);
+        }
+        match node.schema().mutability() {
+            Some(Mutability::Immutable) => {
+                let unchanged = match (old, new) {
+                    (Some(old), Some(new)) => old == new || same(Some(node), old, new),
+                    (None, None) => true,
+                    _ => false,
+                };
+                if !unchanged {
+                    self.0.forbidden.push(changed(at, old, new, "field is immutable"));
+                }
+                // All below is a part of it.
+                return self.note(old, new);
+            }
+            Some(keys) => check_keys(node, keys, old, new, at, &mut self.0.forbidden),
+            None => {}
+        }
+        match (old, new) {
+            (Some(Value::Object(old)), Some(Value::Object(new))) => self.object(node, old, new, at),
+            (Some(Value::Array(old)), Some(Value::Array(new))) => self.list(node, old, new, at),
+            _ => self.note(old, new),
+        }
+    }
+
+    fn object(&mut self, node: &Node, old: &Map, new: &Map, at: &Path<'_>) {
+        let mut members = Members::of(node);
+        let (mut before, mut after) = (old.iter().peekable(), new.iter().peekable());
+        loop {
+            let order = match (before.peek(), after.peek()) {
+                (Some((a, _)), Some((b, _))) => a.cmp(b),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
             };
-            if !unchanged {
-                errors.push(changed(at, old, new, "field is immutable"));
-            }
-            // All below is a part of it.
-            return;
-        }
-        Some(keys) => check_keys(node, keys, old, new, at, errors),
-        None => {}
-    }
-    match (old, new) {
-        (Some(Value::Object(old)), Some(Value::Object(new))) => walk_object(node, old, new, at, errors),
-        (Some(Value::Array(old)), Some(Value::Array(new))) => walk_list(node, old, new, at, errors),
-        _ => {}
-    }
-}
-
-fn walk_object(node: &Node, old: &Map, new: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    for (name, field) in node.fields() {
-        if field.has(Features::MUTABILITY) {
-            walk(field, old.get(name), new.get(name), &at.field(name), errors);
-        }
-    }
-    if let Some(additional) = node.additional().filter(|n| n.has(Features::MUTABILITY)) {
-        for (name, new) in new.iter() {
-            if let Some(old) = old.get(name) {
-                walk(additional, Some(old), Some(new), &at.key(name), errors);
-            }
-        }
-    }
-}
-
-fn walk_list(node: &Node, old: &[Value], new: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let Some(items) = node.items().filter(|n| n.has(Features::MUTABILITY)) else {
-        return;
-    };
-    if let Some(keyed) = OldList::new(node, old) {
-        for (i, new) in new.iter().enumerate() {
-            // Most elements are what they were, and where they were.
-            if old.get(i) == Some(new) {
+            let old = before.next_if(|_| order.is_le());
+            let new = after.next_if(|_| order.is_ge());
+            let Some((name, _)) = new.or(old) else { return };
+            let (old, new) = (old.map(|(_, v)| v), new.map(|(_, v)| v));
+            if at.is_root() && name == "metadata" {
                 continue;
             }
-            if let Some(old) = keyed.get(new) {
-                walk(items, Some(old), Some(new), &at.index(i), errors);
+            if let Some(field) = members.declared(name) {
+                self.value(field, old, new, &at.field(name));
+            } else {
+                match node.additional() {
+                    // An entry that came or went did not change.
+                    Some(entry) if old.is_some() && new.is_some() => {
+                        self.value(entry, old, new, &at.key(name))
+                    }
+                    _ => self.note(old, new),
+                }
             }
         }
-    } else if node.schema().list_type() != Some(ListType::Set) {
-        for (i, (old, new)) in old.iter().zip(new).enumerate() {
-            walk(items, Some(old), Some(new), &at.index(i), errors);
+    }
+
+    fn list(&mut self, node: &Node, old: &[Value], new: &[Value], at: &Path<'_>) {
+        let items = node.items().filter(|n| n.has(Features::MUTABILITY));
+        let (Some(items), false) = (items, node.schema().list_type() == Some(ListType::Set)) else {
+            self.0.any = self.0.any || old != new;
+            return;
+        };
+        self.0.any = self.0.any || old.len() != new.len();
+        let keyed = OldList::new(node, old);
+        for (i, new) in new.iter().enumerate() {
+            let beside = old.get(i);
+            match &keyed {
+                // Most elements are what they were, and where they were.
+                Some(_) if beside == Some(new) => {}
+                Some(keyed) => {
+                    self.0.any = true;
+                    if let Some(old) = keyed.get(new) {
+                        self.value(items, Some(old), Some(new), &at.index(i));
+                    }
+                }
+                None if beside.is_some() => self.value(items, beside, Some(new), &at.index(i)),
+                None => {}
+            }
         }
     }
 }
@@ -95,19 +135,53 @@ fn check_keys(
         Mutability::Immutable | Mutability::ImmutableKeys => "keys are immutable",
     };
     let (may_add, may_remove) = (rule == Mutability::AdditionOnly, rule == Mutability::DeletionOnly);
-    let missing = |entry: &Entry<'_>, from: Option<&Value>| !entry.is_in(node, from);
     if !may_add {
-        for entry in entries(node, new).filter(|entry| missing(entry, old)) {
+        let old = Keys::of(node, old);
+        for entry in entries(node, new).filter(|entry| !old.have(entry)) {
             entry.with_path(node, at, Side::New, &mut |at| {
                 errors.push(changed(at, None, Some(entry.value), why));
             });
         }
     }
     if !may_remove {
-        for entry in entries(node, old).filter(|entry| missing(entry, new)) {
+        let new = Keys::of(node, new);
+        for entry in entries(node, old).filter(|entry| !new.have(entry)) {
             entry.with_path(node, at, Side::Old, &mut |at| {
                 errors.push(changed(at, Some(entry.value), None, why));
             });
+        }
+    }
+}
+
+/// The keys of a collection.
+enum Keys<'v> {
+    None,
+    Map(&'v Map),
+    Keyed(OldList<'v>),
+    Set(Option<&'v Node>, &'v [Value]),
+}
+
+impl<'v> Keys<'v> {
+    fn of(node: &'v Node, collection: Option<&'v Value>) -> Self {
+        match collection {
+            Some(Value::Object(map)) => Keys::Map(map),
+            Some(Value::Array(list)) => match OldList::new(node, list) {
+                Some(keyed) => Keys::Keyed(keyed),
+                None => Keys::Set(node.items().map(|n| &**n), list),
+            },
+            _ => Keys::None,
+        }
+    }
+
+    fn have(&self, entry: &Entry<'_>) -> bool {
+        match (self, entry.name) {
+            (Keys::Map(map), Some(name)) => map.contains_key(name),
+            (Keys::Keyed(keyed), None) => keyed.get(entry.value).is_some(),
+            (Keys::Set(items, list), None) => {
+                let beside = list.get(entry.index) == Some(entry.value);
+                beside || list.iter().any(|other| same(*items, other, entry.value))
+            }
+            _ => false,
         }
     }
 }
@@ -152,20 +226,6 @@ fn entries<'v>(node: &'v Node, collection: Option<&'v Value>) -> impl Iterator<I
 }
 
 impl Entry<'_> {
-    /// Whether a collection has an entry of the same key.
-    fn is_in(&self, node: &Node, collection: Option<&Value>) -> bool {
-        match (self.name, collection) {
-            (Some(name), Some(Value::Object(map))) => map.contains_key(name),
-            (None, Some(Value::Array(list))) => match OldList::new(node, list) {
-                Some(keyed) => keyed.get(self.value).is_some(),
-                None => list
-                    .iter()
-                    .any(|other| same(node.items().map(|n| &**n), other, self.value)),
-            },
-            _ => false,
-        }
-    }
-
     /// Hands out the entry's path. An element that is gone has no index in the new object: it is named by its keys.
     fn with_path(&self, node: &Node, at: &Path<'_>, side: Side, then: &mut dyn FnMut(&Path<'_>)) {
         match (self.name, side) {

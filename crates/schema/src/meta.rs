@@ -10,7 +10,7 @@ mod embedded;
 pub use check::{NameRule, Scope, check_common, check_new, check_update, finalizer_warnings};
 pub use coerce::{Coercion, Malformed, coerce};
 pub use embedded::{check_embedded, coerce_embedded};
-pub(crate) use embedded::{check_resource, coerce_one};
+pub(crate) use embedded::{check_resource, coerce_one, kept};
 
 use scantling_value::Value;
 

@@ -16,6 +16,7 @@ use crate::pattern::Pattern;
 use crate::rules::{Place, Rules};
 use crate::structural::{ListType, Structural, ValueValidation};
 use scantling_value::{Str, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The compiled schema of one version of a definition.
@@ -28,6 +29,22 @@ impl Plan {
     /// The root of the schema.
     pub fn root(&self) -> &Arc<Node> {
         &self.root
+    }
+
+    /// Compiles the rules that no value has asked for yet.
+    pub fn compile_rules(&self) {
+        let mut seen = HashSet::new();
+        let mut open = vec![&*self.root];
+        while let Some(node) = open.pop() {
+            if !node.has(Features::RULES) || !seen.insert(std::ptr::from_ref(node).addr()) {
+                continue;
+            }
+            if let Some(rules) = node.rules() {
+                rules.ready(&node.schema);
+            }
+            let below = node.properties.iter().chain(&node.additional).chain(&node.items);
+            open.extend(below.map(|n| &**n));
+        }
     }
 }
 
@@ -55,7 +72,7 @@ pub struct Node {
     /// Where the schema stands.
     place: Place,
     /// What the default is without the fields that its schema does not describe, where it has any: definitions that
-    /// were accepted before that was refused may have such defaults.
+    /// were accepted before that was refused may have such defaults. `null` where nothing remains.
     pruned_default: Option<Box<Value>>,
 }
 
@@ -68,6 +85,11 @@ impl Node {
     /// Whether there are rules at this node or below it.
     pub fn has_rules(&self) -> bool {
         self.has(Features::RULES)
+    }
+
+    /// Whether some updates are refused at this node or below it, whatever the values are.
+    pub fn restricts_updates(&self) -> bool {
+        self.has(Features::MUTABILITY)
     }
 
     /// Whether this algorithm has anything to do at this node or below it.
@@ -136,7 +158,10 @@ impl Node {
 
     /// What stands in for an absent value.
     pub(crate) fn default(&self) -> Option<&Value> {
-        self.pruned_default.as_deref().or_else(|| self.declared_default())
+        let pruned = self.pruned_default.as_deref();
+        pruned
+            .or_else(|| self.declared_default())
+            .filter(|default| !default.is_null())
     }
 
     /// The default as the schema declares it.
@@ -177,6 +202,16 @@ impl<'n> Members<'n> {
         }
         None
     }
+}
+
+/// What a plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To check objects.
+    Values,
+    /// To check the defaults of a definition. Servers do so with another reading of the schema: formats that they do
+    /// not support take part in the check of types, and integer-or-string is no type.
+    Defaults,
 }
 
 /// The limits on values in the form in which they are checked; plain numbers stay in the schema.

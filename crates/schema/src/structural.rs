@@ -106,6 +106,8 @@ pub enum MapType {
     Granular,
     /// As a whole.
     Atomic,
+    /// Nobody knows how. Definitions with such maps are refused.
+    Unsupported,
 }
 
 /// What updates may do to a value.

@@ -149,14 +149,23 @@ impl Struct {
 
     /// The document as the server writes it: no empty values, no unset fields.
     pub(crate) fn canonical(&self, members: &Map) -> Map {
+        self.written(members, Empty::Omitted)
+    }
+
+    /// The document as the server holds it: empty lists and maps are not the same as none.
+    pub(crate) fn held(&self, members: &Map) -> Map {
+        self.written(members, Empty::Kept)
+    }
+
+    fn written(&self, members: &Map, empty: Empty) -> Map {
         let mut out = Vec::new();
         for field in self.fields {
             let value = members
                 .get(field.name)
                 .filter(|v| !v.is_null())
-                .map(|v| field.ty.canonical(v));
+                .map(|v| field.ty.written(v, empty));
             match (value, field.keep) {
-                (Some(v), Keep::Filled) if is_zero(&v) => {}
+                (Some(v), Keep::Filled) if is_zero(&v, empty) => {}
                 (Some(v), _) => out.push((Str::from(field.name), v)),
                 (None, Keep::Always) => out.push((Str::from(field.name), field.ty.zero())),
                 (None, _) => {}
@@ -166,35 +175,44 @@ impl Struct {
     }
 }
 
-fn is_zero(v: &Value) -> bool {
+/// What becomes of empty lists and maps that are not written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    Omitted,
+    Kept,
+}
+
+fn is_zero(v: &Value, empty: Empty) -> bool {
     match v {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,
         Value::String(s) => s.is_empty(),
-        Value::Array(a) => a.is_empty(),
-        Value::Object(m) => m.is_empty(),
+        Value::Array(a) => a.is_empty() && empty == Empty::Omitted,
+        Value::Object(m) => m.is_empty() && empty == Empty::Omitted,
         Value::Bool(true) | Value::Int(_) => false,
     }
 }
 
 impl Type {
-    fn canonical(&self, v: &Value) -> Value {
+    fn written(&self, v: &Value, empty: Empty) -> Value {
         match (self, v) {
-            (Type::Struct(s), Value::Object(m)) => s.canonical(m).into(),
+            (Type::Struct(s), Value::Object(m)) => s.written(m, empty).into(),
             (Type::SchemaOrBool | Type::SchemaOrList | Type::SchemaOrTexts, Value::Object(m)) => {
-                tables::SCHEMA.canonical(m).into()
+                tables::SCHEMA.written(m, empty).into()
             }
             (Type::SchemaOrList, Value::Array(a)) if !a.is_empty() => {
-                let schemas = a.iter().map(|v| tables::A_SCHEMA.canonical(v));
+                let schemas = a.iter().map(|v| tables::A_SCHEMA.written(v, empty));
                 Value::Array(schemas.collect())
             }
             (Type::SchemaOrList | Type::SchemaOrTexts, Value::Array(a)) if a.is_empty() => Value::Null,
             (Type::List(_, element), Value::Array(a)) => {
-                Value::Array(a.iter().map(|v| element.canonical(v)).collect())
+                Value::Array(a.iter().map(|v| element.written(v, empty)).collect())
             }
-            (Type::Map(_, element), Value::Object(m)) => {
-                Value::Object(m.iter().map(|(k, v)| (k.clone(), element.canonical(v))).collect())
-            }
+            (Type::Map(_, element), Value::Object(m)) => Value::Object(
+                m.iter()
+                    .map(|(k, v)| (k.clone(), element.written(v, empty)))
+                    .collect(),
+            ),
             // A list or map of structs holds zero values where the document held nulls.
             (Type::Struct(s), _) => s.canonical(&Map::new()).into(),
             _ => v.clone(),

@@ -255,7 +255,7 @@ impl Strategy for Definitions {
         let (definition, unknown) = self
             .decode(object.clone(), api_version(version))
             .map_err(Refusal::Undecodable)?;
-        *object = definition.encode(api_version(version));
+        *object = definition.encode_held(api_version(version));
         builtin::settle_findings(found, unknown, mode)
     }
 

@@ -13,7 +13,7 @@ use crate::status::{About, ApiError, ApiResult};
 use bytes::Bytes;
 use scantling_admit::{Identity, Operation, Outcome, Refusal};
 use scantling_store::{Entry, ReadAt, StoreError};
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_value::{FieldError, Map, Path, Value, json};
 
 /// A write on its way.
 pub(crate) struct Write<'a> {
@@ -335,11 +335,26 @@ impl Write<'_> {
             Ownership::Settled => strategy.receive_applied(version, object).map(|()| Vec::new()),
         };
         match received {
-            Ok(warnings) => {
+            Ok(mut warnings) => {
+                self.in_order(&mut warnings, source);
                 self.warnings.extend(warnings);
                 Ok(())
             }
+            Err(Refusal::Strict(mut found)) => {
+                self.in_order(&mut found, source);
+                Err(self.refused(Refusal::Strict(found), object, source))
+            }
             Err(refusal) => Err(self.refused(refusal, object, source)),
+        }
+    }
+
+    /// Built-in kinds are read field by field, so that what is found in a JSON text is told in its order.
+    fn in_order(&self, found: &mut [String], source: Source<'_>) {
+        if self.call.kind.built_in
+            && matches!(source, Source::Body)
+            && self.body.trim_ascii_start().starts_with(b"{")
+        {
+            json::sort_findings(&self.body, found);
         }
     }
 

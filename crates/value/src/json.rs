@@ -1,10 +1,11 @@
 //! JSON text: decoding as a Kubernetes API server decodes, writing as it writes.
 
-mod duplicates;
+mod fields;
 mod locate;
 mod parse;
 mod write;
 
+pub use fields::sort_findings;
 pub(crate) use locate::locate;
 pub(crate) use parse::push_coerced;
 pub use write::Escape;
@@ -22,7 +23,7 @@ pub fn decode_strict(text: &[u8], limits: Limits) -> Result<Decoded, DecodeError
     // Texts with duplicates are rare: their paths are found by a second, slower walk.
     let duplicates = match repeats {
         parse::Repeats::None => Vec::new(),
-        parse::Repeats::Some => duplicates::find(text),
+        parse::Repeats::Some => fields::duplicates(text),
     };
     Ok(Decoded { value, duplicates })
 }

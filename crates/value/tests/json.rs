@@ -302,3 +302,27 @@ proptest! {
         let _ = json::decode_strict(text.as_bytes(), Limits::SAFE);
     }
 }
+
+#[test]
+fn findings_come_in_the_order_of_the_text() {
+    let text = br#"{"b": {"y": 1, "x": [{"q": 1}, {"q": 2, "q": 3}]}, "a": 1}"#;
+    let mut found = [
+        "unknown field \"a\"",
+        "duplicate field \"b.x[1].q\"",
+        "unknown field \"b.x[0].q\"",
+        "unknown field \"elsewhere\"",
+        "unknown field \"b.y\"",
+    ]
+    .map(String::from);
+    json::sort_findings(text, &mut found);
+    assert_eq!(
+        found,
+        [
+            "unknown field \"b.y\"",
+            "unknown field \"b.x[0].q\"",
+            "duplicate field \"b.x[1].q\"",
+            "unknown field \"a\"",
+            "unknown field \"elsewhere\"",
+        ]
+    );
+}

@@ -8,11 +8,17 @@ use scantling_value::{Map, Str, Value};
 impl Definition {
     /// The document of this definition in one of the two versions of its kind.
     pub fn encode(&self, api: ApiVersion) -> Value {
-        let table: &Struct = match api {
-            ApiVersion::V1 => &tables::DEFINITION,
-            ApiVersion::V1Beta1 => &tables::DEFINITION_BETA,
-        };
-        let document = Map::from_iter([
+        table(api).canonical(&self.document(api)).into()
+    }
+
+    /// The same with the empty lists and maps that [`Definition::encode`] leaves out: decoding it gives an equal
+    /// definition, of which errors show the same.
+    pub fn encode_held(&self, api: ApiVersion) -> Value {
+        table(api).held(&self.document(api)).into()
+    }
+
+    fn document(&self, api: ApiVersion) -> Map {
+        Map::from_iter([
             (
                 "apiVersion",
                 format!("apiextensions.k8s.io/{}", api.as_str()).into(),
@@ -21,8 +27,14 @@ impl Definition {
             ("metadata", self.metadata.clone().into()),
             ("spec", spec_in(&self.spec, api)),
             ("status", status(&self.status)),
-        ]);
-        table.canonical(&document).into()
+        ])
+    }
+}
+
+fn table(api: ApiVersion) -> &'static Struct {
+    match api {
+        ApiVersion::V1 => &tables::DEFINITION,
+        ApiVersion::V1Beta1 => &tables::DEFINITION_BETA,
     }
 }
 
@@ -231,7 +243,13 @@ fn condition(c: &Condition) -> Value {
     object([
         ("type", text(&c.ty)),
         ("status", text(&c.status)),
-        ("lastTransitionTime", text(&c.last_transition_time)),
+        (
+            "lastTransitionTime",
+            optional(
+                Some(&c.last_transition_time).filter(|time| !time.is_empty()),
+                text,
+            ),
+        ),
         ("reason", text(&c.reason)),
         ("message", text(&c.message)),
         ("observedGeneration", c.observed_generation.into()),

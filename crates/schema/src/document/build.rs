@@ -100,10 +100,10 @@ impl Schema<'_> {
                 _ => None,
             }),
             list_map_keys: self.texts("x-kubernetes-list-map-keys").map(Into::into).collect(),
-            map_type: self.map_type().and_then(|t| match t {
-                "atomic" => Some(MapType::Atomic),
-                "granular" => Some(MapType::Granular),
-                _ => None,
+            map_type: self.map_type().map(|t| match t {
+                "atomic" => MapType::Atomic,
+                "granular" => MapType::Granular,
+                _ => MapType::Unsupported,
             }),
             mutability: Mutability::ALL.into_iter().find(|m| self.flag(m.keyword())),
             unions: self.schemas("x-kubernetes-unions").map(union).collect(),

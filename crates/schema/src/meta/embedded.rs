@@ -5,7 +5,7 @@ use super::coerce::{Coercion, Malformed, coerce};
 use super::text;
 use crate::names;
 use crate::plan::{Features, Members, Node};
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_value::{FieldError, Map, Path, Segment, Value};
 
 /// Brings the metadata of embedded resources into form. An error names the resource's place.
 pub fn coerce_embedded(
@@ -92,6 +92,28 @@ fn coerce_resource(
 /// Brings the metadata of one resource into form.
 pub(crate) fn coerce_one(map: &mut Map, at: &Path<'_>) -> Result<(), FieldError> {
     coerce_resource(map, Malformed::Refuse, at, &mut Coercion::default())
+}
+
+/// What the metadata of a resource keep of a value at a place in them; `null` if nothing.
+pub(crate) fn kept(value: &Value, at: &Path<'_>) -> Value {
+    let steps = at.segments();
+    let mut around = value.clone();
+    for step in steps.iter().rev() {
+        around = match step {
+            Segment::Field(name) | Segment::Key(name) => Value::Object(Map::from_iter([(*name, around)])),
+            Segment::Index(_) => Value::Array(vec![around]),
+        };
+    }
+    if let Value::Object(resource) = &mut around {
+        // Nothing is refused: what is malformed is dropped.
+        let _ = coerce_resource(resource, Malformed::Drop, &Path::ROOT, &mut Coercion::default());
+    }
+    let rest = steps.iter().try_fold(&around, |rest, step| match (step, rest) {
+        (Segment::Field(name) | Segment::Key(name), rest) => rest.get(name),
+        (Segment::Index(i), Value::Array(list)) => list.get(*i),
+        (Segment::Index(_), _) => None,
+    });
+    rest.cloned().unwrap_or_default()
 }
 
 /// What is wrong with the metadata of embedded resources.

@@ -1,6 +1,6 @@
 //! From structural schemas to nodes.
 
-use super::{Checks, Features, Node, OddBounds, Plan, Types};
+use super::{Checks, Features, Node, OddBounds, Plan, Purpose, Types};
 use crate::enumeration;
 use crate::format::Format;
 use crate::meta::{self, Malformed};
@@ -25,6 +25,7 @@ pub struct Compiler {
     nodes: HashMap<(usize, Place), Weak<Node>>,
     patterns: HashMap<Str, Weak<Pattern>>,
     rules: Arc<rules::Context>,
+    purpose: Purpose,
 }
 
 impl Default for Compiler {
@@ -45,6 +46,15 @@ impl Compiler {
             nodes: HashMap::new(),
             patterns: HashMap::new(),
             rules: Arc::new(rules::Context::new(Environments::of(version))),
+            purpose: Purpose::Values,
+        }
+    }
+
+    /// A compiler of schemas whose defaults are to be checked.
+    pub(crate) fn for_defaults() -> Self {
+        Compiler {
+            purpose: Purpose::Defaults,
+            ..Self::default()
         }
     }
 
@@ -77,22 +87,35 @@ impl Compiler {
         if let Some(known) = self.nodes.get(&address).and_then(Weak::upgrade) {
             return known;
         }
-        let mut node = self.build(schema, place);
-        node.pruned_default = pruned_default(&node);
-        let node = Arc::new(node);
+        let node = Arc::new(self.build(schema, place, None));
         self.nodes.insert(address, Arc::downgrade(&node));
         node
     }
 
-    fn build(&mut self, schema: &Arc<Structural>, place: Place) -> Node {
-        let properties = schema
-            .properties
-            .iter()
-            .map(|(_, s)| self.node(s, Place::Below))
-            .collect::<Box<[_]>>();
-        let additional = schema.additional_schema().map(|s| self.node(s, Place::Below));
-        let items = schema.items.as_ref().map(|s| self.node(s, Place::Below));
-        let types = types(schema);
+    /// The node of a sub-schema; `metadata` is its place in the metadata of a resource. What a default is there
+    /// depends on the place, so that such a node is shared with no other.
+    fn child(&mut self, schema: &Arc<Structural>, metadata: Option<&Path<'_>>) -> Arc<Node> {
+        match metadata.filter(|_| has_defaults(schema)) {
+            Some(_) => Arc::new(self.build(schema, Place::Below, metadata)),
+            None => self.node(schema, Place::Below),
+        }
+    }
+
+    fn build(&mut self, schema: &Arc<Structural>, place: Place, metadata: Option<&Path<'_>>) -> Node {
+        let is_resource = place == Place::Root || schema.is_embedded_resource();
+        let property = |(name, s): &(Str, Arc<Structural>)| match metadata {
+            Some(at) => self.child(s, Some(&at.field(name))),
+            None if is_resource && prune::is_meta(name) => self.child(s, Some(&Path::ROOT.field(name))),
+            None => self.child(s, None),
+        };
+        let properties = schema.properties.iter().map(property).collect::<Box<[_]>>();
+        let entry = metadata.map(|at| at.key("*"));
+        let additional = schema.additional_schema();
+        let additional = additional.map(|s| self.child(s, entry.as_ref()));
+        let element = metadata.map(|at| at.index(0));
+        let items = schema.items.as_ref();
+        let items = items.map(|s| self.child(s, element.as_ref()));
+        let types = types(schema, self.purpose);
         let checks = schema
             .validation
             .as_deref()
@@ -123,7 +146,7 @@ impl Compiler {
         }
         let rules = here.contains(Features::RULES);
         let rules = rules.then(|| Box::new(Rules::new(Arc::clone(&self.rules), place)));
-        Node {
+        let mut node = Node {
             schema: Arc::clone(schema),
             types,
             here,
@@ -135,7 +158,9 @@ impl Compiler {
             rules,
             place,
             pruned_default: None,
-        }
+        };
+        node.pruned_default = pruned_default(&node, metadata);
+        node
     }
 
     fn checks(&mut self, v: &ValueValidation, types: Types) -> Checks {
@@ -143,7 +168,7 @@ impl Compiler {
             |list: &[Arc<Structural>]| list.iter().map(|s| self.node(s, Place::Below)).collect();
         let (all_of, any_of, one_of) = (branches(&v.all_of), branches(&v.any_of), branches(&v.one_of));
         let not = v.not.as_ref().map(|s| self.node(s, Place::Below));
-        let format = Format::parse(&v.format, types);
+        let format = Format::parse(&v.format, types, self.purpose);
         let odd = |bound: Option<crate::structural::Number>| {
             bound.is_some_and(|n| !number::in_range(&Value::Float(n.0), types, format.as_ref()))
         };
@@ -175,8 +200,22 @@ impl Compiler {
     }
 }
 
-fn pruned_default(node: &Node) -> Option<Box<Value>> {
+fn has_defaults(schema: &Structural) -> bool {
+    let mut below = schema
+        .properties
+        .iter()
+        .map(|(_, s)| s)
+        .chain(schema.additional_schema())
+        .chain(&schema.items);
+    schema.default.is_some() || below.any(|s| has_defaults(s))
+}
+
+fn pruned_default(node: &Node, metadata: Option<&Path<'_>>) -> Option<Box<Value>> {
     let declared = node.declared_default()?;
+    if let Some(at) = metadata {
+        let kept = meta::kept(declared, at);
+        return (kept != *declared).then(|| Box::new(kept));
+    }
     if !matches!(declared, Value::Array(_) | Value::Object(_)) {
         return None;
     }
@@ -187,8 +226,8 @@ fn pruned_default(node: &Node) -> Option<Box<Value>> {
     (pruned != *declared).then(|| Box::new(pruned))
 }
 
-fn types(schema: &Structural) -> Types {
-    if schema.is_int_or_string() {
+fn types(schema: &Structural, purpose: Purpose) -> Types {
+    if schema.is_int_or_string() && purpose == Purpose::Values {
         return Types::INT_OR_STRING;
     }
     match schema.ty {

@@ -5,7 +5,7 @@ use super::cost::{EXPRESSION_LIMIT, Total, exceeds};
 use super::shape::Shapes;
 use super::view::View;
 use crate::definition::print_rule;
-use crate::structural::{ListType, Structural, Type, ValidationRule};
+use crate::structural::{ListType, MapType, Structural, Type, ValidationRule};
 use scantling_value::{BadValue, FieldError, Path};
 use std::sync::Arc;
 
@@ -89,6 +89,14 @@ impl Walk<'_> {
             _ => None,
         };
         let properties = at.field("properties");
+        let here;
+        let below_properties = match place.uncorrelatable {
+            None if schema.map_type() == Some(MapType::Unsupported) => {
+                here = at.to_string();
+                Some(here.as_str())
+            }
+            above => above,
+        };
         for (name, property) in &schema.properties {
             let view = match &place.view {
                 Some(view) => Some(view.property(name, property, self.shapes)),
@@ -97,7 +105,7 @@ impl Walk<'_> {
             let place = Place {
                 view,
                 cardinality,
-                ..*place
+                uncorrelatable: below_properties,
             };
             self.node(property, &properties.key(name), &place);
         }

@@ -380,9 +380,9 @@ impl Run<'_> {
                 Ok(_) | Err(_) => None,
             };
         }
-        let detail = detail.unwrap_or_else(|| match rule.message.trim() {
+        let detail = detail.unwrap_or_else(|| match rule.message.as_str() {
             "" => format!("failed rule: {}", rule.rule.trim()),
-            message => message.to_owned(),
+            message => message.trim().to_owned(),
         });
         self.tell(place.failure(rule, compiled, detail), forgiven);
         Ok(())
@@ -561,9 +561,9 @@ impl RulePlace<'_> {
 
 /// The rule as errors name it.
 fn shown(rule: &ValidationRule) -> &str {
-    match rule.message.trim() {
+    match rule.message.as_str() {
         "" => rule.rule.trim(),
-        message => message,
+        message => message.trim(),
     }
 }
 

@@ -314,7 +314,7 @@ static CONDITION: Struct = Struct {
     fields: &[
         always("type", Type::Text("~CustomResourceDefinitionConditionType")),
         always("status", Type::Text("~ConditionStatus")),
-        filled("lastTransitionTime", Type::Time),
+        always("lastTransitionTime", Type::Time),
         filled("reason", TEXT),
         filled("message", TEXT),
         filled("observedGeneration", Type::Int64),

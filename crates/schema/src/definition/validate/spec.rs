@@ -103,7 +103,7 @@ pub(super) fn has_unpruned_default(root: Schema<'_>) -> bool {
     let Ok(schema) = root.structural(&mut Interner::new()) else {
         return false;
     };
-    let plan = Compiler::new().compile(&as_resource(&schema));
+    let plan = Compiler::for_defaults().compile(&as_resource(&schema));
     let count = |pruned| check_defaults(&plan, &Path::ROOT, pruned).len();
     count(Pruned::Required) > count(Pruned::Optional)
 }
@@ -462,7 +462,7 @@ impl Check<'_> {
                 Ok(schema) => {
                     let mut faults = structural::check(root, &at);
                     if faults.is_empty() && has_default(root) {
-                        let plan = Compiler::new().compile(&as_resource(&schema));
+                        let plan = Compiler::for_defaults().compile(&as_resource(&schema));
                         faults = check_defaults(&plan, &at, self.strictness.pruned_defaults);
                     }
                     if faults.is_empty() {

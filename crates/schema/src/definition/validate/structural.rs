@@ -320,6 +320,8 @@ enum Place {
 fn is_unset(key: &str, v: &Value, place: Place) -> bool {
     match v {
         Value::Null => true,
+        // Any value is an example.
+        _ if key == "example" => false,
         Value::String(s) => s.is_empty() && !key.starts_with("x-kubernetes-"),
         Value::Bool(b) => !b && (key != "additionalProperties" || place == Place::Junctor),
         Value::Array(a) => a.is_empty() && matches!(key, "enum" | "allOf" | "anyOf" | "oneOf" | "items"),

@@ -1,8 +1,8 @@
-//! Fields that stand twice in a JSON text.
+//! The fields of a JSON text in their order: which of them stand twice, and which stand before others.
 
 use super::parse::Cursor;
 use crate::{Str, go};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// A server stops collecting here.
@@ -10,16 +10,55 @@ const MAX_FINDINGS: usize = 100;
 
 /// The fields that stand twice, in document order, as `duplicate field "spec.a[0].b"`. The text is known to be
 /// valid; on any other the findings so far are returned.
-pub(super) fn find(text: &[u8]) -> Vec<String> {
+pub(super) fn duplicates(text: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    each(text, |path, time| {
+        if time == Time::Again && found.len() < MAX_FINDINGS && seen.insert(path.to_owned()) {
+            found.push(finding(path, time));
+        }
+    });
+    found
+}
+
+/// Sorts findings about fields, `unknown field "spec.a"` and `duplicate field "spec.b"`, by where the text has the
+/// fields. Findings about others come last, in their order.
+pub fn sort_findings(text: &[u8], findings: &mut [String]) {
+    let mut places: BTreeMap<String, usize> = findings.iter().map(|f| (f.clone(), usize::MAX)).collect();
+    let mut place = 0;
+    each(text, |path, time| {
+        place += 1;
+        if let Some(known) = places.get_mut(&finding(path, time)) {
+            *known = place.min(*known);
+        }
+    });
+    findings.sort_by_key(|finding| places.get(finding).copied());
+}
+
+fn finding(path: &str, time: Time) -> String {
+    let what = match time {
+        Time::First => "unknown",
+        Time::Again => "duplicate",
+    };
+    format!("{what} field {}", go::quote(path))
+}
+
+/// Whether a field stands in its object for the first time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Time {
+    First,
+    Again,
+}
+
+/// Visits every field of a text that is known to be valid.
+fn each(text: &[u8], visit: impl FnMut(&str, Time)) {
     let mut walk = Walk {
         cursor: Cursor::new(text),
         open: Vec::new(),
         path: String::new(),
-        found: Vec::new(),
-        seen: BTreeSet::new(),
+        visit,
     };
     let _ = walk.document();
-    walk.found
 }
 
 enum Open {
@@ -35,18 +74,17 @@ struct Level {
     path: usize,
 }
 
-struct Walk<'a> {
+struct Walk<'a, V> {
     cursor: Cursor<'a>,
     open: Vec<Level>,
     path: String,
-    found: Vec<String>,
-    seen: BTreeSet<String>,
+    visit: V,
 }
 
 /// The text is not what was expected.
 struct Lost;
 
-impl Walk<'_> {
+impl<V: FnMut(&str, Time)> Walk<'_, V> {
     fn document(&mut self) -> Result<(), Lost> {
         loop {
             match self.cursor.skip_space().ok_or(Lost)? {
@@ -140,10 +178,12 @@ impl Walk<'_> {
             self.path.push('.');
         }
         self.path.push_str(&key);
-        if !keys.insert(key) && self.found.len() < MAX_FINDINGS && self.seen.insert(self.path.clone()) {
-            self.found
-                .push(format!("duplicate field {}", go::quote(&self.path)));
-        }
+        let time = if keys.insert(key) {
+            Time::First
+        } else {
+            Time::Again
+        };
+        (self.visit)(&self.path, time);
         Ok(())
     }
 }

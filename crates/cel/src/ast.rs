@@ -16,9 +16,26 @@ pub struct Ast {
     /// Where each node stands: the offset in code points, indexed by `ExprId`; `u32::MAX` where a node has no
     /// place of its own. Index 0 is unused.
     pub offsets: Vec<u32>,
+    /// How deep the tree is.
+    pub(crate) depth: usize,
 }
 
 impl Ast {
+    pub(crate) fn new(source: &str, root: Expr, offsets: Vec<u32>) -> Self {
+        let mut depth = 0;
+        let mut pending = vec![(&root, 1)];
+        while let Some((e, level)) = pending.pop() {
+            depth = level.max(depth);
+            e.for_each_child(|child| pending.push((child, level + 1)));
+        }
+        Ast {
+            source: source.into(),
+            root,
+            offsets,
+            depth,
+        }
+    }
+
     /// The offset of a node in code points.
     pub fn offset(&self, id: ExprId) -> Option<u32> {
         self.offsets

@@ -1,14 +1,17 @@
 //! The checker: resolves names and overloads and gives every node its type.
 
+mod message;
 mod names;
 mod unify;
 
 pub(crate) use unify::same;
 
-use crate::ast::{Ast, Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
+use crate::ast::{Ast, Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry};
 use crate::env::{Env, Meaning, ReservedFields, Scope};
 use crate::issue::Issues;
+use crate::message as well_known;
 use crate::overload::{Overload, Style, Ty};
+use crate::stack::with_room;
 use crate::types::Type;
 use std::sync::Arc;
 use unify::{Unbound, Unifier, more_general};
@@ -32,6 +35,8 @@ pub enum Reference {
     Local(Arc<str>),
     /// A type.
     Type(Type),
+    /// A number.
+    Constant(i64),
     /// The overloads that may be meant; more than one where the operands' types are known only at run time.
     Overloads(Vec<&'static Overload>),
     /// `a.?b`
@@ -67,7 +72,7 @@ impl Checked {
         let mut pending = vec![&self.ast.root];
         while let Some(e) = pending.pop() {
             if let (ExprKind::Ident(name), Some(Reference::Type(ty))) = (&e.kind, self.reference(e.id))
-                && name.as_ref() != ty.name()
+                && (name.as_ref() != ty.name() || matches!(ty, Type::Object(_)))
             {
                 return Some(name);
             }
@@ -101,7 +106,7 @@ pub fn check(env: &Env, mut ast: Ast) -> Result<Checked, Issues> {
     };
     checker.types.resize(checker.offsets.len(), Type::Dyn);
     checker.references.resize(checker.offsets.len(), None);
-    checker.expr(&mut ast.root);
+    with_room(ast.depth, || checker.expr(&mut ast.root));
     let Checker {
         issues,
         offsets,
@@ -186,7 +191,8 @@ impl<'e> Checker<'e> {
         let (name, reference, ty) = env.scope().resolve(name, |name| {
             let (reference, ty) = match env.meaning(name)? {
                 Meaning::Variable(name, ty) => (Reference::Variable(Arc::clone(name)), ty.clone()),
-                Meaning::Type(ty) => (Reference::Type(ty.clone()), Type::of_type(ty.clone())),
+                Meaning::Type(ty) => (Reference::Type(ty.clone()), Type::of_type(ty)),
+                Meaning::Constant(value) => (Reference::Constant(value), Type::Int),
             };
             Some((Arc::from(name), reference, ty))
         })?;
@@ -267,7 +273,13 @@ impl<'e> Checker<'e> {
                 }
             }
             Type::Message(name) => {
-                self.report(id, format!("unexpected failed resolution of '{name}'"));
+                self.report(
+                    id,
+                    match well_known::find(name) {
+                        Some(_) => format!("undefined field '{field}'"),
+                        None => format!("unexpected failed resolution of '{name}'"),
+                    },
+                );
                 Type::Error
             }
             Type::Var(_) | Type::Param(_) => {
@@ -493,26 +505,6 @@ impl<'e> Checker<'e> {
             return more_general(&before, &ty).clone();
         }
         Type::Dyn
-    }
-
-    /// `Type{field: value}`. No environment has message types with fields, so all of them are mistakes; the values
-    /// are checked to find others.
-    fn message(&mut self, id: ExprId, name: &str, fields: &mut [StructField]) -> Type {
-        let env = self.env;
-        let meant = env.scope().resolve(name, |name| match env.meaning(name)? {
-            Meaning::Type(ty) => Some(ty),
-            Meaning::Variable(..) => None,
-        });
-        let Some(ty) = meant else {
-            self.undeclared(id, name);
-            return Type::Error;
-        };
-        self.report(id, format!("'{ty}' is not a message type"));
-        for field in fields {
-            self.expr(&mut field.value);
-            self.report(field.id, format!("undefined field '{}'", field.name));
-        }
-        Type::Error
     }
 
     fn comprehension(&mut self, fold: &mut Comprehension) -> Type {

@@ -149,8 +149,12 @@ pub struct Env {
 #[derive(Debug)]
 pub(crate) enum Meaning<'e> {
     Variable(&'e Arc<str>, &'e Type),
-    Type(&'e Type),
+    Type(Type),
+    Constant(i64),
 }
+
+/// The one constant that has a name: of an enumeration, so it is a number.
+const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
 impl Env {
     /// A scope without variables.
@@ -191,9 +195,37 @@ impl Env {
 
     /// What a full name means.
     pub(crate) fn meaning(&self, name: &str) -> Option<Meaning<'_>> {
-        let variable = self.variables.iter().find(|(n, _)| n.as_ref() == name);
-        variable
-            .map(|(name, ty)| Meaning::Variable(name, ty))
-            .or_else(|| self.scope.types.get(name).map(Meaning::Type))
+        if let Some((name, ty)) = self.variables.iter().find(|(n, _)| n.as_ref() == name) {
+            return Some(Meaning::Variable(name, ty));
+        }
+        if name == NULL_VALUE {
+            return Some(Meaning::Constant(0));
+        }
+        let known = self.scope.types.get(name).cloned();
+        known.or_else(|| self.place_type(name)).map(Meaning::Type)
+    }
+
+    /// The type of a place in a variable, by its name (`selfType.spec`). Scalars have no types of their own, and
+    /// what begins with the name of a variable is selected from that.
+    fn place_type(&self, name: &str) -> Option<Type> {
+        let first = name.split('.').next();
+        if self.variables.iter().any(|(n, _)| Some(n.as_ref()) == first) {
+            return None;
+        }
+        self.variables.iter().find_map(|(_, ty)| {
+            let Type::Object(object) = ty else {
+                return None;
+            };
+            let below = name.strip_prefix(object.name.as_ref())?;
+            if below.is_empty() {
+                return Some(ty.clone());
+            }
+            let mut shape = &object.shape;
+            for field in below.strip_prefix('.')?.split('.') {
+                shape = &shape.field(field)?.shape;
+            }
+            let ty = shape.ty(name);
+            matches!(ty, Type::Object(_) | Type::List(_) | Type::Map(_)).then_some(ty)
+        })
     }
 }

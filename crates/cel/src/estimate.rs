@@ -7,6 +7,7 @@ mod walk;
 use crate::ast::Literal;
 use crate::check::Checked;
 use crate::shape::Shape;
+use crate::stack::with_room;
 use crate::types::Type;
 
 /// Bounds on the cost of an expression. `root` says what the variables hold; without it, sizes are known only where
@@ -14,7 +15,9 @@ use crate::types::Type;
 ///
 /// All variables are taken to be of that one shape, as `self` and `oldSelf` are.
 pub fn estimate(checked: &Checked, root: Option<&Shape>) -> Bounds {
-    walk::Walk::new(checked, root).cost(&checked.ast.root)
+    with_room(checked.ast.depth, || {
+        walk::Walk::new(checked, root).cost(&checked.ast.root)
+    })
 }
 
 /// The cost of passing over one character of text.
@@ -93,7 +96,9 @@ impl Bounds {
 
 /// `n` times `factor`, rounded up; the float-to-integer conversion saturates.
 pub fn scaled(n: u64, factor: f64) -> u64 {
-    (n as f64 * factor).ceil() as u64
+    let product = n as f64 * factor;
+    let below = product as u64;
+    below.saturating_add(u64::from((below as f64) < product))
 }
 
 /// What a call costs, its operands left out.

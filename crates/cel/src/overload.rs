@@ -113,6 +113,8 @@ pub enum Ty {
     Type(&'static Ty),
     /// `type`, of whatever.
     AnyType,
+    /// `wrapper(T)`
+    Wrapper(&'static Ty),
     /// `optional_type(T)`
     Optional(&'static Ty),
     /// A type without parameters that only functions look into: `net.IP`.
@@ -143,6 +145,7 @@ impl Ty {
             Ty::Map(key, value) => Type::map(key.to_type(), value.to_type()),
             Ty::Type(of) => Type::of_type(of.to_type()),
             Ty::AnyType => Type::Type(None),
+            Ty::Wrapper(of) => Type::Wrapper(Arc::new(of.to_type())),
             Ty::Optional(value) => Type::optional(value.to_type()),
             Ty::Opaque(name) => Type::Opaque(name.into(), Arc::new([])),
             Ty::Parametric(name, params) => {

@@ -10,28 +10,36 @@ mod access;
 mod call;
 mod eval;
 mod fold;
+mod listing;
 mod node;
 mod plan;
+mod set;
 
 use crate::check::Checked;
 use crate::env::{Env, Strictness};
 use crate::shape::Shape;
+use crate::stack::with_room;
 use crate::val::{Arena, EvalError, Res, Val};
 use eval::Machine;
 use node::Node;
 use scantling_value::Value;
 use std::sync::Arc;
 
-/// A checked expression, ready to run any number of times, on any thread.
+/// A checked expression, ready to run any number of times, on any thread. `Display` lists its steps.
 #[derive(Debug)]
 pub struct Program {
     root: Node,
     /// The names of the inputs, for messages.
     inputs: Box<[Arc<str>]>,
-    /// How many slots the variables of folds take beyond the inputs.
+    /// How many variables the folds and blocks have.
     locals: usize,
+    /// How deep the tree is.
+    levels: usize,
     strictness: Strictness,
 }
+
+/// A program that is no deeper runs on any stack, and is not held up by asking.
+const SHALLOW: usize = 24;
 
 /// What an input is.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +100,11 @@ impl Program {
     /// Runs the program. Inputs beyond those given are absent.
     pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Outcome<'a> {
         let mut machine = Machine::new(self, arena, inputs, limits);
-        let result = machine.eval(&self.root);
+        let result = if self.levels > SHALLOW {
+            with_room(self.levels, || machine.eval(&self.root))
+        } else {
+            machine.eval(&self.root)
+        };
         Outcome {
             result,
             cost: machine.cost(),

@@ -103,6 +103,18 @@ impl Actual {
         }
     }
 
+    /// The cost where some arguments are constants.
+    #[must_use]
+    pub(crate) fn given<'a>(self, constant: impl Fn(usize) -> Option<Val<'a>>) -> Actual {
+        match self {
+            Actual::Pass { arg, factor } | Actual::NamedPass { arg, factor } => match constant(arg) {
+                Some(value) => Actual::Fixed(scaled(value.cost_size(), factor)),
+                None => self,
+            },
+            Actual::Fixed(_) | Actual::Formula(_) | Actual::NamedFormula(_) => self,
+        }
+    }
+
     /// The cost of a call.
     pub fn cost<'a>(self, args: &[Option<Val<'a>>], result: Option<Val<'a>>) -> u64 {
         match self {

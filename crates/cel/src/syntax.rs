@@ -18,9 +18,14 @@ pub use macros::Macros;
 
 use crate::ast::Ast;
 use crate::issue::Issues;
+use crate::stack::with_room;
 
 /// An expression may have so many code points.
 const MAX_CODE_POINTS: usize = 100_000;
+
+/// The tree of an expression may be so deep, macros expanded. The rules of the grammar allow for less, save where
+/// long chains of `&&` and `||` nest.
+const MAX_DEPTH: usize = 1000;
 
 /// What a parser understands beyond the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +62,35 @@ pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
             return Err(Issues::of_whole(source.into(), message));
         }
     }
-    parser::parse(source, options).or_else(|_| diagnose::diagnose(source, options))
+    let ast = match with_room(nesting(source), || parser::parse(source, options)) {
+        Ok(ast) => ast,
+        Err(_) => with_room(parser::MAX_DEPTH as usize, || diagnose::diagnose(source, options))?,
+    };
+    if ast.depth > MAX_DEPTH {
+        // Letting go of it is a walk, too.
+        with_room(ast.depth, || drop(ast));
+        let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
+        return Err(Issues::of_whole(source.into(), message));
+    }
+    Ok(ast)
+}
+
+/// A bound on how deep the rule for expressions nests: brackets open one within the other, and the last branch of a
+/// conditional is inside it.
+fn nesting(source: &str) -> usize {
+    let (mut open, mut deepest, mut conditionals) = (0_usize, 0, 0);
+    for byte in source.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => {
+                open += 1;
+                deepest = open.max(deepest);
+            }
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'?' => conditionals += 1,
+            _ => {}
+        }
+    }
+    (deepest + conditionals).min(parser::MAX_DEPTH as usize)
 }
 
 #[cfg(test)]

@@ -222,7 +222,7 @@ impl<'a> Val<'a> {
     /// The size as cost counts it: characters, bytes, elements or entries; 1 for what has no size.
     pub fn cost_size(self) -> u64 {
         let size = match self {
-            Val::Str(s) => s.chars().count(),
+            Val::Str(s) => return text_size(s),
             Val::Bytes(b) => b.len(),
             Val::JsonList(items, _) => items.len(),
             Val::List(data) => data.len(),
@@ -236,6 +236,17 @@ impl<'a> Val<'a> {
         };
         size as u64
     }
+}
+
+/// The size of a text: its characters.
+pub(crate) fn text_size(text: &str) -> u64 {
+    // Most text is ASCII, and that is found out faster than characters are counted.
+    let size = if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    };
+    size as u64
 }
 
 impl<'a> From<List<'a>> for Val<'a> {

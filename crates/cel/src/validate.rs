@@ -7,6 +7,7 @@ use crate::check::{Checked, same};
 use crate::data::{duration, regex, timestamp};
 use crate::env::Validation;
 use crate::issue::Issues;
+use crate::stack::with_room;
 use crate::types::Type;
 use crate::val::Timestamp;
 use std::sync::Arc;
@@ -24,7 +25,9 @@ pub fn validate(checked: &Checked, validation: Validation) -> Result<(), Issues>
         constants: validation == Validation::Constants,
         issues: Issues::new(Arc::clone(&checked.ast.source)),
     };
-    validator.visit(&checked.ast.root, Within::Expression);
+    with_room(checked.ast.depth, || {
+        validator.visit(&checked.ast.root, Within::Expression);
+    });
     if validator.issues.is_empty() {
         Ok(())
     } else {

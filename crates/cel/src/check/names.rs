@@ -5,6 +5,7 @@ use crate::ast::{Ast, Expr, ExprKind};
 use crate::env::Env;
 use crate::issue::Issues;
 use crate::overload::{Overload, Style};
+use crate::stack::with_room;
 use crate::types::Type;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ impl Checked {
             unifier: super::Unifier::default(),
             locals: Vec::new(),
         };
-        checker.names(&mut ast.root);
+        with_room(ast.depth, || checker.names(&mut ast.root));
         Checked {
             ast,
             types: checker.types,
@@ -88,7 +89,16 @@ impl Checker<'_> {
                     self.names(&mut entry.value);
                 }
             }
-            ExprKind::Struct { fields, .. } => fields.iter_mut().for_each(|f| self.names(&mut f.value)),
+            ExprKind::Struct { name, fields } => {
+                let env = self.env;
+                if let Some(full) = env
+                    .scope()
+                    .resolve(name, |name| env.meaning(name).map(|_| Arc::from(name)))
+                {
+                    *name = full;
+                }
+                fields.iter_mut().for_each(|f| self.names(&mut f.value));
+            }
             ExprKind::Comprehension(fold) => {
                 self.names(&mut fold.range);
                 self.names(&mut fold.accu_init);

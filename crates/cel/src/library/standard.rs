@@ -14,8 +14,9 @@ use crate::run::{Actual, Run, size};
 use crate::val::{self, Arena, EvalError, Res, Val};
 
 /// The parts of the standard library. Numbers of different types are ordered by [`CROSS_TYPE_ORDER`].
-pub static STANDARD: [&Library; 6] = [
+pub static STANDARD: [&Library; 7] = [
     &CORE,
+    &MESSAGES,
     &arithmetic::ARITHMETIC,
     &order::ORDER,
     &convert::CONVERSIONS,
@@ -88,15 +89,37 @@ static CORE: Library = Library {
         ("bool", Ty::Bool),
         ("bytes", Ty::Bytes),
         ("double", Ty::Double),
-        ("google.protobuf.Duration", Ty::Duration),
         ("int", Ty::Int),
         ("list", Ty::List(&Ty::Dyn)),
         ("map", Ty::Map(&Ty::Dyn, &Ty::Dyn)),
         ("null_type", Ty::Null),
         ("string", Ty::String),
-        ("google.protobuf.Timestamp", Ty::Timestamp),
         ("type", Ty::AnyType),
         ("uint", Ty::Uint),
+    ],
+};
+
+/// The well-known messages of protocol buffers; see [`crate::message`].
+static MESSAGES: Library = Library {
+    name: "messages",
+    overloads: &[],
+    types: &[
+        ("google.protobuf.Any", Ty::Dyn),
+        ("google.protobuf.BoolValue", Ty::Wrapper(&Ty::Bool)),
+        ("google.protobuf.BytesValue", Ty::Wrapper(&Ty::Bytes)),
+        ("google.protobuf.DoubleValue", Ty::Wrapper(&Ty::Double)),
+        ("google.protobuf.Duration", Ty::Duration),
+        ("google.protobuf.Empty", Ty::Message("google.protobuf.Empty")),
+        ("google.protobuf.FloatValue", Ty::Wrapper(&Ty::Double)),
+        ("google.protobuf.Int32Value", Ty::Wrapper(&Ty::Int)),
+        ("google.protobuf.Int64Value", Ty::Wrapper(&Ty::Int)),
+        ("google.protobuf.ListValue", Ty::List(&Ty::Dyn)),
+        ("google.protobuf.StringValue", Ty::Wrapper(&Ty::String)),
+        ("google.protobuf.Struct", Ty::Map(&Ty::String, &Ty::Dyn)),
+        ("google.protobuf.Timestamp", Ty::Timestamp),
+        ("google.protobuf.UInt32Value", Ty::Wrapper(&Ty::Uint)),
+        ("google.protobuf.UInt64Value", Ty::Wrapper(&Ty::Uint)),
+        ("google.protobuf.Value", Ty::Dyn),
     ],
 };
 
@@ -137,8 +160,23 @@ pub(crate) fn equal_cost<'a>(args: &[Option<Val<'a>>], result: Option<Val<'a>>) 
     }
 }
 
+/// The size of the shorter of two texts. No character takes more than four bytes: a text that is that much longer
+/// need not be counted.
+pub(crate) fn shorter_text(a: &str, b: &str) -> u64 {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let size = val::text_size(short);
+    if long.len() as u64 / 4 >= size {
+        size
+    } else {
+        size.min(val::text_size(long))
+    }
+}
+
 /// A pass over the shorter operand.
 pub(crate) fn shorter_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
-    let shorter = args.iter().copied().map(size).min().unwrap_or(1);
+    let shorter = match args {
+        [Some(Val::Str(a)), Some(Val::Str(b))] => shorter_text(a, b),
+        _ => args.iter().copied().map(size).min().unwrap_or(1),
+    };
     crate::estimate::scaled(shorter, crate::estimate::TEXT_FACTOR)
 }

@@ -1,9 +1,10 @@
 //! Selecting from values.
 
+use super::Input;
 use super::eval::{Machine, Slot};
-use super::node::{Access, Choice, Key, KnownField, Mode, Name, Qualifier, Root};
+use super::node::{Access, Choice, Key, Mode, Name, Qualifier, Root};
 use crate::env::Strictness;
-use crate::shape::{Field, Kind, Shape};
+use crate::shape::{Kind, Shape};
 use crate::val::{DYN, EvalError, List, Map, Res, Val, read};
 use scantling_value::{Map as JsonObject, Value};
 use std::sync::atomic::Ordering;
@@ -17,20 +18,28 @@ enum Place<'a> {
 
 impl<'a> Machine<'a, '_> {
     /// The value of an access: it costs 1, and 1 for every selection made.
-    #[inline]
+    #[inline(never)]
     pub(super) fn access(&mut self, access: &'a Access) -> Res<'a> {
-        if let Root::Slot(slot) = access.root {
-            if access.path.is_empty() {
-                self.charge(1)?;
-                return self.load(slot);
-            }
-            if let Some((value, shape)) = self.json(slot)
-                && let Some(found) = fields(value, shape, &access.path)
-            {
-                return self.found(access, found);
-            }
+        let (value, shape) = match access.root {
+            Root::Input(n) => match self.inputs.get(n) {
+                Some(Input::Json(value, shape)) => (*value, *shape),
+                _ => return self.access_slowly(access),
+            },
+            Root::Local(n) => match self.local(n) {
+                Slot::Json(value, shape) => (*value, *shape),
+                Slot::Val(v) if access.path.is_empty() => {
+                    let v = *v;
+                    self.charge(1)?;
+                    return Ok(v);
+                }
+                _ => return self.access_slowly(access),
+            },
+            Root::Value(_) => return self.access_slowly(access),
+        };
+        match declared(value, shape, &access.path) {
+            Some(found) => self.found(access, found),
+            None => self.access_slowly(access),
         }
-        self.access_slowly(access)
     }
 
     /// What a chain of declared fields led to.
@@ -66,16 +75,34 @@ impl<'a> Machine<'a, '_> {
 
     /// The value of an access, which costs 1 for every selection made.
     pub(super) fn resolve_access(&mut self, access: &'a Access) -> Res<'a> {
-        let start = match &access.root {
-            Root::Slot(slot) => match self.slot(*slot) {
-                Slot::Json(value, shape) => Place::Json(value, shape),
-                Slot::Val(v) => Place::Val(*v),
-                Slot::Error(e) => return Err(e.clone()),
-                Slot::Absent | Slot::Lazy(_) => return Err(self.absent(*slot)),
-            },
-            Root::Value(node) => Place::Val(self.eval(node)?),
-        };
+        let start = self.root(&access.root)?;
         self.walk(start, &access.path, access.mode)
+    }
+
+    fn root(&mut self, root: &'a Root) -> Result<Place<'a>, EvalError> {
+        match root {
+            Root::Input(n) => match self.inputs.get(*n) {
+                Some(Input::Json(value, shape)) => Ok(Place::Json(value, shape)),
+                Some(Input::Val(v)) => Ok(Place::Val(*v)),
+                Some(Input::Absent) | None => {
+                    let name = self.program.inputs.get(*n).map_or("", |name| name.as_ref());
+                    Err(EvalError::text(format!("no such attribute(s): {name}")))
+                }
+            },
+            Root::Local(n) => {
+                if let Slot::Lazy(node) = self.local(*n) {
+                    let node = *node;
+                    self.force(*n, node);
+                }
+                match self.local(*n) {
+                    Slot::Json(value, shape) => Ok(Place::Json(value, shape)),
+                    Slot::Val(v) => Ok(Place::Val(*v)),
+                    Slot::Error(e) => Err(e.clone()),
+                    Slot::Absent | Slot::Lazy(_) => Err(EvalError::text("no such attribute(s): ")),
+                }
+            }
+            Root::Value(node) => Ok(Place::Val(self.eval(node)?)),
+        }
     }
 
     /// What is selected from the chosen branch.
@@ -207,24 +234,35 @@ enum Found<'a> {
 
 /// Follows a path through objects of known shape: the way that most rules go. `None` where it leads elsewhere.
 #[inline]
-fn fields<'a>(value: &'a Value, shape: &'a Shape, path: &'a [Qualifier]) -> Option<Found<'a>> {
+fn declared<'a>(value: &'a Value, shape: &'a Shape, path: &'a [Qualifier]) -> Option<Found<'a>> {
+    let Some((last, way)) = path.split_last() else {
+        return Some(Found::Member(value, shape));
+    };
     let (mut value, mut shape) = (value, shape);
-    let mut rest = path.iter();
-    while let Some(Qualifier { key, optional: false }) = rest.next() {
-        let (Key::Name(name), Value::Object(object), Kind::Object { .. }) = (key, value, &shape.kind) else {
+    for qualifier in way {
+        (value, shape) = qualifier.declared(value, shape)??;
+    }
+    Some(match last.declared(value, shape)? {
+        Some((value, shape)) => Found::Member(value, shape),
+        None => Found::Nothing,
+    })
+}
+
+impl Qualifier {
+    /// The declared field of an object that this selects. The outer `None` means that it is not that simple.
+    #[inline]
+    fn declared<'a>(&'a self, value: &'a Value, shape: &Shape) -> Option<Option<(&'a Value, &'a Shape)>> {
+        let (Key::Name(name), Value::Object(object), false) = (&self.key, value, self.optional) else {
             return None;
         };
-        let field = name.field_of(shape)?;
-        match name.find(object, &field.json) {
-            Some(member) if !member.is_null() => (value, shape) = (member, &field.shape),
-            _ if rest.len() == 0 => return Some(Found::Nothing),
-            _ => return None,
+        let known = name.field.as_ref()?;
+        if !std::ptr::eq(known.within.as_ref(), shape) {
+            return None;
         }
-        if rest.len() == 0 {
-            return Some(Found::Member(value, shape));
-        }
+        // A null member of an object is an absent one.
+        let member = name.find(object, &known.json).filter(|v| !v.is_null());
+        Some(member.map(|v| (v, known.shape.as_ref())))
     }
-    None
 }
 
 /// What an access gives that found nothing where it may.
@@ -268,7 +306,7 @@ impl Name {
     fn member<'a>(&self, object: &'a JsonObject, shape: &'a Shape) -> Option<Option<(&'a Value, &'a Shape)>> {
         match &shape.kind {
             Kind::Object { .. } => {
-                let Some(field) = self.field_of(shape) else {
+                let Some(field) = shape.select(&self.name) else {
                     return Some(None);
                 };
                 // A null member of an object is an absent one.
@@ -278,20 +316,6 @@ impl Name {
             Kind::Map { value: shape } => Some(self.find(object, &self.name).map(|v| (v, shape.as_ref()))),
             Kind::Dyn => Some(self.find(object, &self.name).map(|v| (v, &DYN))),
             _ => None,
-        }
-    }
-
-    #[inline]
-    fn field_of<'a>(&self, shape: &'a Shape) -> Option<&'a Field> {
-        match (&self.field, &shape.kind) {
-            (
-                Some(KnownField {
-                    shape: known,
-                    position,
-                }),
-                Kind::Object { fields, .. },
-            ) if std::ptr::eq(known.as_ref(), shape) => fields.get(*position),
-            _ => shape.select(&self.name),
         }
     }
 

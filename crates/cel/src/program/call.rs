@@ -1,7 +1,7 @@
 //! Calling functions.
 
 use super::eval::Machine;
-use super::node::{Binary, Call, Node, Order, Unary};
+use super::node::{Binary, Call, Comparison, Node, Order, Unary};
 use crate::data::regex::Pattern;
 use crate::overload::{Overload, Ty};
 use crate::run::{Actual, Run};
@@ -12,6 +12,7 @@ type Args<'a> = SmallVec<[Val<'a>; 4]>;
 
 impl<'a> Machine<'a, '_> {
     /// A call on one argument. It costs even if the argument is an error.
+    #[inline(never)]
     pub(super) fn unary(&mut self, call: &'a Unary) -> Res<'a> {
         let arg = self.eval(&call.arg);
         if let Err(e) = &arg
@@ -31,22 +32,40 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// A call on two arguments.
+    #[inline(never)]
     pub(super) fn binary(&mut self, call: &'a Binary) -> Res<'a> {
-        let left = self.operand(&call.left);
-        if let Err(e) = &left
-            && e.is_final()
-        {
-            return left;
-        }
-        let right = self.operand(&call.right);
-        let (Ok(a), Ok(b)) = (&left, &right) else {
-            return self.binary_error(call, left, right);
+        let left = match self.operand(&call.left) {
+            Ok(left) => left,
+            Err(e) => return self.left_error(call, e),
         };
-        let (a, b) = (*a, *b);
-        if let (Some(order), Val::Int(a), Val::Int(b)) = (call.order, a, b) {
-            self.charge(1)?;
-            return Ok(Val::Bool(order.holds(a, b)));
+        match self.operand(&call.right) {
+            Ok(right) => self.apply(call, left, right),
+            Err(e) => self.argument_error(call, [Some(left), None], e),
         }
+    }
+
+    /// `a < b` and its kin: integers are compared on the spot.
+    #[inline(never)]
+    pub(super) fn comparison(&mut self, comparison: &'a Comparison) -> Res<'a> {
+        let call = &comparison.call;
+        let left = match self.operand(&call.left) {
+            Ok(left) => left,
+            Err(e) => return self.left_error(call, e),
+        };
+        match self.operand(&call.right) {
+            Ok(right) => match (left, right) {
+                (Val::Int(a), Val::Int(b)) => {
+                    self.charge(1)?;
+                    Ok(Val::Bool(comparison.relation.holds(a, b)))
+                }
+                _ => self.apply(call, left, right),
+            },
+            Err(e) => self.argument_error(call, [Some(left), None], e),
+        }
+    }
+
+    #[inline]
+    fn apply(&mut self, call: &'a Binary, a: Val<'a>, b: Val<'a>) -> Res<'a> {
         let result = (call.run)(self.arena, a, b);
         match call.actual {
             Actual::Fixed(cost) => self.charge(cost)?,
@@ -58,15 +77,22 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Where an argument is an error, both are evaluated nevertheless, and the call costs what it costs.
+    /// Where the left argument is an error, the right one is evaluated nevertheless.
     #[cold]
-    fn binary_error(&mut self, call: &'a Binary, left: Res<'a>, right: Res<'a>) -> Res<'a> {
-        let known = [ok(&left), ok(&right)];
-        let result = match (left, right) {
-            (_, Err(e)) if e.is_final() => return Err(e),
-            (Ok(_), right) => right,
-            (left, _) => left,
-        };
+    fn left_error(&mut self, call: &'a Binary, error: EvalError) -> Res<'a> {
+        if error.is_final() {
+            return Err(error);
+        }
+        match self.eval(&call.right) {
+            Err(e) if e.is_final() => Err(e),
+            right => self.argument_error(call, [None, ok(&right)], error),
+        }
+    }
+
+    /// A call costs what it costs, even if an argument is an error.
+    #[cold]
+    fn argument_error(&mut self, call: &'a Binary, known: [Option<Val<'a>>; 2], error: EvalError) -> Res<'a> {
+        let result = Err(error);
         self.settle(call.actual, &known, &result)?;
         result
     }
@@ -76,12 +102,14 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn operand(&mut self, node: &'a Node) -> Res<'a> {
         match node {
             Node::Const(Owned::Int(i)) => Ok(Val::Int(*i)),
+            Node::Const(Owned::Str(s)) => Ok(Val::Str(s)),
             Node::Access(access) => self.access(access),
             node => self.eval(node),
         }
     }
 
     /// Any other call.
+    #[inline(never)]
     pub(super) fn call(&mut self, call: &'a Call) -> Res<'a> {
         let mut args = Args::new();
         let mut known: SmallVec<[Option<Val<'a>>; 4]> = SmallVec::new();
@@ -183,8 +211,9 @@ fn run<'a>(
     }
 }
 
+/// The value, where there is one.
 #[inline]
-fn ok<'a>(value: &Res<'a>) -> Option<Val<'a>> {
+pub(super) fn ok<'a>(value: &Res<'a>) -> Option<Val<'a>> {
     value.as_ref().ok().copied()
 }
 
@@ -212,6 +241,7 @@ fn is_a<'a>(arena: &'a Arena, v: Val<'a>, ty: Ty) -> bool {
         Ty::Duration => matches!(v, Val::Duration(_)),
         Ty::Timestamp => matches!(v, Val::Timestamp(_)),
         Ty::Type(_) | Ty::AnyType => matches!(v, Val::Type(_)),
+        Ty::Wrapper(of) => matches!(v, Val::Null) || is_a(arena, v, *of),
         Ty::Optional(_) => matches!(v, Val::Optional(_)),
         Ty::Opaque(name) | Ty::Parametric(name, _) | Ty::Message(name) => {
             matches!(v, Val::Opaque(o) if o.type_name() == name)

@@ -1,26 +1,30 @@
 //! Walking the tree.
 
-use super::node::{Alternative, Block, Choice, Element, Equality, Gives, Member, Node};
+use super::call::ok;
+use super::node::{Alternative, Block, Choice, Construction, Element, Equality, Gives, Member, Node};
 use super::{Input, Limits, Program};
 use crate::env::Strictness;
-use crate::estimate::{LIST_COST, MAP_COST};
-use crate::library::standard::{equal_cost, shorter_pass};
+use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST, TEXT_FACTOR, scaled};
+use crate::library::standard::{equal_cost, shorter_pass, shorter_text};
 use crate::shape::Shape;
-use crate::val::{self, Arena, EvalError, Res, Val, read};
+use crate::val::{self, Arena, EvalError, Owned, Res, Val, text_size};
 use scantling_value::Value;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// One evaluation.
 pub(super) struct Machine<'a, 'c> {
     pub(super) arena: &'a Arena,
     pub(super) program: &'a Program,
-    slots: SmallVec<[Slot<'a>; 6]>,
+    /// Read where they are: most rules read each of them a few times.
+    pub(super) inputs: &'c [Input<'a>],
+    locals: SmallVec<[Slot<'a>; 6]>,
     cost: u64,
     limits: Limits<'c>,
     steps: u32,
 }
 
-/// What a variable holds.
+/// What a variable of a fold or block holds.
 pub(super) enum Slot<'a> {
     Absent,
     Val(Val<'a>),
@@ -34,31 +38,26 @@ pub(super) enum Slot<'a> {
 const INTERRUPT_EVERY: u32 = 100;
 
 impl<'a, 'c> Machine<'a, 'c> {
+    #[inline]
     pub(super) fn new(
         program: &'a Program,
         arena: &'a Arena,
-        inputs: &[Input<'a>],
+        inputs: &'c [Input<'a>],
         limits: Limits<'c>,
     ) -> Self {
-        let mut slots = SmallVec::new();
-        for input in inputs.iter().take(program.inputs.len()) {
-            slots.push(match *input {
-                Input::Absent => Slot::Absent,
-                Input::Json(value, shape) => Slot::Json(value, shape),
-                Input::Val(v) => Slot::Val(v),
-            });
-        }
-        while slots.len() < program.inputs.len() + program.locals {
-            slots.push(Slot::Absent);
-        }
-        Machine {
+        let mut machine = Machine {
             arena,
             program,
-            slots,
+            inputs,
+            locals: SmallVec::new(),
             cost: 0,
             limits,
             steps: 0,
+        };
+        for _ in 0..program.locals {
+            machine.locals.push(Slot::Absent);
         }
+        machine
     }
 
     pub(super) fn cost(&self) -> u64 {
@@ -97,16 +96,16 @@ impl<'a, 'c> Machine<'a, 'c> {
 
     /// Sets a variable.
     #[inline]
-    pub(super) fn set(&mut self, slot: usize, value: Slot<'a>) {
-        if let Some(place) = self.slots.get_mut(slot) {
+    pub(super) fn set(&mut self, local: usize, value: Slot<'a>) {
+        if let Some(place) = self.locals.get_mut(local) {
             *place = value;
         }
     }
 
     /// Sets a variable to a value or to the error in its place.
-    pub(super) fn set_result(&mut self, slot: usize, value: Res<'a>) {
+    pub(super) fn set_result(&mut self, local: usize, value: Res<'a>) {
         self.set(
-            slot,
+            local,
             match value {
                 Ok(v) => Slot::Val(v),
                 Err(e) => Slot::Error(e),
@@ -114,76 +113,65 @@ impl<'a, 'c> Machine<'a, 'c> {
         );
     }
 
-    /// What a variable holds, computed by now.
+    /// What a variable holds, as far as it is known without computing it.
     #[inline]
-    pub(super) fn slot(&mut self, slot: usize) -> &Slot<'a> {
-        if let Some(Slot::Lazy(node)) = self.slots.get(slot) {
-            let node = *node;
-            let value = self.eval(node);
-            self.set_result(slot, value);
-        }
-        self.slots.get(slot).unwrap_or(&Slot::Absent)
+    pub(super) fn local(&self, local: usize) -> &Slot<'a> {
+        self.locals.get(local).unwrap_or(&Slot::Absent)
     }
 
-    /// The JSON that a variable holds, if it holds that.
-    #[inline]
-    pub(super) fn json(&self, slot: usize) -> Option<(&'a Value, &'a Shape)> {
-        match self.slots.get(slot) {
-            Some(Slot::Json(value, shape)) => Some((value, shape)),
-            _ => None,
-        }
-    }
-
-    /// The value of a variable.
-    #[inline]
-    pub(super) fn load(&mut self, slot: usize) -> Res<'a> {
-        let arena = self.arena;
-        match self.slot(slot) {
-            Slot::Val(v) => Ok(*v),
-            Slot::Json(value, shape) => read(arena, value, shape),
-            Slot::Error(e) => Err(e.clone()),
-            Slot::Absent | Slot::Lazy(_) => Err(self.absent(slot)),
-        }
-    }
-
-    #[cold]
-    pub(super) fn absent(&self, slot: usize) -> EvalError {
-        let name = self.program.inputs.get(slot).map_or("", |name| name.as_ref());
-        EvalError::text(format!("no such attribute(s): {name}"))
+    /// Computes what a variable is to hold when it is first used.
+    #[inline(never)]
+    pub(super) fn force(&mut self, local: usize, node: &'a Node) {
+        let value = self.eval(node);
+        self.set_result(local, value);
     }
 
     /// The value of a step.
+    // Every arm is a call alone: what is recursive has frames of its own, and none of them is paid for by the others.
     pub(super) fn eval(&mut self, node: &'a Node) -> Res<'a> {
         match node {
-            Node::Const(value) => value.val(self.arena),
+            Node::Const(value) => self.constant(value),
             Node::Access(access) => self.access(access),
             Node::Binary(call) => self.binary(call),
+            Node::Comparison(comparison) => self.comparison(comparison),
             Node::And(terms) => self.junction(terms, false),
             Node::Or(terms) => self.junction(terms, true),
             Node::Equality(equality) => self.equality(equality),
             Node::Choice(choice) => self.choice(choice),
-            Node::NotStrictlyFalse(term) => {
-                let value = self.eval(term);
-                self.charge(1)?;
-                match value {
-                    Ok(Val::Bool(b)) => Ok(Val::Bool(b)),
-                    Err(e) if e.is_final() => Err(e),
-                    _ => Ok(Val::TRUE),
-                }
-            }
+            Node::NotStrictlyFalse(term) => self.not_strictly_false(term),
             Node::Unary(call) => self.unary(call),
             Node::Call(call) => self.call(call),
             Node::Member(member) => self.member(member),
             Node::List(elements) => self.list(elements),
             Node::Map(entries) => self.map(entries),
+            Node::Message(construction) => self.message(construction),
             Node::Fold(fold) => self.fold(fold),
             Node::Block(block) => self.block(block),
             Node::Alternative(alternative) => self.alternative(alternative),
-            Node::Unresolved(error) => {
-                self.charge(1)?;
-                Err(error.clone())
-            }
+            Node::Unresolved(error) => self.unresolved(error),
         }
+    }
+
+    #[inline(never)]
+    fn constant(&self, value: &'a Owned) -> Res<'a> {
+        value.val(self.arena)
+    }
+
+    #[inline(never)]
+    fn not_strictly_false(&mut self, term: &'a Node) -> Res<'a> {
+        let value = self.eval(term);
+        self.charge(1)?;
+        match value {
+            Ok(Val::Bool(b)) => Ok(Val::Bool(b)),
+            Err(e) if e.is_final() => Err(e),
+            _ => Ok(Val::TRUE),
+        }
+    }
+
+    #[inline(never)]
+    fn unresolved(&mut self, error: &EvalError) -> Res<'a> {
+        self.charge(1)?;
+        Err(error.clone())
     }
 
     /// The value of a step that stands where an access would be resolved as part of another: there the access
@@ -196,21 +184,36 @@ impl<'a, 'c> Machine<'a, 'c> {
     }
 
     /// `a && b` and `a || b`: one term that decides is enough, whatever the other one is.
+    #[inline(never)]
     fn junction(&mut self, terms: &'a [Node; 2], decisive: bool) -> Res<'a> {
-        let mut error = None;
-        for term in terms {
-            match self.eval(term) {
-                Ok(Val::Bool(b)) if b == decisive => return Ok(Val::Bool(decisive)),
-                Ok(Val::Bool(_)) => {}
-                Ok(_) => error = error.or(Some(EvalError::NoSuchOverload)),
-                Err(e) if e.is_final() => return Err(e),
-                Err(e) => error = error.or(Some(e)),
-            }
+        let [first, second] = terms;
+        match self.eval(first) {
+            Ok(Val::Bool(b)) if b == decisive => Ok(Val::Bool(b)),
+            Ok(Val::Bool(_)) => match self.eval(second) {
+                Ok(Val::Bool(b)) => Ok(Val::Bool(b)),
+                Ok(_) => Err(EvalError::NoSuchOverload),
+                Err(e) => Err(e),
+            },
+            Ok(_) => self.undecided(EvalError::NoSuchOverload, second, decisive),
+            Err(e) => self.undecided(e, second, decisive),
         }
-        error.map_or(Ok(Val::Bool(!decisive)), Err)
+    }
+
+    /// Where the first term gave no answer, the second may; if it does not either, the first error stands.
+    #[cold]
+    fn undecided(&mut self, first: EvalError, second: &'a Node, decisive: bool) -> Res<'a> {
+        if first.is_final() {
+            return Err(first);
+        }
+        match self.eval(second) {
+            Ok(Val::Bool(b)) if b == decisive => Ok(Val::Bool(b)),
+            Err(e) if e.is_final() => Err(e),
+            _ => Err(first),
+        }
     }
 
     /// `a.or(b)` and `a.orValue(b)`: the choice itself is free.
+    #[inline(never)]
     fn alternative(&mut self, alternative: &'a Alternative) -> Res<'a> {
         match self.eval(&alternative.optional)? {
             Val::Optional(None) => self.eval(&alternative.otherwise),
@@ -220,28 +223,50 @@ impl<'a, 'c> Machine<'a, 'c> {
         }
     }
 
+    #[inline(never)]
     fn equality(&mut self, equality: &'a Equality) -> Res<'a> {
         let left = self.operand(&equality.left);
         let right = self.operand(&equality.right);
-        let args = [left.as_ref().ok().copied(), right.as_ref().ok().copied()];
-        let cost = match args {
-            [Some(Val::Int(_) | Val::Bool(_) | Val::Double(_)), _] => 1,
-            _ if equality.negated => shorter_pass(&args, None),
-            _ => equal_cost(&args, None),
+        let (Ok(a), Ok(b)) = (&left, &right) else {
+            return self.equality_error(left, right, equality.negated);
         };
-        self.charge(cost)?;
-        let (left, right) = (left?, right?);
-        if equality.negated {
-            // What cannot be compared is different.
-            match val::equal(self.arena, left, right) {
-                Err(e) if e.is_final() => Err(e),
-                equal => Ok(Val::Bool(equal != Ok(true))),
+        let (a, b) = (*a, *b);
+        match (a, b) {
+            (Val::Int(a), Val::Int(b)) => {
+                self.charge(1)?;
+                Ok(Val::Bool((a == b) != equality.negated))
             }
-        } else {
-            val::equal(self.arena, left, right).map(Val::Bool)
+            (Val::Str(a), Val::Str(b)) => {
+                let equal = a == b;
+                let shorter = if equal { text_size(a) } else { shorter_text(a, b) };
+                self.charge(scaled(shorter, TEXT_FACTOR))?;
+                Ok(Val::Bool(equal != equality.negated))
+            }
+            _ => self.any_equality(a, b, equality.negated),
         }
     }
 
+    #[inline(never)]
+    fn any_equality(&mut self, a: Val<'a>, b: Val<'a>, negated: bool) -> Res<'a> {
+        self.charge(equality_cost(Some(a), Some(b), negated))?;
+        match val::equal(self.arena, a, b) {
+            Err(e) if e.is_final() => Err(e),
+            // What cannot be compared is different.
+            equal if negated => Ok(Val::Bool(equal != Ok(true))),
+            equal => equal.map(Val::Bool),
+        }
+    }
+
+    #[cold]
+    fn equality_error(&mut self, left: Res<'a>, right: Res<'a>, negated: bool) -> Res<'a> {
+        self.charge(equality_cost(ok(&left), ok(&right), negated))?;
+        match (left, right) {
+            (_, Err(e)) if e.is_final() => Err(e),
+            (left, right) => left.and(right),
+        }
+    }
+
+    #[inline(never)]
     fn choice(&mut self, choice: &'a Choice) -> Res<'a> {
         let chosen = match self.eval(&choice.condition)? {
             Val::Bool(true) => &choice.yes,
@@ -255,11 +280,13 @@ impl<'a, 'c> Machine<'a, 'c> {
         self.walk_choice(choice, value)
     }
 
+    #[inline(never)]
     fn member(&mut self, member: &'a Member) -> Res<'a> {
-        let value = self.eval(&member.value)?;
-        Ok(Val::Bool(val::find_key(&member.set, value)))
+        let value = self.operand(&member.value)?;
+        Ok(Val::Bool(member.set.contains(value)))
     }
 
+    #[inline(never)]
     fn list(&mut self, elements: &'a [Element]) -> Res<'a> {
         let items = self.elements(elements);
         self.charge(LIST_COST)?;
@@ -284,6 +311,7 @@ impl<'a, 'c> Machine<'a, 'c> {
         Ok(items)
     }
 
+    #[inline(never)]
     fn map(&mut self, entries: &'a [(Node, Element)]) -> Res<'a> {
         let entries = self.entries(entries);
         self.charge(MAP_COST)?;
@@ -304,9 +332,7 @@ impl<'a, 'c> Machine<'a, 'c> {
                 continue;
             }
             let Val::Optional(value) = value else {
-                return Err(EvalError::text(format!(
-                    "cannot initialize optional entry '{key}' from non-optional value {value}"
-                )));
+                return Err(not_optional(key, value));
             };
             match value {
                 Some(value) => items.push((key, *value)),
@@ -317,12 +343,58 @@ impl<'a, 'c> Machine<'a, 'c> {
         Ok(items)
     }
 
+    #[inline(never)]
+    fn message(&mut self, construction: &'a Construction) -> Res<'a> {
+        let fields = self.fields(&construction.fields);
+        self.charge(STRUCT_COST)?;
+        let fields = fields?;
+        let Some(message) = construction.message else {
+            return Err(EvalError::text(format!("unknown type '{}'", construction.name)));
+        };
+        let known = fields.iter().map(|(name, value)| match message.field(name) {
+            Some(field) => Ok((field, *value)),
+            None => Err(EvalError::text(format!("no such field '{name}'"))),
+        });
+        message.make(self.arena, &known.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    fn fields(&mut self, fields: &'a [(Arc<str>, Element)]) -> Result<Vec<(&'a str, Val<'a>)>, EvalError> {
+        let mut set: Vec<(&'a str, Val<'a>)> = Vec::with_capacity(fields.len());
+        for (name, element) in fields {
+            let value = self.eval(&element.node)?;
+            match (element.optional, value) {
+                (false, value) => set.push((name, value)),
+                (true, Val::Optional(Some(value))) => set.push((name, *value)),
+                // A field that is absent takes back one of the same name.
+                (true, Val::Optional(None)) => set.retain(|(n, _)| *n != name.as_ref()),
+                (true, value) => return Err(not_optional(name, value)),
+            }
+        }
+        Ok(set)
+    }
+
+    #[inline(never)]
     fn block(&mut self, block: &'a Block) -> Res<'a> {
         for (i, value) in block.values.iter().enumerate() {
             self.set(block.first + i, Slot::Lazy(value));
         }
         self.eval(&block.result)
     }
+}
+
+fn equality_cost<'a>(a: Option<Val<'a>>, b: Option<Val<'a>>, negated: bool) -> u64 {
+    if negated {
+        shorter_pass(&[a, b], None)
+    } else {
+        equal_cost(&[a, b], None)
+    }
+}
+
+#[cold]
+fn not_optional(entry: impl std::fmt::Display, value: Val<'_>) -> EvalError {
+    EvalError::text(format!(
+        "cannot initialize optional entry '{entry}' from non-optional value {value}"
+    ))
 }
 
 /// Whether keys are of the types that the specification allows, and all different.

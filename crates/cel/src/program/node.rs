@@ -1,6 +1,8 @@
 //! The tree that a program walks.
 
+use super::set::Set;
 use crate::data::regex::Pattern;
+use crate::message::Message;
 use crate::overload::Overload;
 use crate::run::Actual;
 use crate::shape::Shape;
@@ -29,6 +31,8 @@ pub(super) enum Node {
     Unary(Box<Unary>),
     /// A call on two arguments.
     Binary(Box<Binary>),
+    /// `a < b` and its kin
+    Comparison(Box<Comparison>),
     /// Any other call.
     Call(Box<Call>),
     /// `x in [constants]`
@@ -37,6 +41,8 @@ pub(super) enum Node {
     List(Box<[Element]>),
     /// `{k: v, ?k: v}`
     Map(Box<[(Node, Element)]>),
+    /// `Type{f: v, ?f: v}`
+    Message(Box<Construction>),
     /// A comprehension.
     Fold(Box<Fold>),
     /// `a.or(b)` or `a.orValue(b)` of an optional
@@ -58,7 +64,8 @@ pub(super) struct Access {
 /// Where an access starts.
 #[derive(Debug)]
 pub(super) enum Root {
-    Slot(usize),
+    Input(usize),
+    Local(usize),
     Value(Node),
 }
 
@@ -104,9 +111,12 @@ pub(super) struct Name {
 /// A field of an object whose shape is known.
 #[derive(Debug)]
 pub(super) struct KnownField {
+    /// The shape of the object.
+    pub(super) within: Arc<Shape>,
+    /// The field's name in JSON.
+    pub(super) json: Box<str>,
+    /// The shape of what it holds.
     pub(super) shape: Arc<Shape>,
-    /// Its position among the shape's fields.
-    pub(super) position: usize,
 }
 
 /// `c ? a : b`, and what is selected from that.
@@ -159,8 +169,13 @@ pub(super) struct Binary {
     pub(super) right: Node,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
-    /// Which order it asks for, if it does: integers are compared on the spot.
-    pub(super) order: Option<Relation>,
+}
+
+/// A call of an operator that asks for an order.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    pub(super) relation: Relation,
+    pub(super) call: Binary,
 }
 
 /// `<`, `<=`, `>` or `>=`
@@ -219,8 +234,7 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) value: Node,
-    /// Sorted by [`crate::val::key_order`].
-    pub(super) set: Box<[Owned]>,
+    pub(super) set: Set,
 }
 
 /// An element of a list literal, or a value of a map literal.
@@ -228,6 +242,15 @@ pub(super) struct Member {
 pub(super) struct Element {
     pub(super) node: Node,
     pub(super) optional: bool,
+}
+
+/// `Type{f: v, ?f: v}`
+#[derive(Debug)]
+pub(super) struct Construction {
+    pub(super) name: Arc<str>,
+    /// The type of that name; `None` where it has no values.
+    pub(super) message: Option<&'static Message>,
+    pub(super) fields: Box<[(Arc<str>, Element)]>,
 }
 
 /// A comprehension.

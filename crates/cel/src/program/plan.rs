@@ -4,23 +4,23 @@ use super::Program;
 use super::call::dispatch;
 use super::eval::check_keys;
 use super::node::{
-    Access, Alternative, Binary, Block, Call, Choice, Element, Equality, Fold, Gives, Insertion, Key,
-    KnownField, Member, Mode, Name, Node, Order, Qualifier, Relation, Root, Step, Unary,
+    Access, Alternative, Binary, Block, Call, Choice, Comparison, Construction, Element, Equality, Fold,
+    Gives, Insertion, Key, KnownField, Member, Mode, Name, Node, Order, Qualifier, Relation, Root, Step,
+    Unary,
 };
-use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry};
+use super::set::Set;
+use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
 use crate::check::{Checked, Reference};
 use crate::data::regex::Pattern;
 use crate::env::{Env, Strictness};
+use crate::message;
 use crate::overload::Overload;
 use crate::run::Run;
-use crate::shape::Kind;
+use crate::stack::with_room;
 use crate::types::Type;
-use crate::val::{Arena, EvalError, Owned, key_order};
+use crate::val::{Arena, EvalError, Owned};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-
-/// How deep a program's tree may be: its walk goes as deep.
-const MAX_DEPTH: usize = 1000;
 
 type Planned = Result<Node, EvalError>;
 
@@ -31,17 +31,19 @@ pub(super) fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError
         checked,
         inputs: &inputs,
         scope: Vec::new(),
-        slots: inputs.len(),
+        locals: 0,
         depth: 0,
+        deepest: 0,
         scratch: Arena::new(),
         strictness,
     };
-    let root = planner.expr(&checked.ast.root)?;
-    let locals = planner.slots - inputs.len();
+    let root = with_room(checked.ast.depth, || planner.expr(&checked.ast.root))?;
+    let (locals, levels) = (planner.locals, planner.deepest);
     Ok(Program {
         root,
         inputs,
         locals,
+        levels,
         strictness,
     })
 }
@@ -49,23 +51,20 @@ pub(super) fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError
 struct Planner<'p> {
     checked: &'p Checked,
     inputs: &'p [Arc<str>],
-    /// The variables of the folds around, innermost last, and their slots. Every fold has slots of its own: a value
+    /// The variables of the folds around, innermost last, and their places. Every fold has places of its own: a value
     /// that is computed late must not meet those of another.
     scope: Vec<(Arc<str>, usize)>,
-    slots: usize,
+    locals: usize,
     depth: usize,
+    deepest: usize,
     scratch: Arena,
     strictness: Strictness,
 }
 
 impl Planner<'_> {
     fn expr(&mut self, e: &Expr) -> Planned {
-        if self.depth == MAX_DEPTH {
-            return Err(EvalError::text(format!(
-                "expression is nested deeper than {MAX_DEPTH} levels"
-            )));
-        }
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         let node = match &e.kind {
             ExprKind::Literal(literal) => Ok(Node::Const(constant(literal))),
             ExprKind::Ident(name) => Ok(self.ident(e.id, name)),
@@ -77,7 +76,7 @@ impl Planner<'_> {
             } => self.call(e.id, function, target.as_deref(), args),
             ExprKind::List { elements, optional } => self.list(elements, optional),
             ExprKind::Map(entries) => self.map(entries),
-            ExprKind::Struct { name, .. } => Err(EvalError::text(format!("unknown type: {name}"))),
+            ExprKind::Struct { name, fields } => self.message(name, fields),
             ExprKind::Comprehension(fold) => self.fold(fold),
         };
         self.depth -= 1;
@@ -85,16 +84,17 @@ impl Planner<'_> {
     }
 
     fn ident(&self, id: ExprId, name: &str) -> Node {
-        let slot = match self.checked.reference(id) {
+        let root = match self.checked.reference(id) {
             Some(Reference::Local(name)) => self.local(name),
-            Some(Reference::Variable(name)) => self.inputs.iter().position(|n| n == name),
+            Some(Reference::Variable(name)) => self.inputs.iter().position(|n| n == name).map(Root::Input),
+            Some(Reference::Constant(value)) => return Node::Const(Owned::Int(*value)),
             Some(Reference::Type(ty)) => return Node::Const(Owned::Type(runtime_name(ty))),
             // The values of a block are known by the program alone.
             _ => self.local(name),
         };
-        match slot {
-            Some(slot) => Node::Access(Box::new(Access {
-                root: Root::Slot(slot),
+        match root {
+            Some(root) => Node::Access(Box::new(Access {
+                root,
                 path: Vec::new(),
                 mode: Mode::Value,
             })),
@@ -102,9 +102,9 @@ impl Planner<'_> {
         }
     }
 
-    fn local(&self, name: &str) -> Option<usize> {
+    fn local(&self, name: &str) -> Option<Root> {
         let found = self.scope.iter().rev().find(|(n, _)| n.as_ref() == name);
-        found.map(|(_, slot)| *slot)
+        found.map(|(_, local)| Root::Local(*local))
     }
 
     fn select(&mut self, operand: &Expr, field: &Arc<str>, test: bool) -> Planned {
@@ -118,14 +118,10 @@ impl Planner<'_> {
     fn name(&self, operand: &Expr, field: &Arc<str>) -> Name {
         let ty = self.checked.ty(operand.id);
         let known = match ty.optional_value().unwrap_or(ty) {
-            Type::Object(object) => object.shape.select(field).and_then(|found| {
-                let Kind::Object { fields, .. } = &object.shape.kind else {
-                    return None;
-                };
-                Some(KnownField {
-                    shape: Arc::clone(&object.shape),
-                    position: fields.iter().position(|f| std::ptr::eq(f, found))?,
-                })
+            Type::Object(object) => object.shape.select(field).map(|found| KnownField {
+                within: Arc::clone(&object.shape),
+                json: found.json.clone(),
+                shape: Arc::clone(&found.shape),
             }),
             _ => None,
         };
@@ -199,8 +195,8 @@ impl Planner<'_> {
         let ExprKind::List { elements, .. } = &values.kind else {
             return Err(EvalError::text("cel.@block requires a list of values"));
         };
-        let first = self.slots;
-        self.slots += elements.len();
+        let first = self.locals;
+        self.locals += elements.len();
         let outer = self.scope.len();
         let mut planned = Vec::with_capacity(elements.len());
         for (i, element) in elements.iter().enumerate() {
@@ -230,9 +226,13 @@ impl Planner<'_> {
         }
         if let ([overload], [_, Node::Const(Owned::List(set))]) = (candidates, args.as_slice())
             && overload.id == "in_list"
-            && let Some(node) = membership(set)
+            && let Some(set) = Set::new(set)
         {
-            return Ok(node(args));
+            return Ok(match args.into_iter().next() {
+                // Nothing is in nothing: the value is not even looked at.
+                Some(value) if !set.is_empty() => Node::Member(Box::new(Member { value, set })),
+                _ => Node::Const(Owned::Bool(false)),
+            });
         }
         let pattern = match (first.run, args.get(1)) {
             (Run::Pattern(..), Some(Node::Const(Owned::Str(pattern)))) => {
@@ -300,6 +300,24 @@ impl Planner<'_> {
         self.strictness == Strictness::Server || check_keys(entries.iter().map(|(key, _)| key.key())).is_ok()
     }
 
+    fn message(&mut self, name: &Arc<str>, fields: &[StructField]) -> Planned {
+        let fields = fields
+            .iter()
+            .map(|field| {
+                let value = Element {
+                    node: self.expr(&field.value)?,
+                    optional: field.optional,
+                };
+                Ok((Arc::clone(&field.name), value))
+            })
+            .collect::<Result<_, EvalError>>()?;
+        Ok(Node::Message(Box::new(Construction {
+            name: Arc::clone(name),
+            message: message::find(name),
+            fields,
+        })))
+    }
+
     fn fold(&mut self, fold: &Comprehension) -> Planned {
         let range = self.expr(&fold.range)?;
         let init = self.expr(&fold.accu_init)?;
@@ -325,10 +343,10 @@ impl Planner<'_> {
     }
 
     fn declare(&mut self, name: &Arc<str>) -> usize {
-        let slot = self.slots;
-        self.slots += 1;
-        self.scope.push((Arc::clone(name), slot));
-        slot
+        let local = self.locals;
+        self.locals += 1;
+        self.scope.push((Arc::clone(name), local));
+        local
     }
 
     /// What the fold does, seen through to what its macro meant.
@@ -529,29 +547,6 @@ fn is_singleton(function: &str) -> bool {
     function.ends_with('_') || matches!(function, "@in" | "size" | "matches" | "type" | "dyn")
 }
 
-/// `x in [constants]`, if the constants are scalars that a set can hold.
-fn membership(constants: &[Owned]) -> Option<impl FnOnce(Vec<Node>) -> Node + use<>> {
-    let scalar = |v: &Owned| {
-        matches!(
-            v,
-            Owned::Bool(_) | Owned::Int(_) | Owned::Uint(_) | Owned::Double(_) | Owned::Str(_)
-        )
-    };
-    if !constants.iter().all(scalar) {
-        return None;
-    }
-    let mut set = constants.to_vec();
-    set.sort_by(|a, b| key_order(a.key(), b.key()));
-    Some(move |args: Vec<Node>| match args.into_iter().next() {
-        // Nothing is in nothing: the value is not even looked at.
-        Some(value) if !set.is_empty() => Node::Member(Box::new(Member {
-            value,
-            set: set.into(),
-        })),
-        _ => Node::Const(Owned::Bool(false)),
-    })
-}
-
 fn call(
     candidates: &[&'static Overload],
     first: &'static Overload,
@@ -565,6 +560,10 @@ fn call(
     } else {
         first.actual.undecided()
     };
+    let actual = actual.given(|arg| match args.get(arg) {
+        Some(Node::Const(value)) => Some(value.key()),
+        _ => None,
+    });
     let mut args = args;
     if decided || singleton {
         match first.run {
@@ -580,14 +579,17 @@ fn call(
             }
             Run::Binary(run) if args.len() == 2 => {
                 if let (Some(right), Some(left)) = (args.pop(), args.pop()) {
-                    return Node::Binary(Box::new(Binary {
+                    let call = Binary {
                         run,
                         left,
                         right,
                         actual,
                         overload: first,
-                        order: Relation::of(first.function),
-                    }));
+                    };
+                    return match Relation::of(first.function) {
+                        Some(relation) => Node::Comparison(Box::new(Comparison { relation, call })),
+                        None => Node::Binary(Box::new(call)),
+                    };
                 }
             }
             _ => {}

@@ -115,11 +115,7 @@ pub(crate) fn parse(source: &str, options: &ParseOptions) -> Parsed<Ast> {
     };
     let root = parser.expr()?;
     parser.take(TokenKind::End)?;
-    Ok(Ast {
-        source: source.into(),
-        root: root.expr,
-        offsets: parser.builder.into_offsets(),
-    })
+    Ok(Ast::new(source, root.expr, parser.builder.into_offsets()))
 }
 
 fn tokens(source: &str) -> Parsed<Vec<Token>> {

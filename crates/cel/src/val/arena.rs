@@ -3,6 +3,7 @@
 use super::{EvalError, List, ListData, Opaque, Res, Val, map};
 use crate::shape::ListType;
 use bumpalo::Bump;
+use bumpalo::collections::String as BumpString;
 use elsa::FrozenVec;
 use std::fmt;
 
@@ -69,6 +70,18 @@ impl Arena {
     /// One text after another.
     pub fn join(&self, left: &str, right: &str) -> Res<'_> {
         let len = left.len().saturating_add(right.len());
+        // What has room is written in place; making room may fail, and only the other way says so.
+        if len > self.bump.chunk_capacity() {
+            return self.join_slowly(left, right, len);
+        }
+        let mut joined = BumpString::with_capacity_in(len, &self.bump);
+        joined.push_str(left);
+        joined.push_str(right);
+        Ok(Val::Str(joined.into_bump_str()))
+    }
+
+    #[cold]
+    fn join_slowly(&self, left: &str, right: &str, len: usize) -> Res<'_> {
         let Ok(joined) = self.bump.try_alloc_slice_fill_copy(len, 0_u8) else {
             return Err(EvalError::OutOfMemory);
         };

@@ -83,10 +83,11 @@ pub(super) static ARITHMETIC: Library = Library {
 
 /// A pass over both operands.
 fn both_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
-    scaled(
-        args.iter().copied().map(size).fold(0, u64::saturating_add),
-        TEXT_FACTOR,
-    )
+    let size = match args {
+        [Some(Val::Str(a)), Some(Val::Str(b))] => val::text_size(a) + val::text_size(b),
+        _ => args.iter().copied().map(size).fold(0, u64::saturating_add),
+    };
+    scaled(size, TEXT_FACTOR)
 }
 
 pub(crate) fn add<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {

@@ -27,11 +27,7 @@ pub(super) fn visit(
         depth: 0,
     };
     let root = visitor.expr(Some(Tree::ROOT)).ok()?;
-    Some(Ast {
-        source: source.into(),
-        root,
-        offsets: visitor.builder.into_offsets(),
-    })
+    Some(Ast::new(source, root, visitor.builder.into_offsets()))
 }
 
 /// The tree is too deep; this has been reported.

@@ -1,0 +1,64 @@
+//! Messages in expressions: well-known ones, and objects of a schema. Of the latter there are no values to be made,
+//! but that shows only when they are.
+
+use super::Checker;
+use crate::ast::{ExprId, StructField};
+use crate::env::Meaning;
+use crate::message;
+use crate::types::Type;
+use std::sync::Arc;
+
+impl Checker<'_> {
+    /// `Type{field: value}`
+    pub(super) fn message(&mut self, id: ExprId, name: &mut Arc<str>, fields: &mut [StructField]) -> Type {
+        let env = self.env;
+        let meant = env.scope().resolve(name, |name| match env.meaning(name)? {
+            Meaning::Type(ty) => Some((Arc::from(name), ty)),
+            Meaning::Variable(..) | Meaning::Constant(_) => None,
+        });
+        let Some((full_name, ty)) = meant else {
+            self.undeclared(id, name);
+            return Type::Error;
+        };
+        *name = full_name;
+        let is_message =
+            message::find(name).is_some() || matches!(ty, Type::Object(_)) || is_alias(name, &ty);
+        if !is_message {
+            self.report(id, format!("'{}' is not a message type", ty.name()));
+        }
+        for field in fields {
+            let mut found = self.expr(&mut field.value);
+            if field.optional && is_message {
+                found = self.optional_entry(field.value.id, found);
+            }
+            let Some(declared) = field_type(name, &ty, &field.name) else {
+                self.report(field.id, format!("undefined field '{}'", field.name));
+                continue;
+            };
+            if !self.unifier.assignable(&declared, &found) {
+                let message = format!(
+                    "expected type of field '{}' is '{declared}' but provided type is '{found}'",
+                    field.name
+                );
+                self.report(field.id, message);
+            }
+        }
+        if is_message { ty } else { Type::Error }
+    }
+}
+
+/// The type of a field of a message type or of a place's type.
+fn field_type(message: &str, ty: &Type, field: &str) -> Option<Type> {
+    match ty {
+        Type::Object(object) => {
+            let found = object.shape.field(field)?;
+            Some(found.shape.ty(&format!("{}.{}", object.name, found.name)))
+        }
+        _ => Some(message::find(message)?.field(field)?.ty().to_type()),
+    }
+}
+
+/// Whether a name is one that the checker alone gives to a type (`duration`).
+fn is_alias(name: &str, ty: &Type) -> bool {
+    matches!(ty, Type::Duration | Type::Timestamp) && name != ty.name()
+}

@@ -1,0 +1,65 @@
+//! Sets of constants, for `x in [constants]`.
+
+use crate::val::{Owned, Val, find_key, key_order};
+use std::sync::Arc;
+
+/// Constants that are booleans, numbers or strings.
+#[derive(Debug)]
+pub(super) struct Set {
+    /// The strings: short ones first, those of one length in order.
+    texts: Box<[Arc<str>]>,
+    /// The integers in order, where no other number is in the set.
+    ints: Option<Box<[i64]>>,
+    /// All but the strings, sorted by [`key_order`].
+    scalars: Box<[Owned]>,
+}
+
+impl Set {
+    /// A set of these constants, if all are such as it can hold.
+    pub(super) fn new(constants: &[Owned]) -> Option<Set> {
+        let (mut texts, mut ints, mut scalars) = (Vec::new(), Some(Vec::new()), Vec::new());
+        for constant in constants {
+            match constant {
+                Owned::Str(text) => {
+                    texts.push(Arc::clone(text));
+                    continue;
+                }
+                Owned::Int(i) => ints.iter_mut().for_each(|ints| ints.push(*i)),
+                Owned::Uint(_) | Owned::Double(_) => ints = None,
+                Owned::Bool(_) => {}
+                _ => return None,
+            }
+            scalars.push(constant.clone());
+        }
+        texts.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        scalars.sort_by(|a, b| key_order(a.key(), b.key()));
+        if let Some(ints) = &mut ints {
+            ints.sort_unstable();
+        }
+        Some(Set {
+            texts: texts.into(),
+            ints: ints.map(Vec::into_boxed_slice),
+            scalars: scalars.into(),
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.texts.is_empty() && self.scalars.is_empty()
+    }
+
+    /// Whether a value equals one of them.
+    #[inline]
+    pub(super) fn contains(&self, value: Val<'_>) -> bool {
+        match (value, &self.ints) {
+            (Val::Str(text), _) => {
+                let found = self.texts.binary_search_by(|t| {
+                    let longer = t.len().cmp(&text.len());
+                    longer.then_with(|| t.as_bytes().cmp(text.as_bytes()))
+                });
+                found.is_ok()
+            }
+            (Val::Int(i), Some(ints)) => ints.binary_search(&i).is_ok(),
+            _ => find_key(&self.scalars, value),
+        }
+    }
+}

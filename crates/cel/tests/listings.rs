@@ -1,0 +1,104 @@
+//! What expressions compile to: a change of the planner shows here.
+
+use expect_test::expect_file;
+use scantling_cel::env::Env;
+use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::program::Program;
+use scantling_cel::shape::{Field, Kind, ListType, Shape};
+use std::fmt::Write;
+use std::sync::Arc;
+
+const EXPRESSIONS: &[&str] = &[
+    "true",
+    "[1, 2.0 == 2.0 ? 2 : 3]",
+    "{'a': [1, 2], 'b': []}",
+    "self.i <= self.j",
+    "has(self.s) && self.s.startsWith('a')",
+    "self.o.s == 'x' || self.o.i != 1",
+    "self.s in ['Always', 'Never', 'IfNotPresent']",
+    "self.i in [3, 1, 2]",
+    "1.0 in [1.0, 2.0]",
+    "self.s in self.l",
+    "self.s in []",
+    "self.m.key",
+    "self.m[self.s]",
+    "self.l[0]",
+    "has(self.o.s)",
+    "has((self.i > 1 ? self.o : self.o).s)",
+    "self.o.?s.orValue('none')",
+    "self.?o.?s.or(optional.of('x')).hasValue()",
+    "self.m[?'a'].optMap(v, v + 'b')",
+    "duration('1h') < duration('90m')",
+    "string(1) + string(self.i)",
+    "self.s.matches('^[a-z]+$')",
+    "self.s.matches(self.s)",
+    "self.s.contains('b') && size(self.s) < 10",
+    "self.l.all(x, x.size() > 0)",
+    "self.l.exists(x, x == self.s)",
+    "self.l.exists_one(x, x == self.s)",
+    "self.l.map(x, x + '!')",
+    "self.l.map(x, x != '', [x])",
+    "self.l.filter(x, x > 'a')",
+    "self.l.exists(i, v, i == 0 && v == 'a')",
+    "self.m.transformMap(k, v, k != v, k + v)",
+    "self.m.transformMapEntry(k, v, {v: k})",
+    "self.l.sortBy(x, x.size())",
+    "-self.i + 1 == 2",
+    "dyn(self.i) + dyn(1)",
+    "type(self.i) == int",
+    "[self.i, 1]",
+    "{self.s: 1}",
+    "[?self.?s]",
+    "'%s-%d'.format([self.s, self.i])",
+    "google.protobuf.Duration{seconds: self.i}",
+    "quantity('1Gi').isGreaterThan(quantity(self.s))",
+];
+
+fn shape(kind: Kind) -> Arc<Shape> {
+    Arc::new(Shape {
+        kind,
+        nullable: false,
+        min_serialized_size: 1,
+        max_elements: 10,
+    })
+}
+
+fn object(fields: Vec<(&str, Arc<Shape>)>) -> Arc<Shape> {
+    let field = |(name, shape): (&str, Arc<Shape>)| Field {
+        name: name.into(),
+        json: name.into(),
+        shape,
+    };
+    shape(Kind::Object {
+        fields: fields.into_iter().map(field).collect(),
+        preserve_unknown: false,
+    })
+}
+
+#[test]
+fn listings() {
+    let text = || shape(Kind::String);
+    let root = object(vec![
+        ("i", shape(Kind::Int)),
+        ("j", shape(Kind::Int)),
+        (
+            "l",
+            shape(Kind::List {
+                element: text(),
+                list_type: ListType::Atomic,
+            }),
+        ),
+        ("m", shape(Kind::Map { value: text() })),
+        ("o", object(vec![("i", shape(Kind::Int)), ("s", text())])),
+        ("s", text()),
+    ]);
+    let scope = for_stored_expressions(Version::LATEST);
+    let env = Env::new(Arc::new(scope)).with_variable("self", root.ty("self"));
+    let mut listings = String::new();
+    for expression in EXPRESSIONS {
+        let checked = env.compile(expression).expect(expression);
+        let program = Program::compile(&env, &checked).expect(expression);
+        writeln!(listings, "# {expression}\n{program}").expect("text takes whatever is written");
+    }
+    expect_file!["data/listings.txt"].assert_eq(&listings);
+}

@@ -129,6 +129,11 @@ properties:
   atomic: {type: array, items: {type: string}}
   rep: {type: object, x-kubernetes-patch-strategy: replace}
   ret: {type: object, x-kubernetes-patch-strategy: retainKeys}
+  plain: {type: array, items: {type: object, properties: {v: {type: integer}}}}
+  nokey:
+    type: array
+    x-kubernetes-patch-strategy: merge
+    items: {type: object, properties: {v: {type: integer}}}
   keyed:
     type: array
     x-kubernetes-patch-strategy: merge
@@ -136,6 +141,47 @@ properties:
     items: {type: object, properties: {name: {type: string}, v: {type: integer}}}
 ");
     let schema = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
+    // What repeats, what is gone and what has no place: here the order is a server's habit more than a rule.
+    check(
+        "{prim: [a, a, b, c], keyed: [{name: p}, {name: q}, {name: r}, {name: q, v: 1}], plain: [{v: 1}], nokey: [{v: 1}]}",
+        &[
+            "{prim: []}",
+            "{prim: [d, c, d]}",
+            "{prim: [b], $setElementOrder/prim: []}",
+            "{keyed: [{name: q, $patch: delete}, {name: s}], $setElementOrder/keyed: [{name: s}, {name: r}]}",
+            "{keyed: [{name: p, $patch: delete}], $setElementOrder/keyed: [{name: r}, {name: q}]}",
+            "{keyed: [{name: x, v: 1}, {name: y}, {name: x, v: 2}, {$patch: replace}]}",
+            "{keyed: [{v: 1}, {$patch: replace}]}",
+            "{keyed: [{name: x, v: 1}, {name: x, v: 2}, {name: q, v: 3}]}",
+            "{keyed: [{name: t}], $setElementOrder/keyed: []}",
+            "{keyed: [{name: p}], $setElementOrder/keyed: [5]}",
+            "{keyed: [{name: p, $patch: null}]}",
+            "{keyed: [{name: p, $patch: [1, x, {k: true}]}]}",
+            "{keyed: [{name: null, v: 1}, {name: null, v: 2}]}",
+            "{$setElementOrder/plain: []}",
+            "{nokey: [{v: 2}]}",
+            "{$deleteFromPrimitiveList/: [a]}",
+        ],
+        |d, p| show(strategic::apply(d, p, &schema)),
+        expect![[r#"
+            {prim: []}  =>  {"keyed":[{"name":"p"},{"name":"q"},{"name":"r"},{"name":"q","v":1}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["a","c","b"]}
+            {prim: [d, c, d]}  =>  {"keyed":[{"name":"p"},{"name":"q"},{"name":"r"},{"name":"q","v":1}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["d","a","b","c"]}
+            {prim: [b], $setElementOrder/prim: []}  =>  {"keyed":[{"name":"p"},{"name":"q"},{"name":"r"},{"name":"q","v":1}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["a","b","c"]}
+            {keyed: [{name: q, $patch: delete}, {name: s}], $setElementOrder/keyed: [{name: s}, {name: r}]}  =>  {"keyed":[{"name":"p"},{"name":"s"},{"name":"r"}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["a","a","b","c"]}
+            {keyed: [{name: p, $patch: delete}], $setElementOrder/keyed: [{name: r}, {name: q}]}  =>  {"keyed":[{"name":"r"},{"name":"q"},{"name":"q","v":1}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["a","a","b","c"]}
+            {keyed: [{name: x, v: 1}, {name: y}, {name: x, v: 2}, {$patch: replace}]}  =>  {"keyed":[{"name":"x","v":1},{"name":"x","v":2},{"name":true}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["a","a","b","c"]}
+            {keyed: [{v: 1}, {$patch: replace}]}  =>  error: map: map[v:1] does not contain declared merge key: name
+            {keyed: [{name: x, v: 1}, {name: x, v: 2}, {name: q, v: 3}]}  =>  {"keyed":[{"name":"x","v":2},{"name":"p"},{"name":"q","v":3},{"name":"q","v":1},{"name":"r"}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["a","a","b","c"]}
+            {keyed: [{name: t}], $setElementOrder/keyed: []}  =>  {"keyed":[{"name":"p"},{"name":"q"},{"name":"q","v":1},{"name":"r"},{"name":"t"}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["a","a","b","c"]}
+            {keyed: [{name: p}], $setElementOrder/keyed: [5]}  =>  error: expected a map[string]interface {}, but received a int64
+            {keyed: [{name: p, $patch: null}]}  =>  error: unknown patch type: %!s(<nil>) in map: map[$patch:<nil> name:p]
+            {keyed: [{name: p, $patch: [1, x, {k: true}]}]}  =>  error: unknown patch type: [%!s(int64=1) x map[k:%!s(bool=true)]] in map: map[$patch:[1 x map[k:true]] name:p]
+            {keyed: [{name: null, v: 1}, {name: null, v: 2}]}  =>  error: map: map[v:2] does not contain declared merge key: name
+            {$setElementOrder/plain: []}  =>  error: map: map[v:1] does not contain declared merge key: 
+            {nokey: [{v: 2}]}  =>  error: cannot merge lists without merge key for struct
+            {$deleteFromPrimitiveList/: [a]}  =>  {"keyed":[{"name":"p"},{"name":"q"},{"name":"r"},{"name":"q","v":1}],"nokey":[{"v":1}],"plain":[{"v":1}],"prim":["a","a","b","c"]}
+        "#]],
+    );
     check(
         "{s: a, prim: [a, b, c], atomic: [x], rep: {p: 1}, ret: {p: 1, q: 2}, keyed: [{name: one, v: 1}, {name: two, v: 2}]}",
         &[
@@ -183,7 +229,7 @@ properties:
             {$patch: delete}  =>  {}
             {s: null, new: {k: null, x: {$patch: delete}}}  =>  {"atomic":["x"],"keyed":[{"name":"one","v":1},{"name":"two","v":2}],"new":{},"prim":["a","b","c"],"rep":{"p":1},"ret":{"p":1,"q":2}}
             {keyed: [1]}  =>  error: list element types are not identical: [[map[name:one v:1] map[name:two v:2]] [1]]
-            {prim: [[1]]}  =>  error: lists of lists are not supported
+            {prim: [[1]]}  =>  error: list element types are not identical: [[a b c] [[1]]]
             {$setElementOrder/keyed: 5}  =>  error: expected a []interface {}, but received a int64
             {$deleteFromPrimitiveList: [b]}  =>  error: invalid patch format of primitive list
         "#]],

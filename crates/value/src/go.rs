@@ -110,6 +110,25 @@ pub fn value_v(value: &Value) -> String {
     }
 }
 
+/// A document as `%s` writes it: like `%v`, but what is no string is told off for it.
+pub fn value_s(value: &Value) -> String {
+    match value {
+        Value::Null => "%!s(<nil>)".into(),
+        Value::String(s) => s.to_string(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(value_s).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let members: Vec<_> = map.iter().map(|(k, v)| format!("{k}:{}", value_s(v))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+            format!("%!s({}={})", value_type(value), value_v(value))
+        }
+    }
+}
+
 /// A document as `%#v` writes it: `map[string]interface {}{"a":1, "b":[]interface {}{"x"}}`.
 pub fn value_syntax(value: &Value) -> String {
     match value {

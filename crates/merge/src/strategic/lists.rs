@@ -1,0 +1,539 @@
+//! Lists that merge: by a key if their elements are objects, by value otherwise.
+//!
+//! Elements are found through an index, so that the cost is that of the lists and not that of their product. Where the
+//! order of elements follows from how a server goes about it, and from nothing else, that is said at the place.
+
+use super::{LIST_OF_LISTS, PATCH, Purpose, SET_ORDER, StrategicError, Strategy, strategy};
+use super::{bad_directive, bad_type, merge_objects, no_merge_key};
+use scantling_schema::structural::{Structural, Type};
+use scantling_value::{Map, Value, go};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A list after a merge.
+pub(super) struct List {
+    pub(super) items: Vec<Value>,
+    /// What the elements stand in for the order of: the list as it was, as far as a server still knows it. Of objects
+    /// there may be the merge key alone.
+    pub(super) before: Vec<Value>,
+}
+
+/// What tells an element of a list apart, as something to look up. Numbers of different kinds are different.
+#[derive(Clone, Copy)]
+struct Identity<'v>(&'v Value);
+
+impl Ord for Identity<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        fn rank(v: &Value) -> u8 {
+            match v {
+                Value::Null => 0,
+                Value::Bool(_) => 1,
+                Value::Int(_) => 2,
+                Value::Float(_) => 3,
+                Value::String(_) => 4,
+                Value::Array(_) => 5,
+                Value::Object(_) => 6,
+            }
+        }
+        match (self.0, other.0) {
+            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+            (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
+            (Value::String(a), Value::String(b)) => a.cmp(b),
+            (Value::Array(a), Value::Array(b)) => a.iter().map(Identity).cmp(b.iter().map(Identity)),
+            (Value::Object(a), Value::Object(b)) => {
+                let members = |m| Map::iter(m).map(|(k, v)| (k, Identity(v)));
+                members(a).cmp(members(b))
+            }
+            (a, b) => rank(a).cmp(&rank(b)),
+        }
+    }
+}
+
+impl PartialOrd for Identity<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Identity<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Identity<'_> {}
+
+/// What tells an element apart: the value of the merge key, if there is one, or the element itself.
+fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<Identity<'v>, StrategicError> {
+    match (merge_key, item) {
+        (None, item) => Ok(Identity(item)),
+        (Some(key), Value::Object(map)) => {
+            let value = map.get(key).ok_or_else(|| no_merge_key(map, key))?;
+            Ok(Identity(value))
+        }
+        (Some(_), other) => Err(bad_type("map[string]interface {}", other)),
+    }
+}
+
+/// Where elements stand first in a list.
+struct Index<'v> {
+    positions: BTreeMap<Identity<'v>, usize>,
+    /// The first element that cannot be told apart by a key, because it is no object.
+    other: Option<usize>,
+}
+
+impl<'v> Index<'v> {
+    fn new(list: &'v [Value], merge_key: Option<&str>) -> Self {
+        let mut index = Index {
+            positions: BTreeMap::new(),
+            other: None,
+        };
+        for (i, item) in list.iter().enumerate() {
+            match (merge_key, item) {
+                (None, item) => {
+                    index.positions.entry(Identity(item)).or_insert(i);
+                }
+                (Some(key), Value::Object(map)) => {
+                    if let Some(value) = map.get(key) {
+                        index.positions.entry(Identity(value)).or_insert(i);
+                    }
+                }
+                (Some(_), _) => index.other = index.other.or(Some(i)),
+            }
+        }
+        index
+    }
+
+    fn get(&self, identity: Identity<'_>) -> Option<usize> {
+        self.positions.get(&identity).copied()
+    }
+
+    /// The same, for a search that stops at what is no object.
+    fn find(&self, identity: Identity<'_>) -> Result<Option<usize>, StrategicError> {
+        match (self.get(identity), self.other) {
+            (Some(found), Some(other)) if found < other => Ok(Some(found)),
+            (_, Some(other)) => Err(StrategicError::Internal(format!(
+                "value for key {other} is not a map"
+            ))),
+            (found, None) => Ok(found),
+        }
+    }
+}
+
+/// The kinds of elements of lists that merge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ElementKind {
+    Objects,
+    Scalars,
+}
+
+/// Lists that belong together.
+pub(super) struct Lists<'v>(pub(super) &'v [&'v [Value]]);
+
+impl Lists<'_> {
+    /// The kind of all elements.
+    pub(super) fn kind(&self) -> Result<ElementKind, StrategicError> {
+        let mut items = self.0.iter().copied().flatten();
+        let first = match items.next() {
+            None => {
+                let text = "no elements in any of the given slices";
+                return Err(StrategicError::Internal(text.into()));
+            }
+            Some(Value::Array(_)) => return Err(LIST_OF_LISTS),
+            Some(first) => first,
+        };
+        let same = |item: &Value| std::mem::discriminant(first) == std::mem::discriminant(item);
+        if !items.all(same) {
+            let all = self.0.iter().map(|l| Value::Array(l.to_vec())).collect();
+            return Err(StrategicError::Internal(format!(
+                "list element types are not identical: {}",
+                go::value_v(&Value::Array(all))
+            )));
+        }
+        Ok(match first {
+            Value::Object(_) => ElementKind::Objects,
+            _ => ElementKind::Scalars,
+        })
+    }
+}
+
+/// Checks that a list in a patch has the order that the patch asks for.
+pub(super) fn check_order(
+    items: &[Value],
+    order: &[Value],
+    merge_key: Option<&str>,
+) -> Result<(), StrategicError> {
+    if items.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let directive = |item: &Value| item.get(PATCH).is_some();
+    let mut stay = Vec::with_capacity(items.len());
+    for item in items {
+        if merge_key.is_some() && !matches!(item, Value::Object(_)) {
+            return Err(bad_type("map[string]interface {}", item));
+        }
+        if merge_key.is_none() || item.get(PATCH).and_then(Value::as_str) != Some("delete") {
+            stay.push(item);
+        }
+    }
+    let mut left = stay.into_iter().peekable();
+    for wanted in order {
+        // Other directives have no place in the order.
+        while left.next_if(|item| directive(item)).is_some() {}
+        let Some(item) = left.peek() else { break };
+        if merge_key.is_some() && !matches!(wanted, Value::Object(_)) {
+            return Err(bad_type("map[string]interface {}", wanted));
+        }
+        if identity(item, merge_key)? == identity(wanted, merge_key)? {
+            left.next();
+        }
+    }
+    match left.peek() {
+        None => Ok(()),
+        Some(_) => {
+            let shown = |list: &[Value]| go::value_v(&Value::Array(list.to_vec()));
+            Err(StrategicError::Internal(format!(
+                "The order in patch list:\n{}\n doesn't match {SET_ORDER} list:\n{}\n",
+                shown(items),
+                shown(order)
+            )))
+        }
+    }
+}
+
+pub(super) fn merge_lists(
+    original: Vec<Value>,
+    patch: Vec<Value>,
+    schema: Option<&Structural>,
+    purpose: Purpose,
+) -> Result<List, StrategicError> {
+    let (strategy, merge_key) = strategy(schema);
+    if strategy != Strategy::Merge && purpose == Purpose::Set {
+        return Ok(List {
+            items: patch,
+            before: original,
+        });
+    }
+    if original.is_empty() && patch.is_empty() {
+        return Ok(List {
+            before: original.clone(),
+            items: original,
+        });
+    }
+    match Lists(&[&original, &patch]).kind()? {
+        ElementKind::Scalars if purpose == Purpose::Delete => {
+            let delete = Index::new(&patch, None);
+            let (mut items, before) = (original.clone(), original);
+            items.retain(|item| delete.get(Identity(item)).is_none());
+            Ok(List { items, before })
+        }
+        ElementKind::Scalars => merge_scalars(original, &patch),
+        ElementKind::Objects => {
+            let Some(key) = merge_key else {
+                let element = go_kind(schema.and_then(|s| s.items.as_deref()));
+                let text = format!("cannot merge lists without merge key for {element}");
+                return Err(StrategicError::Internal(text));
+            };
+            merge_keyed(original, patch, key, schema.and_then(|s| s.items.as_deref()))
+        }
+    }
+}
+
+/// What Go calls the kind of the type that a server has for values of a schema.
+fn go_kind(schema: Option<&Structural>) -> &'static str {
+    match schema.and_then(|s| s.ty) {
+        Some(Type::String) => "string",
+        Some(Type::Boolean) => "bool",
+        Some(Type::Integer) => "int64",
+        Some(Type::Number) => "float64",
+        Some(Type::Array) => "slice",
+        Some(Type::Object) if schema.is_some_and(|s| s.additional.is_some()) => "map",
+        Some(Type::Object) | None => "struct",
+    }
+}
+
+fn merge_scalars(original: Vec<Value>, patch: &[Value]) -> Result<List, StrategicError> {
+    let both: Vec<Value> = original.iter().chain(patch).cloned().collect();
+    let items = deduplicate(both);
+    // A server works in place: if nothing is added, the list as it was has lost its duplicates, too.
+    let before = if patch.is_empty() { items.clone() } else { original };
+    let list = List {
+        items,
+        before: before.clone(),
+    };
+    let items = arrange(list, patch, None, Ok(ElementKind::Scalars))?;
+    Ok(List { items, before })
+}
+
+/// Leaves out what repeats. As on a server, the last element comes into the place of one that is left out.
+fn deduplicate(items: Vec<Value>) -> Vec<Value> {
+    let mut kinds: BTreeMap<Identity<'_>, usize> = BTreeMap::new();
+    let kind_of: Vec<usize> = items
+        .iter()
+        .map(|item| {
+            let next = kinds.len();
+            *kinds.entry(Identity(item)).or_insert(next)
+        })
+        .collect();
+    if kinds.len() == items.len() {
+        return items;
+    }
+    // The kind of the element in each place, and the places of each kind.
+    let mut slots: Vec<usize> = (0..items.len()).collect();
+    let mut places = vec![BTreeSet::new(); kinds.len()];
+    for (place, kind) in kind_of.iter().enumerate() {
+        if let Some(places) = places.get_mut(*kind) {
+            places.insert(place);
+        }
+    }
+    let mut at = 0;
+    while let Some(kind) = slots.get(at).and_then(|slot| kind_of.get(*slot)).copied() {
+        let again = places
+            .get(kind)
+            .and_then(|places| places.range(at + 1..).next())
+            .copied();
+        let Some(again) = again else {
+            at += 1;
+            continue;
+        };
+        let last = slots.len() - 1;
+        let moved = slots.swap_remove(again);
+        let filler = slots.get(again).and_then(|slot| kind_of.get(*slot)).copied();
+        if let Some(places) = kind_of.get(moved).and_then(|kind| places.get_mut(*kind)) {
+            places.remove(&again);
+        }
+        if let Some(places) = filler.and_then(|kind| places.get_mut(kind)) {
+            places.remove(&last);
+            places.insert(again);
+        }
+    }
+    let mut items: Vec<Option<Value>> = items.into_iter().map(Some).collect();
+    slots
+        .into_iter()
+        .filter_map(|slot| items.get_mut(slot)?.take())
+        .collect()
+}
+
+/// An element with nothing but its merge key.
+fn key_alone(item: &Value, key: &str) -> Value {
+    let value = item.get(key).map(|value| (key, value.clone()));
+    Value::Object(value.into_iter().collect())
+}
+
+fn merge_keyed(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+    items: Option<&Structural>,
+) -> Result<List, StrategicError> {
+    let mut before: Vec<Value> = original.iter().map(|item| key_alone(item, key)).collect();
+    // Elements with directives come first, wherever they stand.
+    let mut changes = Vec::with_capacity(patch.len());
+    let mut deletions = Vec::new();
+    let mut replace = false;
+    for item in patch {
+        let Value::Object(map) = &item else {
+            return Err(bad_type("map[string]interface {}", &item));
+        };
+        match map.get(PATCH) {
+            None => changes.push(item),
+            Some(Value::String(s)) if s == "delete" => {
+                let value = map.get(key).ok_or_else(|| no_merge_key(map, key))?;
+                deletions.push(value.clone());
+            }
+            Some(Value::String(s)) if s == "replace" => replace = true,
+            Some(Value::String(s)) if s == "merge" => {
+                let text = "merging lists cannot yet be specified in the patch";
+                return Err(StrategicError::Internal(text.into()));
+            }
+            Some(other) => return Err(bad_directive(other, map)),
+        }
+    }
+    delete_keyed(&mut original, &mut before, &deletions, key);
+    let kind = Ok(ElementKind::Objects);
+    if replace {
+        let list = List {
+            before: changes.iter().map(|item| key_alone(item, key)).collect(),
+            items: changes,
+        };
+        let items = arrange(list, &[], Some(key), kind)?;
+        return Ok(List { items, before });
+    }
+    let order: Vec<Value> = changes.iter().map(|item| key_alone(item, key)).collect();
+    let standing: Vec<Value> = original.iter().map(|item| key_alone(item, key)).collect();
+    let mut index = Index::new(&standing, Some(key)).positions;
+    for (change, stand_in) in changes.into_iter().zip(&order) {
+        let Value::Object(change) = change else { continue };
+        let Ok(identity) = identity(stand_in, Some(key)) else {
+            return Err(no_merge_key(&change, key));
+        };
+        let place = *index.entry(identity).or_insert(original.len());
+        match original.get_mut(place) {
+            Some(slot) => {
+                if let Value::Object(old) = std::mem::take(slot) {
+                    *slot = Value::Object(merge_objects(old, change, items)?);
+                }
+                // A key that is null is gone after the merge: the next element with it is meant from now on.
+                if identity.0.is_null() {
+                    let rest = original.iter().enumerate().skip(place + 1);
+                    let mut rest = rest.filter(|(_, item)| item.get(key) == Some(&Value::Null));
+                    match rest.next() {
+                        Some((next, _)) => index.insert(identity, next),
+                        None => index.remove(&identity),
+                    };
+                }
+            }
+            None => {
+                // The place of something deleted is taken in the list as it was, too.
+                if let Some(slot) = before.get_mut(place) {
+                    *slot = stand_in.clone();
+                }
+                original.push(Value::Object(change));
+            }
+        }
+    }
+    let list = List {
+        items: original,
+        before: standing,
+    };
+    let items = arrange(list, &order, Some(key), kind)?;
+    Ok(List { items, before })
+}
+
+/// Removes elements, and notes what that does to the list as it was: a server moves what follows forward and leaves the
+/// end as it is, so that after each deletion the place behind the last element keeps what was last.
+fn delete_keyed(original: &mut Vec<Value>, before: &mut Vec<Value>, deletions: &[Value], key: &str) {
+    if deletions.is_empty() {
+        return;
+    }
+    let mut positions: BTreeMap<Identity<'_>, Vec<usize>> = BTreeMap::new();
+    for (i, item) in before.iter().enumerate() {
+        if let Some(value) = item.get(key) {
+            positions.entry(Identity(value)).or_default().push(i);
+        }
+    }
+    let mut stays = vec![true; before.len()];
+    let mut left_behind = Vec::new();
+    let mut end = before.len();
+    for at in deletions
+        .iter()
+        .flat_map(|value| positions.remove(&Identity(value)).unwrap_or_default())
+    {
+        left_behind.extend(end.checked_sub(1).and_then(|last| before.get(last)).cloned());
+        if let Some(stays) = stays.get_mut(at) {
+            *stays = false;
+        }
+        while end > 0 && stays.get(end - 1) == Some(&false) {
+            end -= 1;
+        }
+    }
+    let mut after: Vec<Value> = before
+        .iter()
+        .zip(&stays)
+        .filter(|(_, stays)| **stays)
+        .map(|(item, _)| item.clone())
+        .collect();
+    after.extend(left_behind.into_iter().rev());
+    *before = after;
+    let mut stays = stays.into_iter();
+    original.retain(|_| stays.next() == Some(true));
+}
+
+/// An element with its places.
+struct Placed {
+    item: Value,
+    /// Its place in the order that its part of the list has.
+    place: Option<usize>,
+    /// Its place in the list as it was.
+    before: Option<usize>,
+}
+
+/// Puts the elements that an order names into that order, and the others between them, as they stood before.
+pub(super) fn arrange(
+    list: List,
+    order: &[Value],
+    merge_key: Option<&str>,
+    kind: Result<ElementKind, StrategicError>,
+) -> Result<Vec<Value>, StrategicError> {
+    let List { items, before } = list;
+    let wanted = Index::new(order, merge_key);
+    let stood = Index::new(&before, merge_key);
+    let mut named = Vec::with_capacity(items.len());
+    let mut others = Vec::new();
+    for item in items {
+        let identity = identity(&item, merge_key)?;
+        let place = match merge_key {
+            Some(_) => wanted.find(identity)?,
+            None => wanted.get(identity),
+        };
+        let before = stood.get(identity);
+        match place {
+            Some(_) => named.push(Placed { item, place, before }),
+            None => others.push(Placed {
+                item,
+                place: before,
+                before,
+            }),
+        }
+    }
+    if kind? == ElementKind::Objects {
+        let key = Some(merge_key.unwrap_or_default());
+        let named = named.iter().map(|placed| &placed.item);
+        let others = others.iter().map(|placed| &placed.item);
+        for item in named.chain(order).chain(others).chain(&before) {
+            identity(item, key)?;
+        }
+    }
+    let (named, others) = (in_place(named), in_place(others));
+    let mut out = Vec::with_capacity(named.len() + others.len());
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    loop {
+        let other_first = match (others.peek(), named.peek()) {
+            (None, None) => return Ok(out),
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some(a), Some(b)) => matches!((a.before, b.before), (Some(a), Some(b)) if a < b),
+        };
+        let next = if other_first { others.next() } else { named.next() };
+        out.extend(next.map(|placed| placed.item));
+    }
+}
+
+/// Sorts elements by their places. Those that a patch deletes come last, if they are still there.
+fn in_place(items: Vec<Placed>) -> Vec<Placed> {
+    let deleted = |placed: &Placed| placed.item.get(PATCH).and_then(Value::as_str) == Some("delete");
+    let (deleted, mut items): (Vec<_>, Vec<_>) = items.into_iter().partition(deleted);
+    if items.iter().all(|placed| placed.place.is_some()) {
+        items.sort_by_key(|placed| placed.place);
+    } else {
+        items = in_partial_order(items);
+    }
+    items.extend(deleted);
+    items
+}
+
+/// Sorts elements of which some have no place. A server inserts one after the other and lets each pass by all that it
+/// cannot be compared with: what has no place comes to the front, and stays before what was the front then.
+fn in_partial_order(items: Vec<Placed>) -> Vec<Placed> {
+    let mut placed: BTreeMap<(usize, usize), (Vec<Placed>, Placed)> = BTreeMap::new();
+    let mut at_end = Vec::new();
+    for (i, item) in items.into_iter().enumerate() {
+        match item.place {
+            Some(place) => {
+                placed.insert((place, i), (Vec::new(), item));
+            }
+            None => match placed.first_entry() {
+                Some(mut first) => first.get_mut().0.push(item),
+                None => at_end.push(item),
+            },
+        }
+    }
+    let mut out = Vec::new();
+    for (in_front, item) in placed.into_values() {
+        out.extend(in_front.into_iter().rev());
+        out.push(item);
+    }
+    out.extend(at_end.into_iter().rev());
+    out
+}

@@ -1,15 +1,22 @@
-//! Server-side apply and ownership after updates, over the size of the object, the number of managers and the number
-//! of fields that the applier owns.
+//! Server-side apply, ownership after updates, and strategic merge patches, over the size of the object and the number of
+//! managers.
 //!
-//! `cargo run --release -p bench-merge`
+//! `cargo run --release -p bench-merge` prints times, and times per byte, which stay the same where the cost is linear.
+//! `valgrind --tool=callgrind --toggle-collect='*measured*' bench-merge KIND KILOBYTES MANAGERS WRITE` counts the
+//! instructions of one write, on a machine whose clock cannot be trusted.
+
+mod objects;
 
 use jiff::Timestamp;
+use objects::{Kind, SCHEMA};
 use scantling_merge::apply::{FieldManager, Force, Versions};
+use scantling_merge::strategic;
 use scantling_merge::typed::ObjectType;
 use scantling_schema::document::Schema;
-use scantling_schema::structural::Interner;
+use scantling_schema::structural::{Interner, Structural};
 use scantling_value::{Limits, Map, Value, yaml};
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 struct OneVersion(ObjectType);
@@ -24,180 +31,158 @@ impl Versions for OneVersion {
     }
 }
 
-const SCHEMA: &str = r"
-type: object
-properties:
-  spec:
-    type: object
-    properties:
-      settings: {type: object, additionalProperties: {type: string}}
-      containers:
-        type: array
-        x-kubernetes-list-type: map
-        x-kubernetes-list-map-keys: [name]
-        items:
-          type: object
-          properties:
-            name: {type: string}
-            image: {type: string}
-            args: {type: array, items: {type: string}}
-            env:
-              type: array
-              x-kubernetes-list-type: map
-              x-kubernetes-list-map-keys: [name]
-              items: {type: object, properties: {name: {type: string}, value: {type: string}}}
-";
+fn now(second: usize) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second as i64).expect("a time")
+}
 
-/// Containers with ten environment variables each, about 700 bytes a piece.
-fn containers(prefix: &str, count: usize, tag: &str) -> Value {
-    let container = |i: usize| {
-        let env = |j: usize| {
-            Value::Object(Map::from_iter([
-                ("name", Value::from(format!("VARIABLE_{j}"))),
-                ("value", format!("some value of {prefix}{i} {j}").into()),
-            ]))
+/// What is measured.
+#[derive(Clone, Copy, PartialEq)]
+enum Write {
+    /// The last manager applies other values.
+    Change,
+    /// The last manager applies the same again.
+    Same,
+    /// The last manager applies half of what it applied before.
+    Drop,
+    /// Somebody sets a label by an update.
+    Update,
+    /// A strategic merge patch changes all that the last manager applied.
+    Strategic,
+}
+
+const WRITES: [(Write, &str); 5] = [
+    (Write::Change, "change"),
+    (Write::Same, "same"),
+    (Write::Drop, "drop"),
+    (Write::Update, "update"),
+    (Write::Strategic, "strategic"),
+];
+
+/// An object that managers applied their parts of, and the writes to it.
+struct Case {
+    live: Value,
+    me: String,
+    changed: Value,
+    same: Value,
+    less: Value,
+    edited: Value,
+}
+
+impl Case {
+    /// An object of about that many bytes, of which each manager owns an equal part.
+    fn new(fields: &FieldManager<'_>, kind: Kind, bytes: usize, managers: usize) -> Self {
+        let parts = kind.parts(bytes, managers);
+        let mut live = None;
+        for m in 0..managers {
+            let config = kind.config(m, parts, "1");
+            let manager = format!("manager-{m}");
+            let applied = fields.apply(live.as_ref(), &config, &manager, Force::No, now(m));
+            live = Some(applied.expect("the parts do not overlap"));
+        }
+        let live = live.unwrap_or_default();
+        let mut edited = live.clone();
+        let metadata = edited.as_object_mut().and_then(|o| o.get_mut("metadata"));
+        if let Some(Value::Object(metadata)) = metadata {
+            let labels = Map::from_iter([("edited", Value::from("yes"))]);
+            metadata.insert("labels", Value::Object(labels));
+        }
+        let last = managers - 1;
+        Case {
+            live,
+            me: format!("manager-{last}"),
+            changed: kind.config(last, parts, "2"),
+            same: kind.config(last, parts, "1"),
+            less: kind.config(last, parts / 2, "1"),
+            edited,
+        }
+    }
+
+    fn prepare<'c>(&'c self, write: Write, fields: &'c FieldManager<'c>, schema: &'c Structural) -> Run<'c> {
+        let apply = |config: &'c Value| -> Run<'c> {
+            Box::new(move || {
+                let applied = fields.apply(Some(&self.live), config, &self.me, Force::No, now(200));
+                black_box(applied.expect("no conflict"));
+            })
         };
-        Value::Object(Map::from_iter([
-            ("name", Value::from(format!("{prefix}{i}"))),
-            ("image", format!("registry.example.com/{prefix}{i}:{tag}").into()),
-            (
-                "args",
-                vec!["--verbose".to_owned(), "--port=8080".to_owned()].into(),
-            ),
-            ("env", Value::Array((0..10).map(env).collect())),
-        ]))
+        match write {
+            Write::Change => apply(&self.changed),
+            Write::Same => apply(&self.same),
+            Write::Drop => apply(&self.less),
+            Write::Update => {
+                let new = self.edited.clone();
+                Box::new(move || {
+                    black_box(fields.update(Some(&self.live), new, "editor", now(200)));
+                })
+            }
+            Write::Strategic => {
+                let (live, patch) = (self.live.clone(), self.changed.clone());
+                Box::new(move || {
+                    black_box(strategic::apply(live, patch, schema)).expect("the patch fits");
+                })
+            }
+        }
+    }
+}
+
+type Run<'c> = Box<dyn FnOnce() + 'c>;
+
+#[inline(never)]
+fn measured(run: Run<'_>) {
+    run();
+}
+
+fn best<'c>(rounds: usize, prepare: impl Fn() -> Run<'c>) -> Duration {
+    let time = |_| {
+        let run = prepare();
+        let start = Instant::now();
+        measured(run);
+        start.elapsed()
     };
-    Value::Array((0..count).map(container).collect())
+    (0..rounds).map(time).min().unwrap_or_default()
 }
 
-fn thing(spec: Map) -> Value {
-    Value::Object(Map::from_iter([
-        ("apiVersion", Value::from("g/v1")),
-        ("kind", "Thing".into()),
-        (
-            "metadata",
-            Value::Object(Map::from_iter([("name", Value::from("x"))])),
-        ),
-        ("spec", Value::Object(spec)),
-    ]))
-}
-
-fn best(rounds: usize, mut run: impl FnMut()) -> Duration {
-    (0..rounds)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed()
-        })
-        .min()
-        .unwrap_or_default()
+fn schema() -> Arc<Structural> {
+    let schema = yaml::decode(SCHEMA.as_bytes(), Limits::SAFE).expect("the schema is YAML");
+    Schema::new(&schema)
+        .structural(&mut Interner::new())
+        .expect("the schema is structural")
 }
 
 fn main() {
-    let schema = yaml::decode(SCHEMA.as_bytes(), Limits::SAFE).expect("the schema is YAML");
-    let schema = Schema::new(&schema)
-        .structural(&mut Interner::new())
-        .expect("the schema is structural");
-    let versions = OneVersion(ObjectType::new(schema));
+    let schema = schema();
+    let versions = OneVersion(ObjectType::new(schema.clone()));
     let fields = FieldManager::new(&versions, "g/v1", "Thing");
-    println!(
-        "{:<34}{:>10}{:>10}{:>8}{:>12}{:>12}{:>12}{:>12}",
-        "object", "bytes", "managers", "owned", "apply us", "no-op us", "drop us", "update us"
-    );
-    // The first line is the case that the project promises: 10 KB, five managers, 50 owned fields, under 50 us.
-    for (fields_each, managers, length) in [
-        (10, 5, 170),
-        (20, 5, 170),
-        (40, 5, 170),
-        (80, 5, 170),
-        (5, 10, 170),
-        (10, 10, 170),
-    ] {
-        let of = |m: usize, tag: &str, count: usize| {
-            let value = "v".repeat(length);
-            let settings =
-                (0..count).map(|i| (format!("m{m}-setting-{i}"), Value::from(format!("{value}{tag}"))));
-            thing(Map::from_iter([("settings", Value::Object(settings.collect()))]))
-        };
-        measure(
-            &fields,
-            "settings",
-            managers,
-            fields_each * managers,
-            |m, tag, half| of(m, tag, if half { fields_each / 2 } else { fields_each }),
-        );
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [kind, kilobytes, managers, write] = arguments.as_slice() {
+        let kind = Kind::named(kind).expect("a kind of object");
+        let number = |text: &String| text.parse::<usize>().expect("a number");
+        let (write, _) = WRITES
+            .into_iter()
+            .find(|(_, name)| name == write)
+            .expect("a write");
+        let case = Case::new(&fields, kind, number(kilobytes) * 1000, number(managers));
+        measured(case.prepare(write, &fields, &schema));
+        return;
     }
-    for (each, managers) in [(3, 5), (6, 5), (12, 5), (24, 5)] {
-        measure(
-            &fields,
-            "containers with environments",
-            managers,
-            each * managers * 34,
-            |m, tag, half| {
-                let count = if half { each / 2 } else { each };
-                thing(Map::from_iter([(
-                    "containers",
-                    containers(&format!("m{m}-"), count, tag),
-                )]))
-            },
-        );
+    for kind in Kind::ALL {
+        println!("\n{}: microseconds (nanoseconds per byte)", kind.about());
+        print!("{:>8}{:>10}", "bytes", "managers");
+        WRITES.iter().for_each(|(_, name)| print!("{name:>20}"));
+        println!();
+        for bytes in [10_000, 40_000, 160_000, 640_000] {
+            for managers in [1, 5, 20] {
+                let case = Case::new(&fields, kind, bytes, managers);
+                let bytes = case.live.to_json().len();
+                print!("{bytes:>8}{managers:>10}");
+                let rounds = (10_000_000 / bytes).clamp(5, 1000);
+                for (write, _) in WRITES {
+                    let time = best(rounds, || case.prepare(write, &fields, &schema));
+                    let nanoseconds = time.as_secs_f64() * 1e9;
+                    let shown = format!("{:.1} ({:.1})", nanoseconds / 1e3, nanoseconds / bytes as f64);
+                    print!("{shown:>20}");
+                }
+                println!();
+            }
+        }
     }
-}
-
-/// Five managers apply their parts; then the last one applies again: with other values, the same, and less.
-fn measure(
-    fields: &FieldManager<'_>,
-    name: &str,
-    managers: usize,
-    owned: usize,
-    config: impl Fn(usize, &str, bool) -> Value,
-) {
-    let now = |s: usize| Timestamp::from_second(1_700_000_000 + s as i64).expect("a time");
-    let mut live = None;
-    for m in 0..managers {
-        let applied = fields.apply(
-            live.as_ref(),
-            &config(m, "1", false),
-            &format!("manager-{m}"),
-            Force::No,
-            now(m),
-        );
-        live = Some(applied.expect("the parts do not overlap"));
-    }
-    let live = live.unwrap_or_default();
-    let bytes = live.to_json().len();
-    let me = format!("manager-{}", managers - 1);
-    let rounds = (20_000_000 / bytes.max(1)).clamp(5, 2000);
-    let apply = |config: &Value| {
-        best(rounds, || {
-            black_box(fields.apply(Some(&live), config, &me, Force::No, now(200))).expect("no conflict");
-        })
-    };
-    let times = [
-        apply(&config(managers - 1, "2", false)),
-        apply(&config(managers - 1, "1", false)),
-        apply(&config(managers - 1, "1", true)),
-    ];
-    let mut edited = live.clone();
-    let metadata = edited
-        .as_object_mut()
-        .and_then(|o| o.get_mut("metadata"))
-        .and_then(Value::as_object_mut);
-    if let Some(metadata) = metadata {
-        metadata.insert(
-            "labels",
-            Value::Object(Map::from_iter([("edited", Value::from("yes"))])),
-        );
-    }
-    let mut copies: Vec<_> = (0..rounds).map(|_| edited.clone()).collect();
-    let update = best(rounds, || {
-        let new = copies.pop().unwrap_or_default();
-        black_box(fields.update(Some(&live), new, "editor", now(200)));
-    });
-    let us = |d: Duration| d.as_secs_f64() * 1e6;
-    let [changed, same, less] = times.map(us);
-    println!(
-        "{name:<34}{bytes:>10}{managers:>10}{owned:>8}{changed:>12.1}{same:>12.1}{less:>12.1}{:>12.1}",
-        us(update)
-    );
 }

@@ -9,3 +9,4 @@ pub use set::Set;
 pub use v1::FieldsError;
 
 pub(crate) use element::equal;
+pub(crate) use set::SetBuilder;

@@ -12,8 +12,8 @@ pub use compare::Comparison;
 pub use ty::ObjectType;
 pub use validate::{Duplicates, TypeErrors};
 
-pub(crate) use reconcile::{named_members, reconcile};
-pub(crate) use remove::remove;
+pub(crate) use reconcile::reconcile;
+pub(crate) use remove::{Choice, prune, remove};
 
 use crate::fields::Set;
 use scantling_value::Value;
@@ -30,7 +30,7 @@ impl ObjectType {
     }
 
     /// The old object with all that the new one says. Both are valid, the new one without duplicates.
-    pub fn merge(&self, old: &Value, new: &Value) -> Value {
+    pub fn merge(&self, old: Value, new: &Value) -> Value {
         merge::merge(Some(old), Some(new), self.root()).unwrap_or_default()
     }
 

@@ -220,11 +220,11 @@ proptest! {
         let ty = ObjectType::new(SCHEMA.clone());
         prop_assert!(ty.validate(&old, Duplicates::Refused).is_ok());
         prop_assert!(ty.compare(&old, &old).is_same());
-        prop_assert_eq!(ty.merge(&old, &old), old.clone());
-        let merged = ty.merge(&old, &new);
+        prop_assert_eq!(ty.merge(old.clone(), &old), old.clone());
+        let merged = ty.merge(old.clone(), &new);
         // Merging removes nothing, and once more changes nothing.
         prop_assert!(ty.compare(&old, &merged).removed.is_empty());
-        prop_assert_eq!(ty.merge(&merged, &new), merged.clone());
+        prop_assert_eq!(ty.merge(merged.clone(), &new), merged.clone());
         let back = ty.compare(&new, &old);
         let forth = ty.compare(&old, &new);
         prop_assert_eq!(&forth.added, &back.removed);

@@ -190,6 +190,29 @@ impl Managed {
     }
 }
 
+/// The object without its `managedFields`, which are not copied on the way.
+pub(super) fn without_entries(object: &Value) -> Value {
+    let copy = |map: &Map, name: &str, special: &dyn Fn(&Value) -> Option<Value>| {
+        let member = |(key, value): (&Str, &Value)| {
+            let value = if key == name {
+                special(value)?
+            } else {
+                value.clone()
+            };
+            Some((key.clone(), value))
+        };
+        Value::Object(map.iter().filter_map(member).collect())
+    };
+    let metadata = |metadata: &Value| match metadata {
+        Value::Object(map) => Some(copy(map, "managedFields", &|_| None)),
+        other => Some(other.clone()),
+    };
+    match object {
+        Value::Object(map) => copy(map, "metadata", &metadata),
+        other => other.clone(),
+    }
+}
+
 /// Sets or removes the `managedFields` of an object.
 pub(super) fn set_entries(object: &mut Value, entries: Vec<Value>) {
     let Some(object) = object.as_object_mut() else {

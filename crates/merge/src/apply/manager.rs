@@ -1,7 +1,7 @@
 //! What a server does around the moves of ownership: names, times, limits, objects that nobody managed before.
 
 use super::last_applied;
-use super::managed::{Managed, ManagerId, Operation, Owned, entries_of, set_entries};
+use super::managed::{Managed, ManagerId, Operation, Owned, entries_of, set_entries, without_entries};
 use super::updater::{Updater, Versioned};
 use super::{Conflicts, Versions};
 use crate::fields::{FieldPath, Set};
@@ -204,9 +204,13 @@ impl<'a> FieldManager<'a> {
     ) -> Result<Managed, ApplyError> {
         let live = self.versioned(live)?;
         let new = self.versioned(new)?;
-        for object in [&new, &live] {
-            self.validate(object, Duplicates::Allowed)
-                .map_err(|e| ApplyError::Internal(format!("failed to convert object to smd typed: {e}")))?;
+        for (what, object) in [("new", &new), ("live", &live)] {
+            self.validate(object, Duplicates::Allowed).map_err(|e| {
+                let shown = self.shown(&object.object);
+                ApplyError::Internal(format!(
+                    "failed to convert {what} object ({shown}) to smd typed: {e}"
+                ))
+            })?;
         }
         let id = self.id(manager, Operation::Update);
         let current = ManagerId::new(CURRENT, Operation::Update, &self.api_version, "");
@@ -359,14 +363,16 @@ impl<'a> FieldManager<'a> {
             ApplyError::Internal(format!("failed to create typed patch object ({shown}): {e}"))
         })?;
         let live_versioned = self.versioned(live)?;
-        self.validate(&live_versioned, Duplicates::Allowed).map_err(|e| {
-            let shown = self.shown(&live_versioned.object);
+        let base = without_entries(&live_versioned.object);
+        let typed_base = Versioned::borrowed(&base, &live_versioned.api_version);
+        self.validate(&typed_base, Duplicates::Allowed).map_err(|e| {
+            let shown = self.shown(&base);
             ApplyError::Internal(format!("failed to create typed live object ({shown}): {e}"))
         })?;
         let Managed { fields, mut times } = managed;
-        let (object, mut fields) = self
-            .updater()
-            .apply(&live_versioned, &config, fields, &id, force)?;
+        let (object, mut fields) =
+            self.updater()
+                .apply(&live_versioned, base, &config, fields, &id, force)?;
         if let Some(owned) = fields.get_mut(&id) {
             owned.set = owned.set.difference(&UNOWNED);
             if owned.set.is_empty() {
@@ -378,7 +384,7 @@ impl<'a> FieldManager<'a> {
                 times.insert(id, now);
                 object
             }
-            None => live.clone(),
+            None => without_entries(live),
         };
         Ok((object, Managed { fields, times }))
     }

@@ -4,8 +4,8 @@ use super::conflict::Conflicts;
 use super::managed::{ManagerId, Owned};
 use super::{ApplyError, Force, Versions};
 use crate::fields::{Set, equal};
-use crate::typed::{Comparison, Duplicates, ObjectType, named_members, reconcile, remove};
-use scantling_value::{Str, Value};
+use crate::typed::{Choice, Comparison, Duplicates, ObjectType, prune, reconcile, remove};
+use scantling_value::{Map, Str, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -114,63 +114,55 @@ impl<'a> Updater<'a> {
     ) -> Result<Comparison, ApplyError> {
         let failed =
             |what: &str, e: &str| ApplyError::Internal(format!("failed to convert {what} object: {e}"));
-        let mut comparisons: BTreeMap<Str, Comparison> = BTreeMap::new();
         let own = self.compare(&old.object, &new.object, &old.api_version);
         let own = own.map_err(|_| ApplyError::Internal("failed to compare objects: no type".into()))?;
-        comparisons.insert(old.api_version.clone(), own.clone());
+        // What changes, in the other versions that managers use; none in versions that are gone.
+        let mut others: BTreeMap<Str, Option<Comparison>> = BTreeMap::new();
+        for (id, owned) in managers.iter() {
+            let version = &owned.api_version;
+            if id == who || *version == old.api_version || others.contains_key(version) {
+                continue;
+            }
+            let pair = match self.convert(old, version) {
+                Ok(old) => match self.convert(new, version) {
+                    Ok(new) => Some((old, new)),
+                    Err(ConvertError::Missing) => None,
+                    Err(ConvertError::Failed(e)) => return Err(failed("new", &e)),
+                },
+                Err(ConvertError::Missing) => None,
+                Err(ConvertError::Failed(e)) => return Err(failed("old", &e)),
+            };
+            let comparison = pair.and_then(|(old, new)| self.compare(&old.object, &new.object, version).ok());
+            others.insert(version.clone(), comparison);
+        }
 
         let mut conflicts = Conflicts::default();
-        let mut taken: Vec<(ManagerId, Set)> = Vec::new();
-        let mut gone: Vec<ManagerId> = Vec::new();
-        for (id, owned) in managers.iter() {
+        for (id, owned) in managers.iter_mut() {
             if id == who {
                 continue;
             }
-            if !comparisons.contains_key(&owned.api_version) {
-                let converted = self.convert(old, &owned.api_version).map_err(|e| ("old", e));
-                let pair = converted.and_then(|old| {
-                    let new = self.convert(new, &owned.api_version).map_err(|e| ("new", e))?;
-                    Ok((old, new))
-                });
-                let (old, new) = match pair {
-                    Ok(pair) => pair,
-                    Err((_, ConvertError::Missing)) => {
-                        gone.push(id.clone());
-                        continue;
-                    }
-                    Err((what, ConvertError::Failed(e))) => return Err(failed(what, &e)),
-                };
-                let Ok(comparison) = self.compare(&old.object, &new.object, &owned.api_version) else {
-                    gone.push(id.clone());
-                    continue;
-                };
-                comparisons.insert(owned.api_version.clone(), comparison);
-            }
-            let Some(comparison) = comparisons.get(&owned.api_version) else {
+            let changes = if owned.api_version == old.api_version {
+                Some(&own)
+            } else {
+                others.get(&owned.api_version).and_then(Option::as_ref)
+            };
+            let Some(changes) = changes else {
+                owned.set = Set::new();
                 continue;
             };
-            let changed = [&comparison.modified, &comparison.added];
+            let changed = [&changes.modified, &changes.added];
             if changed.iter().any(|set| owned.set.intersects(set)) {
-                let conflict = owned
-                    .set
-                    .intersection(&comparison.modified.union(&comparison.added));
+                let [modified, added] = changed.map(|set| owned.set.intersection(set));
+                let conflict = modified.union(&added);
                 conflicts.0.extend(Conflicts::of_manager(id, &conflict));
-                taken.push((id.clone(), conflict));
+                owned.set = owned.set.difference(&conflict);
             }
-            if !comparison.removed.is_empty() {
-                taken.push((id.clone(), comparison.removed.clone()));
+            if owned.set.intersects(&changes.removed) {
+                owned.set = owned.set.difference(&changes.removed);
             }
         }
         if force == Force::No && !conflicts.0.is_empty() {
             return Err(ApplyError::Conflicts(conflicts));
-        }
-        for id in gone {
-            managers.remove(&id);
-        }
-        for (id, fields) in taken {
-            if let Some(owned) = managers.get_mut(&id) {
-                owned.set = owned.set.difference(&fields);
-            }
         }
         managers.retain(|_, owned| !owned.set.is_empty());
         Ok(own)
@@ -199,10 +191,12 @@ impl<'a> Updater<'a> {
         Ok(managers)
     }
 
-    /// An apply: the new object, if it differs from the live one, and who owns what then.
+    /// An apply: the new object, if it differs from the live one, and who owns what then. The base is the live object
+    /// without its `managedFields`, and so is the new object.
     pub(super) fn apply(
         &self,
         live: &Versioned<'_>,
+        base: Value,
         config: &Versioned<'_>,
         managers: Managers,
         who: &ManagerId,
@@ -215,7 +209,7 @@ impl<'a> Updater<'a> {
                 "no corresponding type for {api_version}"
             )));
         };
-        let merged = ty.merge(&live.object, &config.object);
+        let merged = ty.merge(base, &config.object);
         let set = self.without_reset(ty.fields_of(&config.object), &api_version);
         let last = managers.insert(
             who.clone(),
@@ -224,7 +218,6 @@ impl<'a> Updater<'a> {
                 api_version: api_version.clone(),
             },
         );
-        let merged = Versioned::owned(merged, &api_version);
         // Mostly an apply lists all that it listed before, and there is nothing to remove.
         let drops = |last: &Owned| {
             let listed = managers.get(who).map(|owned| &owned.set);
@@ -234,59 +227,62 @@ impl<'a> Updater<'a> {
             Some(last) => self.prune(merged, &managers, &last, &api_version)?,
             None => merged,
         };
+        let new = Versioned::owned(new, &api_version);
         self.take_over(live, &new, &mut managers, who, force)?;
-        let changed = !equal(&live.object, &new.object);
+        let changed = !is_same_content(&live.object, &new.object);
         Ok((changed.then(|| new.object.into_owned()), managers))
     }
 
     /// Removes what the manager applied last time and now does not, unless somebody else owns it.
-    fn prune<'v>(
+    fn prune(
         &self,
-        merged: Versioned<'v>,
+        merged: Value,
         managers: &Managers,
         last: &Owned,
         api_version: &str,
-    ) -> Result<Versioned<'v>, ApplyError> {
-        let failed = |what: String| {
-            move |e: &str| ApplyError::Internal(format!("failed to prune fields: {what}: {e}"))
-        };
+    ) -> Result<Value, ApplyError> {
+        let failed =
+            |what: &str, e: &str| Err(ApplyError::Internal(format!("failed to prune fields: {what}{e}")));
+        let merged = Versioned::owned(merged, api_version);
         let at_last = match self.convert(&merged, &last.api_version) {
             Ok(converted) => converted,
-            Err(ConvertError::Missing) => return Ok(merged),
+            Err(ConvertError::Missing) => return Ok(merged.object.into_owned()),
             Err(ConvertError::Failed(e)) => {
-                let what = "failed to convert merged object to last applied version".to_owned();
-                return Err(failed(what)(&e));
+                return failed("failed to convert merged object to last applied version: ", &e);
             }
         };
         let Some(ty) = self.versions.object_type(&last.api_version) else {
-            return Ok(merged);
+            return Ok(merged.object.into_owned());
         };
-        let last_named = named_members(&last.set, Some(ty.root()));
         let mut pruned = at_last.object.clone().into_owned();
-        remove(&mut pruned, &last_named, ty.root());
+        remove(&mut pruned, &last.set, ty.root());
         let pruned = Versioned::owned(pruned, &last.api_version);
         let pruned = self.add_back_owned(&at_last, pruned, managers)?;
 
         // What was not the manager's to remove comes back.
         let pruned = match self.convert(&pruned, &last.api_version) {
             Ok(converted) => converted,
-            Err(ConvertError::Missing) => return Ok(merged),
+            Err(ConvertError::Missing) => return Ok(merged.object.into_owned()),
             Err(ConvertError::Failed(e)) => {
                 let what = "failed add back dangling items: \
-                            failed to convert pruned object to last applied version";
-                return Err(failed(what.to_owned())(&e));
+                            failed to convert pruned object to last applied version: ";
+                return failed(what, &e);
             }
         };
-        let merged_set = named_members(&ty.fields_of(&at_last.object), Some(ty.root()));
-        let pruned_set = named_members(&ty.fields_of(&pruned.object), Some(ty.root()));
-        let to_remove = merged_set.difference(&pruned_set).intersection(&last_named);
-        let mut result = at_last.object.clone().into_owned();
-        remove(&mut result, &to_remove, ty.root());
-        let result = Versioned::owned(result, &last.api_version);
-        match self.convert(&result, api_version) {
-            Ok(converted) => Ok(Versioned::owned(converted.object.into_owned(), api_version)),
-            Err(ConvertError::Missing) => Ok(merged),
-            Err(ConvertError::Failed(e)) => Err(ApplyError::Internal(format!("failed to prune fields: {e}"))),
+        let only_dropped = |object: &mut Value| {
+            prune(object, Some(&pruned.object), Choice::Named(&last.set), ty.root());
+        };
+        if last.api_version == api_version {
+            let mut result = merged.object.into_owned();
+            only_dropped(&mut result);
+            return Ok(result);
+        }
+        let mut result = at_last.object.into_owned();
+        only_dropped(&mut result);
+        match self.convert(&Versioned::owned(result, &last.api_version), api_version) {
+            Ok(converted) => Ok(converted.object.into_owned()),
+            Err(ConvertError::Missing) => Ok(merged.object.into_owned()),
+            Err(ConvertError::Failed(e)) => failed("", &e),
         }
     }
 
@@ -294,17 +290,15 @@ impl<'a> Updater<'a> {
     fn add_back_owned<'v>(
         &self,
         merged: &Versioned<'_>,
-        pruned: Versioned<'v>,
+        mut pruned: Versioned<'v>,
         managers: &Managers,
     ) -> Result<Versioned<'v>, ApplyError> {
-        let mut owned: BTreeMap<&Str, Set> = BTreeMap::new();
+        let mut owned: BTreeMap<&Str, Vec<&Set>> = BTreeMap::new();
         for Owned { set, api_version } in managers.values() {
-            let all = owned.entry(api_version).or_default();
-            *all = all.union(set);
+            owned.entry(api_version).or_default().push(set);
         }
         // The version of the pruned object first: conversion may need fields that pruning took.
         let first = owned.remove_entry(&pruned.api_version);
-        let mut pruned = pruned;
         for (api_version, owned) in first.into_iter().chain(owned) {
             let failed = |what: &str, e: &str| {
                 ApplyError::Internal(format!(
@@ -325,13 +319,32 @@ impl<'a> Updater<'a> {
             let Some(ty) = self.versions.object_type(api_version) else {
                 continue;
             };
-            let named = |set: &Set| named_members(set, Some(ty.root()));
-            let keep = named(&ty.fields_of(&before.object)).union(&named(&owned));
-            let to_remove = named(&ty.fields_of(&at.object)).difference(&keep);
+            let owned = Set::union_of(owned.into_iter());
             let mut object = at.object.into_owned();
-            remove(&mut object, &to_remove, ty.root());
+            let choice = Choice::Unnamed(Some(&owned));
+            prune(&mut object, Some(&before.object), choice, ty.root());
             pruned = Versioned::owned(object, api_version);
         }
         Ok(pruned)
     }
+}
+
+/// Whether objects are the same but for `managedFields`.
+fn is_same_content(a: &Value, b: &Value) -> bool {
+    let same = |a: &Map, b: &Map, except: &str| {
+        let rest = |map: &'_ Map| map.iter().filter(|(name, _)| *name != except).count();
+        let has = |(name, value): (&Str, &Value)| {
+            name == except || b.get(name).is_some_and(|other| equal(value, other))
+        };
+        rest(a) == rest(b) && a.iter().all(has)
+    };
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
+        return equal(a, b);
+    };
+    let metadata = match (a.get("metadata"), b.get("metadata")) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => same(a, b, "managedFields"),
+        (Some(a), Some(b)) => equal(a, b),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    metadata && same(a, b, "metadata")
 }

@@ -94,8 +94,8 @@ fn shown(value: &Value) -> String {
             format!("[{}]", items.join(","))
         }
         Value::Object(map) => {
-            let members: Vec<_> = map.iter().map(|(k, v)| format!("{k}={}", shown(v))).collect();
-            format!("{{{}}}", members.join(";"))
+            // With nothing around or between the members.
+            map.iter().map(|(k, v)| format!("{k}={}", shown(v))).collect()
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A set of field paths as a trie.
 
 use super::{Element, FieldPath};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// A set of field paths.
@@ -76,24 +77,44 @@ impl Set {
         self.entries.get_mut(at)
     }
 
-    /// Adds the path of one step.
-    pub(crate) fn add(&mut self, element: &Element) {
-        if let Some(entry) = self.entry_mut(element) {
-            entry.member = true;
+    /// The set of these steps; they come in any order, mostly ascending.
+    fn from_entries(mut entries: Vec<Entry>) -> Self {
+        let ascending = entries
+            .windows(2)
+            .all(|w| matches!(w, [a, b] if a.element < b.element));
+        if !ascending {
+            entries.sort_by(|a, b| a.element.cmp(&b.element));
+            entries.dedup_by(|later, earlier| {
+                let same = later.element == earlier.element;
+                if same {
+                    earlier.member |= later.member;
+                    earlier.below = earlier.below.union(&later.below);
+                }
+                same
+            });
         }
+        Set { entries }
     }
 
-    /// Adds paths below a step, if there are any.
-    pub(crate) fn add_below(&mut self, element: &Element, below: Set) {
-        if below.is_empty() {
-            return;
-        }
+    /// The path of a field that is one step, with the paths below it.
+    pub(crate) fn field(&self, name: &str) -> Option<(bool, &Set)> {
+        let found = self.entries.binary_search_by(|e| match &e.element {
+            Element::Field(field) => field.as_str().cmp(name),
+            _ => Ordering::Greater,
+        });
+        let entry = found.ok().and_then(|i| self.entries.get(i))?;
+        Some((entry.member, &entry.below))
+    }
+
+    /// A step, with whether it is a path itself and the paths below it.
+    pub(crate) fn step(&self, element: &Element) -> Option<(bool, &Set)> {
+        self.entry(element).map(|e| (e.member, &e.below))
+    }
+
+    /// Adds the path of one step.
+    fn add(&mut self, element: &Element) {
         if let Some(entry) = self.entry_mut(element) {
-            entry.below = if entry.below.is_empty() {
-                below
-            } else {
-                entry.below.union(&below)
-            };
+            entry.member = true;
         }
     }
 
@@ -120,12 +141,12 @@ impl Set {
     }
 
     /// Whether the path of one step is in the set.
-    pub(crate) fn has(&self, element: &Element) -> bool {
+    fn has(&self, element: &Element) -> bool {
         self.entry(element).is_some_and(|e| e.member)
     }
 
     /// The paths below a step, if there are any.
-    pub(crate) fn below(&self, element: &Element) -> Option<&Set> {
+    fn below(&self, element: &Element) -> Option<&Set> {
         self.entry(element).map(|e| &e.below).filter(|s| !s.is_empty())
     }
 
@@ -196,6 +217,21 @@ impl Set {
         })
     }
 
+    /// The paths of any of the sets. They are joined in pairs, so that no path is copied once for each set.
+    pub(crate) fn union_of<'s>(sets: impl Iterator<Item = &'s Set>) -> Set {
+        let mut sets: Vec<Cow<'s, Set>> = sets.map(Cow::Borrowed).collect();
+        while sets.len() > 1 {
+            sets = sets
+                .chunks(2)
+                .map(|pair| match pair {
+                    [a, b] => Cow::Owned(a.union(b)),
+                    rest => rest.first().cloned().unwrap_or_default(),
+                })
+                .collect();
+        }
+        sets.pop().map(Cow::into_owned).unwrap_or_default()
+    }
+
     /// The paths of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Set) -> Set {
@@ -250,6 +286,29 @@ impl Set {
                 .entry(&a.element)
                 .is_some_and(|b| (b.member || !a.member) && a.below.is_subset(&b.below))
         })
+    }
+}
+
+/// A set in the making.
+#[derive(Default)]
+pub(crate) struct SetBuilder(Vec<Entry>);
+
+impl SetBuilder {
+    /// Adds a step, if it is a path itself or has paths below it.
+    pub(crate) fn push(&mut self, element: Element, member: bool, below: Set) {
+        let entry = Entry {
+            element,
+            member,
+            below,
+        };
+        if entry.is_needed() {
+            self.0.push(entry);
+        }
+    }
+
+    /// The set.
+    pub(crate) fn finish(self) -> Set {
+        Set::from_entries(self.0)
     }
 }
 

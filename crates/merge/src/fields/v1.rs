@@ -1,6 +1,6 @@
 //! The form of sets in `managedFields` (`FieldsV1`).
 
-use super::{Element, Set};
+use super::{Element, Set, SetBuilder};
 use scantling_value::{Limits, Map, Str, Value, json};
 use std::fmt;
 
@@ -89,7 +89,7 @@ fn read(fields: &Value) -> Result<(Set, bool), FieldsError> {
         Value::Null => return Ok((Set::new(), true)),
         _ => return Err(FieldsError("expected an object of fields".into())),
     };
-    let mut set = Set::new();
+    let mut set = SetBuilder::default();
     let mut member = false;
     for (key, value) in map.iter() {
         if key == SELF {
@@ -100,11 +100,9 @@ fn read(fields: &Value) -> Result<(Set, bool), FieldsError> {
             continue;
         };
         let (below, is_member) = read(value)?;
-        if is_member {
-            set.add(&element);
-        }
-        set.add_below(&element, below);
+        set.push(element, is_member, below);
     }
+    let set = set.finish();
     member |= set.is_empty();
     Ok((set, member))
 }

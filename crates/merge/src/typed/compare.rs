@@ -1,10 +1,9 @@
 //! What changes from one object to another.
 
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
-use crate::fields::{Element, Set, equal};
+use crate::fields::{Element, Set, SetBuilder, equal};
 use scantling_value::{Map, Value};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 /// The fields that differ between two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,18 +31,35 @@ impl Comparison {
             removed: self.removed.recursive_difference(fields),
         }
     }
+}
 
-    /// Takes in what differs inside of a member.
-    fn add_below(&mut self, element: &Element, own: Option<Change>, below: Comparison) {
-        match own {
-            Some(Change::Added) => self.added.add(element),
-            Some(Change::Modified) => self.modified.add(element),
-            Some(Change::Removed) => self.removed.add(element),
-            None => {}
+/// A comparison in the making.
+#[derive(Default)]
+struct Differences {
+    added: SetBuilder,
+    modified: SetBuilder,
+    removed: SetBuilder,
+}
+
+impl Differences {
+    /// Takes in a member and what differs inside of it.
+    fn push(&mut self, element: &Element, own: Option<Change>, below: Comparison) {
+        let push = |set: &mut SetBuilder, change, below: Set| {
+            if own == Some(change) || !below.is_empty() {
+                set.push(element.clone(), own == Some(change), below);
+            }
+        };
+        push(&mut self.added, Change::Added, below.added);
+        push(&mut self.modified, Change::Modified, below.modified);
+        push(&mut self.removed, Change::Removed, below.removed);
+    }
+
+    fn finish(self) -> Comparison {
+        Comparison {
+            added: self.added.finish(),
+            modified: self.modified.finish(),
+            removed: self.removed.finish(),
         }
-        self.added.add_below(element, below.added);
-        self.modified.add_below(element, below.modified);
-        self.removed.add_below(element, below.removed);
     }
 }
 
@@ -56,13 +72,18 @@ enum Change {
 }
 
 pub(super) fn compare(old: &Value, new: &Value, ty: TypeRef<'_>) -> Comparison {
-    let mut out = Comparison::default();
+    let mut out = Differences::default();
     values(Some(old), Some(new), ty, &mut out);
-    out
+    out.finish()
 }
 
 /// Compares two values, of which at least one is there, and returns what happened to the value itself.
-fn values(old: Option<&Value>, new: Option<&Value>, ty: TypeRef<'_>, out: &mut Comparison) -> Option<Change> {
+fn values(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    ty: TypeRef<'_>,
+    out: &mut Differences,
+) -> Option<Change> {
     let kinds = ty.kinds();
     let (old_shape, old_decided) = kinds.shape(old);
     let (new_shape, new_decided) = kinds.shape(new);
@@ -110,7 +131,7 @@ fn maps(
     old: Option<&Value>,
     new: Option<&Value>,
     kind: MapKind<'_>,
-    out: &mut Comparison,
+    out: &mut Differences,
 ) -> (bool, Option<Change>) {
     let old_entries = old.and_then(Value::as_object).map_or(&[][..], Map::entries);
     let new_entries = new.and_then(Value::as_object).map_or(&[][..], Map::entries);
@@ -132,13 +153,14 @@ fn maps(
         };
         let Some((name, _)) = l.or(r) else { break };
         let (l, r) = (l.map(|(_, v)| v), r.map(|(_, v)| v));
-        let mut below = Comparison::default();
+        let mut below = Differences::default();
         let own = match kind.member(name) {
             Some(ty) => values(l, r, ty, &mut below),
             None => whole(l, r),
         };
+        let below = below.finish();
         if own.is_some() || !below.is_same() {
-            out.add_below(&Element::Field(name.clone()), own, below);
+            out.push(&Element::Field(name.clone()), own, below);
         }
     }
     (false, None)
@@ -149,7 +171,7 @@ fn lists(
     old: Option<&Value>,
     new: Option<&Value>,
     kind: ListKind<'_>,
-    out: &mut Comparison,
+    out: &mut Differences,
 ) -> (bool, Option<Change>) {
     let old_items = old.and_then(Value::as_array).unwrap_or_default();
     let new_items = new.and_then(Value::as_array).unwrap_or_default();
@@ -161,49 +183,58 @@ fn lists(
     {
         return (false, None);
     }
-    let mut by_element: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
-    for item in old_items {
-        if let Ok(element) = kind.element_of(item) {
-            by_element.entry(element).or_default().0.push(item);
-        }
-    }
-    for item in new_items {
-        if let Ok(element) = kind.element_of(item) {
-            by_element.entry(element).or_default().1.push(item);
-        }
-    }
-    for (element, (old, new)) in by_element {
-        let mut below = Comparison::default();
-        let own = match (old.as_slice(), new.as_slice()) {
-            ([] | [_], [] | [_]) => values(
-                old.first().copied(),
-                new.first().copied(),
-                kind.element,
-                &mut below,
-            ),
+    let (old, new) = (kind.sorted(old_items), kind.sorted(new_items));
+    let (mut old, mut new) = (old.as_slice(), new.as_slice());
+    while let Some(element) = match (old.first(), new.first()) {
+        (Some((a, _)), Some((b, _))) => Some(a.min(b)),
+        (a, b) => a.or(b).map(|(element, _)| element),
+    } {
+        let (element, old, new) = (
+            element,
+            next_group(&mut old, element),
+            next_group(&mut new, element),
+        );
+        let mut below = Differences::default();
+        let own = match (old, new) {
+            ([] | [_], [] | [_]) => {
+                let (old, new) = (old.first(), new.first());
+                let (old, new) = (old.map(|(_, item)| *item), new.map(|(_, item)| *item));
+                values(old, new, kind.element, &mut below)
+            }
             // Elements that repeat are compared as a whole.
             ([_, _, ..], [_, _, ..]) => {
-                let same = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| equal(a, b));
+                let same = old.len() == new.len() && old.iter().zip(new).all(|((_, a), (_, b))| equal(a, b));
                 (!same).then_some(Change::Modified)
             }
             ([_, _, ..], new) => {
-                if let [one] = new
+                if let [(_, one)] = new
                     && values(None, Some(one), kind.element, &mut below).is_some()
                 {
-                    out.added.add(&element);
+                    out.added.push(element.clone(), true, Set::new());
                 }
                 Some(Change::Removed)
             }
             (old, _) => {
-                if let [one] = old
+                if let [(_, one)] = old
                     && values(Some(one), None, kind.element, &mut below).is_some()
                 {
-                    out.removed.add(&element);
+                    out.removed.push(element.clone(), true, Set::new());
                 }
                 Some(Change::Added)
             }
         };
-        out.add_below(&element, own, below);
+        out.push(element, own, below.finish());
     }
     (false, None)
+}
+
+/// Takes what has that element from the front.
+fn next_group<'g, 'v>(
+    items: &mut &'g [(Element, &'v Value)],
+    element: &Element,
+) -> &'g [(Element, &'v Value)] {
+    let count = items.iter().take_while(|(e, _)| e == element).count();
+    let (group, rest) = items.split_at_checked(count).unwrap_or_default();
+    *items = rest;
+    group
 }

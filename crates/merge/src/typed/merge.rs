@@ -1,39 +1,46 @@
 //! Merging of an applied value into a live one.
 
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
-use crate::fields::Element;
 use scantling_value::{Map, Str, Value};
 use std::cmp::Ordering;
 
 /// The left value with all that the right one says; none if nothing is left of either.
 // INVARIANT: both values were validated against the type, the right one without duplicates.
-pub(super) fn merge(left: Option<&Value>, right: Option<&Value>, ty: TypeRef<'_>) -> Option<Value> {
-    let Some(right_value) = right else {
-        return left.cloned();
+pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>) -> Option<Value> {
+    let Some(right) = right else {
+        return left;
     };
-    match (ty.kinds().shape(right).0, left, right_value) {
-        (Some(Shape::Map(kind)), left, right) if !kind.atomic => {
-            let (left, right) = (left.and_then(Value::as_object), right.as_object());
-            match (left.filter(|m| !m.is_empty()), right.filter(|m| !m.is_empty())) {
-                (None, None) => Some(right_value.clone()),
-                (left, right) => merge_maps(left, right, kind),
+    match ty.kinds().shape(Some(right)).0 {
+        Some(Shape::Map(kind)) if !kind.atomic => {
+            let left = match left {
+                Some(Value::Object(map)) => map,
+                _ => Map::new(),
+            };
+            match right.as_object() {
+                Some(right) if !right.is_empty() => merge_maps(left, right, kind),
+                _ if left.is_empty() => Some(right.clone()),
+                _ => Some(Value::Object(left)),
             }
         }
-        (Some(Shape::List(kind)), left, right) if !kind.is_atomic() => {
-            let (left, right) = (left.and_then(Value::as_array), right.as_array());
-            match (left.unwrap_or_default(), right.unwrap_or_default()) {
-                ([], []) => Some(right_value.clone()),
-                (left, right) => merge_lists(left, right, kind),
+        Some(Shape::List(kind)) if !kind.is_atomic() => {
+            let left = match left {
+                Some(Value::Array(items)) => items,
+                _ => Vec::new(),
+            };
+            match right.as_array() {
+                Some(right) if !right.is_empty() => merge_lists(left, right, kind),
+                _ if left.is_empty() => Some(right.clone()),
+                _ => Some(Value::Array(left)),
             }
         }
-        _ => Some(right_value.clone()),
+        _ => Some(right.clone()),
     }
 }
 
-fn merge_maps(left: Option<&Map>, right: Option<&Map>, kind: MapKind<'_>) -> Option<Value> {
-    let mut out: Vec<(Str, Value)> = Vec::new();
-    let mut left = left.map_or(&[][..], Map::entries).iter().peekable();
-    let mut right = right.map_or(&[][..], Map::entries).iter().peekable();
+fn merge_maps(left: Map, right: &Map, kind: MapKind<'_>) -> Option<Value> {
+    let mut out: Vec<(Str, Value)> = Vec::with_capacity(left.len().max(right.len()));
+    let mut left = left.into_iter().peekable();
+    let mut right = right.iter().peekable();
     loop {
         let order = match (left.peek(), right.peek()) {
             (None, None) => break,
@@ -46,80 +53,64 @@ fn merge_maps(left: Option<&Map>, right: Option<&Map>, kind: MapKind<'_>) -> Opt
             Ordering::Greater => (None, right.next()),
             Ordering::Equal => (left.next(), right.next()),
         };
-        let Some((name, _)) = l.or(r) else { break };
-        let (l, r) = (l.map(|(_, v)| v), r.map(|(_, v)| v));
-        let merged = match kind.member(name) {
-            Some(ty) => merge(l, r, ty),
-            None => r.or(l).cloned(),
+        let (name, l) = match (l, r) {
+            (Some((name, l)), _) => (name, Some(l)),
+            (None, Some((name, _))) => (name.clone(), None),
+            (None, None) => break,
         };
-        out.extend(merged.map(|v| (name.clone(), v)));
+        let r = r.map(|(_, v)| v);
+        let merged = match kind.member(&name) {
+            Some(ty) => merge(l, r, ty),
+            None => r.cloned().or(l),
+        };
+        out.extend(merged.map(|v| (name, v)));
     }
     (!out.is_empty()).then(|| Value::Object(Map::from_unsorted(out)))
 }
 
-/// The elements of a list, found by what tells them apart.
-struct Index {
-    elements: Vec<Option<Element>>,
-    /// Positions in the order of the elements; equal ones in list order.
-    sorted: Vec<usize>,
-}
-
-impl Index {
-    fn new(items: &[Value], kind: ListKind<'_>) -> Self {
-        let elements: Vec<_> = items.iter().map(|item| kind.element_of(item).ok()).collect();
-        let mut sorted: Vec<usize> = (0..elements.len()).collect();
-        sorted.sort_by(|a, b| elements.get(*a).cmp(&elements.get(*b)));
-        Index { elements, sorted }
-    }
-
-    fn get(&self, position: usize) -> Option<&Element> {
-        self.elements.get(position).and_then(Option::as_ref)
-    }
-
-    /// The positions of an element.
-    fn find(&self, element: &Element) -> &[usize] {
-        let key = |p: &usize| self.get(*p);
-        let start = self.sorted.partition_point(|p| key(p) < Some(element));
-        let rest = self.sorted.get(start..).unwrap_or_default();
-        let count = rest.iter().take_while(|p| key(p) == Some(element)).count();
-        rest.get(..count).unwrap_or_default()
-    }
-}
-
 /// Merges lists whose elements are told apart. Shared elements come in the order of the right list; the others stay
 /// where they are relative to their neighbours, as far as that goes.
-fn merge_lists(left: &[Value], right: &[Value], kind: ListKind<'_>) -> Option<Value> {
-    let left_index = Index::new(left, kind);
-    let right_index = Index::new(right, kind);
-    let in_right = |e: &Element| right_index.find(e).first().copied();
-    let in_left = |e: &Element| match left_index.find(e) {
-        [] => None,
-        [one] => left.get(*one),
-        // Which of several is meant cannot be said: the right one replaces them all.
-        _ => Some(&Value::Null),
-    };
+fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListKind<'_>) -> Option<Value> {
+    let mut sorted: Vec<_> = right
+        .iter()
+        .enumerate()
+        .filter_map(|(at, item)| Some((kind.element_of(item).ok()?, at)))
+        .collect();
+    sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+    // Where each element on the left stands on the right, and what stands on the left for each on the right.
+    let mut twins = Vec::with_capacity(left.len());
+    let mut olds = vec![Old::None; right.len()];
+    for (at, item) in left.iter().enumerate() {
+        let twin = kind.element_of(item).ok().and_then(|element| {
+            let found = sorted.binary_search_by(|(e, _)| e.cmp(&element)).ok()?;
+            sorted.get(found).map(|(_, at)| *at)
+        });
+        if let Some(old) = twin.and_then(|twin| olds.get_mut(twin)) {
+            *old = match old {
+                Old::None => Old::One(at),
+                Old::One(_) | Old::Several => Old::Several,
+            };
+        }
+        twins.push(twin);
+    }
     // For each position on the right, the next one whose element is on the left, too.
     let mut next_shared = vec![None; right.len() + 1];
-    for position in (0..right.len()).rev() {
-        let shared = right_index.get(position).and_then(in_left).is_some();
-        let next = if shared {
-            Some(position)
-        } else {
-            next_shared.get(position + 1).copied().flatten()
-        };
-        if let Some(slot) = next_shared.get_mut(position) {
-            *slot = next;
+    let mut next = None;
+    for (position, (old, slot)) in olds.iter().zip(&mut next_shared).enumerate().rev() {
+        if *old != Old::None {
+            next = Some(position);
         }
+        *slot = next;
     }
 
+    let mut left: Vec<Option<Value>> = left.into_iter().map(Some).collect();
     let mut out = Vec::with_capacity(left.len().max(right.len()));
     let (mut l, mut r) = (0, 0);
     while l < left.len() || r < right.len() {
-        if l < left.len() {
-            // Where the element on the left stands on the right.
-            match left_index.get(l).and_then(in_right) {
+        if let Some(twin) = twins.get(l) {
+            match *twin {
                 None => {
-                    out.extend(merge(left.get(l), None, kind.element));
+                    out.extend(left.get_mut(l).and_then(Option::take));
                     l += 1;
                     continue;
                 }
@@ -139,10 +130,23 @@ fn merge_lists(left: &[Value], right: &[Value], kind: ListKind<'_>) -> Option<Va
             }
         }
         if r < right.len() {
-            let old = right_index.get(r).and_then(in_left);
+            let old = match olds.get(r) {
+                Some(Old::One(at)) => left.get_mut(*at).and_then(Option::take),
+                // Which of several is meant cannot be said: the right one replaces them all.
+                Some(Old::Several) => Some(Value::Null),
+                _ => None,
+            };
             out.extend(merge(old, right.get(r), kind.element));
             r += 1;
         }
     }
     (!out.is_empty()).then_some(Value::Array(out))
+}
+
+/// What stands on the left for an element on the right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Old {
+    None,
+    One(usize),
+    Several,
 }

@@ -1,69 +1,78 @@
 //! The fields that an object sets.
 
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
-use crate::fields::{Element, Set};
+use crate::fields::{Element, Set, SetBuilder};
 use scantling_value::{Map, Value};
-use std::collections::BTreeMap;
 
 pub(super) fn fields_of(value: &Value, ty: TypeRef<'_>) -> Set {
-    let mut out = Set::new();
-    fields(value, ty, &mut out);
-    out
+    fields(value, ty).1
 }
 
-/// Collects the fields inside of a value, and says whether the value itself is one.
-fn fields(value: &Value, ty: TypeRef<'_>, out: &mut Set) -> bool {
+/// Whether a value is a field itself, and the fields inside of it.
+fn fields(value: &Value, ty: TypeRef<'_>) -> (bool, Set) {
     match (ty.kinds().shape(Some(value)).0, value) {
-        (Some(Shape::Scalar(_)), _) => true,
-        (Some(Shape::Map(kind)), _) if kind.atomic => true,
-        (Some(Shape::List(kind)), _) if kind.is_atomic() => true,
-        (Some(Shape::Map(kind)), Value::Object(map)) => {
-            members(map, kind, out);
-            false
-        }
-        (Some(Shape::List(kind)), Value::Array(items)) => {
-            elements(items, kind, out);
-            false
-        }
-        _ => false,
+        (Some(Shape::Scalar(_)), _) => (true, Set::new()),
+        (Some(Shape::Map(kind)), _) if kind.atomic => (true, Set::new()),
+        (Some(Shape::List(kind)), _) if kind.is_atomic() => (true, Set::new()),
+        (Some(Shape::Map(kind)), Value::Object(map)) => (false, members(map, kind)),
+        (Some(Shape::List(kind)), Value::Array(items)) => (false, elements(items, kind)),
+        _ => (false, Set::new()),
     }
 }
 
-fn members(map: &Map, kind: MapKind<'_>, out: &mut Set) {
+/// Whether a value says by being there that it is set, whatever is inside of it.
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(Map::is_empty)
+}
+
+fn members(map: &Map, kind: MapKind<'_>) -> Set {
+    let mut out = SetBuilder::default();
     for (name, value) in map.iter() {
         let declared = kind.field(name);
         let Some(ty) = declared.or(kind.element) else {
             continue;
         };
-        let mut below = Set::new();
-        let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+        let (own, below) = fields(value, ty);
         // Entries of maps are fields of their own, beside what is inside of them.
-        let own = fields(value, ty, &mut below) || is_empty || declared.is_none();
-        let element = Element::Field(name.clone());
-        if own {
-            out.add(&element);
+        let own = own || is_empty(value) || declared.is_none();
+        out.push(Element::Field(name.clone()), own, below);
+    }
+    out.finish()
+}
+
+fn elements(items: &[Value], kind: ListKind<'_>) -> Set {
+    let mut out = SetBuilder::default();
+    for group in kind.sorted(items).chunk_by(|(a, _), (b, _)| a == b) {
+        match group {
+            [(element, item)] => out.push(element.clone(), true, fields(item, kind.element).1),
+            // Of elements that repeat nothing inside can be told apart.
+            [(element, _), ..] => out.push(element.clone(), true, Set::new()),
+            [] => {}
         }
-        out.add_below(&element, below);
+    }
+    out.finish()
+}
+
+/// Whether the fields of a value, or the value itself, would be in a set.
+fn sets_anything(value: &Value, ty: TypeRef<'_>) -> bool {
+    match (ty.kinds().shape(Some(value)).0, value) {
+        (Some(Shape::Scalar(_)), _) => true,
+        (Some(Shape::Map(kind)), _) if kind.atomic => true,
+        (Some(Shape::List(kind)), _) if kind.is_atomic() => true,
+        (Some(Shape::Map(kind)), Value::Object(map)) => {
+            map.iter().any(|(name, value)| sets_member(name, value, kind))
+        }
+        (Some(Shape::List(kind)), Value::Array(items)) => {
+            items.iter().any(|item| kind.element_of(item).is_ok())
+        }
+        _ => false,
     }
 }
 
-fn elements(items: &[Value], kind: ListKind<'_>, out: &mut Set) {
-    let mut found: BTreeMap<Element, Option<&Value>> = BTreeMap::new();
-    for item in items {
-        if let Ok(element) = kind.element_of(item) {
-            found
-                .entry(element)
-                .and_modify(|seen| *seen = None)
-                .or_insert(Some(item));
-        }
-    }
-    for (element, item) in found {
-        out.add(&element);
-        // Of elements that repeat nothing inside can be told apart.
-        if let Some(item) = item {
-            let mut below = Set::new();
-            fields(item, kind.element, &mut below);
-            out.add_below(&element, below);
-        }
+/// Whether a member would be in the set of the fields of its object, itself or by what is inside of it.
+pub(super) fn sets_member(name: &str, value: &Value, kind: MapKind<'_>) -> bool {
+    match (kind.field(name), kind.element) {
+        (Some(ty), _) => is_empty(value) || sets_anything(value, ty),
+        (None, element) => element.is_some(),
     }
 }

@@ -87,25 +87,3 @@ fn step<'s>(
     collect(below, owned, ty, path, whole);
     path.pop();
 }
-
-/// The set with the declared fields that its paths go through.
-pub(crate) fn named_members(set: &Set, ty: Option<TypeRef<'_>>) -> Set {
-    let kinds = ty.map(TypeRef::kinds).unwrap_or_default();
-    let mut out = Set::new();
-    for (element, member, below) in set.steps() {
-        let mut named = member;
-        let inner = match element {
-            Element::Field(name) => kinds.map.and_then(|map| {
-                named |= !below.is_empty() && map.field(name).is_some();
-                map.member(name)
-            }),
-            Element::Key(_) => kinds.list.map(|list| list.element),
-            Element::Value(_) | Element::Index(_) => None,
-        };
-        if named {
-            out.add(element);
-        }
-        out.add_below(element, named_members(below, inner));
-    }
-    out
-}

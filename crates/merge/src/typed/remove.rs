@@ -1,21 +1,26 @@
 //! Removing fields from an object.
+//!
+//! A set names a field if it has the path of it, or, where the field is declared, a path that goes through it.
 
-use super::ty::{Shape, TypeRef};
+use super::owned::sets_member;
+use super::ty::{ListKind, MapKind, Shape, TypeRef};
 use crate::fields::{Element, Set};
-use scantling_value::Value;
+use scantling_value::{Map, Value};
 
-/// Removes fields. What loses all that is inside of it becomes null, as on a server.
+/// Removes the fields that a set names. What loses all that is inside of it becomes null, as on a server.
 pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
     let shape = ty.kinds().shape(Some(value)).0;
     let left = match (shape, &mut *value) {
         (Some(Shape::Scalar(_)), _) => return,
         (Some(Shape::Map(kind)), Value::Object(map)) if !kind.atomic => {
             map.retain(|name, member| {
-                let element = Element::Field(name.into());
-                if fields.has(&element) {
+                let Some((own, below)) = fields.field(name) else {
+                    return true;
+                };
+                if own || (!below.is_empty() && kind.field(name).is_some()) {
                     return false;
                 }
-                if let (Some(below), Some(ty)) = (fields.below(&element), kind.member(name)) {
+                if let Some(ty) = kind.member(name).filter(|_| !below.is_empty()) {
                     remove(member, below, ty);
                 }
                 true
@@ -24,13 +29,14 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
         }
         (Some(Shape::List(kind)), Value::Array(items)) if !kind.is_atomic() => {
             items.retain_mut(|item| {
-                let Ok(element) = kind.element_of(item) else {
+                let step = kind.element_of(item).ok().and_then(|e| fields.step(&e));
+                let Some((own, below)) = step else {
                     return true;
                 };
-                if fields.has(&element) {
+                if own {
                     return false;
                 }
-                if let Some(below) = fields.below(&element) {
+                if !below.is_empty() {
                     remove(item, below, kind.element);
                 }
                 true
@@ -41,5 +47,122 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
     };
     if left == 0 {
         *value = Value::Null;
+    }
+}
+
+/// Which fields may be removed.
+#[derive(Clone, Copy)]
+pub(crate) enum Choice<'s> {
+    /// Those that a set names.
+    Named(&'s Set),
+    /// All but those that a set names.
+    Unnamed(Option<&'s Set>),
+}
+
+impl<'s> Choice<'s> {
+    /// What is chosen for a step: whether the step itself is, and what is inside of it, if anything there can be.
+    fn step(self, step: impl Fn(&'s Set) -> Option<(bool, &'s Set)>, declared: bool) -> (bool, Option<Self>) {
+        let named = |(own, below): (bool, &Set)| own || (declared && !below.is_empty());
+        let inside = |below: &'s Set| Some(below).filter(|below| !below.is_empty());
+        match self {
+            Choice::Named(set) => match step(set) {
+                Some(found) => (named(found), inside(found.1).map(Choice::Named)),
+                None => (false, None),
+            },
+            Choice::Unnamed(set) => match set.and_then(step) {
+                Some(found) => (!named(found), Some(Choice::Unnamed(inside(found.1)))),
+                None => (true, Some(Choice::Unnamed(None))),
+            },
+        }
+    }
+}
+
+/// Removes from a value those chosen fields that another value, which was made from it, has lost. What loses all that is
+/// inside of it becomes null, as on a server.
+pub(crate) fn prune(value: &mut Value, lost: Option<&Value>, choice: Choice<'_>, ty: TypeRef<'_>) {
+    let shape = ty.kinds().shape(Some(value)).0;
+    let (before, after) = match (shape, &mut *value) {
+        (Some(Shape::Map(kind)), Value::Object(map)) if !kind.atomic => {
+            let before = map.len();
+            prune_map(map, lost.and_then(Value::as_object), choice, kind);
+            (before, map.len())
+        }
+        (Some(Shape::List(kind)), Value::Array(items)) if !kind.is_atomic() => {
+            let before = items.len();
+            let lost = lost.and_then(Value::as_array).unwrap_or_default();
+            prune_list(items, lost, choice, kind);
+            (before, items.len())
+        }
+        _ => return,
+    };
+    if after == 0 && before > 0 {
+        *value = Value::Null;
+    }
+}
+
+fn prune_map(map: &mut Map, lost: Option<&Map>, choice: Choice<'_>, kind: MapKind<'_>) {
+    map.retain(|name, member| {
+        let lost = lost.and_then(|lost| lost.get(name));
+        let declared = kind.field(name);
+        let (chosen, inside) = choice.step(|set| set.field(name), declared.is_some());
+        if chosen
+            && sets_member(name, member, kind)
+            && !lost.is_some_and(|lost| sets_member(name, lost, kind))
+        {
+            return false;
+        }
+        if let (Some(inside), Some(ty)) = (inside, declared.or(kind.element)) {
+            prune(member, lost, inside, ty);
+        }
+        true
+    });
+}
+
+fn prune_list(items: &mut Vec<Value>, lost: &[Value], choice: Choice<'_>, kind: ListKind<'_>) {
+    let mut elements: Vec<Option<Element>> = items.iter().map(|item| kind.element_of(item).ok()).collect();
+    let lost = kind.sorted(lost);
+    let repeats = Repeats::of(&elements);
+    let mut elements = elements.drain(..);
+    items.retain_mut(|item| {
+        let Some(element) = elements.next().flatten() else {
+            return true;
+        };
+        let start = lost.partition_point(|(e, _)| *e < element);
+        let mut left = lost.iter().skip(start).take_while(|(e, _)| *e == element);
+        let left = (left.next(), left.next());
+        let (chosen, inside) = choice.step(|set| set.step(&element), false);
+        if chosen && left.0.is_none() {
+            return false;
+        }
+        // Of elements that repeat nothing inside can be told apart.
+        if let Some(inside) = inside.filter(|_| !repeats.has(&element)) {
+            let left = match left {
+                (Some((_, one)), None) => Some(*one),
+                _ => None,
+            };
+            prune(item, left, inside, kind.element);
+        }
+        true
+    });
+}
+
+/// The elements of a list that stand there more than once.
+struct Repeats(Vec<Element>);
+
+impl Repeats {
+    fn of(elements: &[Option<Element>]) -> Self {
+        let mut sorted: Vec<&Element> = elements.iter().flatten().collect();
+        sorted.sort();
+        let repeated = sorted.chunk_by(|a, b| a == b).filter(|group| group.len() > 1);
+        Repeats(
+            repeated
+                .filter_map(|group| group.first())
+                .map(|e| (*e).clone())
+                .collect(),
+        )
+    }
+
+    fn has(&self, element: &Element) -> bool {
+        self.0.binary_search(element).is_ok()
     }
 }

@@ -184,6 +184,11 @@ impl<'s> TypeRef<'s> {
         }
     }
 
+    /// Whether nothing is known about values of this type, so that all of them have it.
+    pub(crate) fn is_anything(self) -> bool {
+        matches!(self, TypeRef::Deduced | TypeRef::Untyped)
+    }
+
     /// The default of a value of this type that is absent.
     fn default(self) -> Option<&'s Value> {
         match self {
@@ -352,8 +357,37 @@ impl<'s> ListKind<'s> {
         matches!(self.relation, Relation::Atomic)
     }
 
+    /// The elements that can be told apart, by what tells them apart; those that repeat, in list order.
+    pub(crate) fn sorted<'v>(&self, items: &'v [Value]) -> Vec<(Element, &'v Value)> {
+        let elements = items
+            .iter()
+            .filter_map(|item| Some((self.element_of(item).ok()?, item)));
+        let mut elements: Vec<_> = elements.collect();
+        if !elements.is_sorted_by(|(a, _), (b, _)| a <= b) {
+            elements.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        elements
+    }
+
     /// What tells an element apart, or why that cannot be said.
     pub(crate) fn element_of(&self, item: &Value) -> Result<Element, Cow<'static, str>> {
+        self.check_element(item)?;
+        Ok(match (self.relation, item) {
+            (Relation::Keyed(keys), Value::Object(map)) => {
+                let found = keys.iter().filter_map(|name| {
+                    let value = map.get(name).or_else(|| self.default_of(name))?;
+                    Some((name.clone(), value.clone()))
+                });
+                let mut found: Vec<_> = found.collect();
+                found.sort_by(|(a, _), (b, _)| a.cmp(b));
+                Element::Key(found.into())
+            }
+            (_, scalar) => Element::Value(scalar.clone()),
+        })
+    }
+
+    /// Whether an element can be told apart, and why not.
+    pub(crate) fn check_element(&self, item: &Value) -> Result<(), Cow<'static, str>> {
         match self.relation {
             Relation::Atomic => Err("invalid indexing of non-associative list".into()),
             Relation::Set => match item {
@@ -364,43 +398,45 @@ impl<'s> ListKind<'s> {
                 Value::Null => {
                     Err("associative list without keys has an element that's an explicit null".into())
                 }
-                scalar => Ok(Element::Value(scalar.clone())),
+                _ => Ok(()),
             },
             Relation::Keyed(keys) => match item {
-                Value::Object(map) => self.key_of(map, keys),
+                Value::Object(map) => self.check_keys(map, keys),
                 Value::Null => Err("associative list with keys may not have a null element".into()),
                 _ => Err("associative list with keys may not have non-map elements".into()),
             },
         }
     }
 
-    fn key_of(&self, item: &Map, keys: &[Str]) -> Result<Element, Cow<'static, str>> {
-        let mut found = Vec::with_capacity(keys.len());
-        let fields = self.element.kinds().map;
+    fn check_keys(&self, item: &Map, keys: &[Str]) -> Result<(), Cow<'static, str>> {
+        let mut found = keys.is_empty();
         for name in keys {
-            let value = match (item.get(name), &fields) {
-                (Some(value), _) => Some(value),
-                (None, Some(fields)) => fields.field(name).and_then(TypeRef::default),
-                (None, None) => {
-                    return Err(format!(
-                        "couldn't find default value for {name}: associative list may not have non-map types"
-                    )
-                    .into());
-                }
-            };
-            found.extend(value.map(|v| (name.clone(), v.clone())));
+            if item.contains_key(name) {
+                found = true;
+            } else if self.element.kinds().map.is_none() {
+                return Err(format!(
+                    "couldn't find default value for {name}: associative list may not have non-map types"
+                )
+                .into());
+            } else {
+                found |= self.default_of(name).is_some();
+            }
         }
-        if found.is_empty() && !keys.is_empty() {
-            let names: Vec<_> = keys.iter().map(|k| scantling_value::go::quote(k)).collect();
-            return Err(format!(
-                "associative list with keys has an element that omits all key fields [{}] \
-                 (and doesn't have default values for any key fields)",
-                names.join(" ")
-            )
-            .into());
+        if found {
+            return Ok(());
         }
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Element::Key(found.into()))
+        let names: Vec<_> = keys.iter().map(|k| scantling_value::go::quote(k)).collect();
+        Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] \
+             (and doesn't have default values for any key fields)",
+            names.join(" ")
+        )
+        .into())
+    }
+
+    /// The default of a key of the elements.
+    fn default_of(&self, name: &str) -> Option<&'s Value> {
+        self.element.kinds().map?.field(name).and_then(TypeRef::default)
     }
 }
 

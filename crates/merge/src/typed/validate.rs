@@ -1,9 +1,7 @@
 //! Whether a value has a type.
 
 use super::ty::{ListKind, MapKind, Scalar, Shape, TypeRef};
-use crate::fields::Element;
 use scantling_value::{Map, Value, go};
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// Whether elements of sets and keyed lists may repeat.
@@ -45,7 +43,22 @@ enum Step<'a> {
     Root,
     Field(&'a str),
     Index(usize),
-    Element(&'a Element),
+    /// An element that the list can tell apart.
+    Item(ListKind<'a>, &'a Value),
+}
+
+impl fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Root => Ok(()),
+            Step::Field(name) => write!(f, ".{name}"),
+            Step::Index(i) => write!(f, "[{i}]"),
+            Step::Item(kind, item) => match kind.element_of(item) {
+                Ok(element) => element.fmt(f),
+                Err(text) => f.write_str(&text),
+            },
+        }
+    }
 }
 
 impl fmt::Display for At<'_> {
@@ -53,12 +66,7 @@ impl fmt::Display for At<'_> {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
         }
-        match self.step {
-            Step::Root => Ok(()),
-            Step::Field(name) => write!(f, ".{name}"),
-            Step::Index(i) => write!(f, "[{i}]"),
-            Step::Element(element) => element.fmt(f),
-        }
+        self.step.fmt(f)
     }
 }
 
@@ -96,6 +104,9 @@ impl Validator {
     }
 
     fn value(&mut self, value: &Value, ty: TypeRef<'_>, at: &At<'_>) {
+        if ty.is_anything() {
+            return;
+        }
         match (ty.kinds().shape(Some(value)).0, value) {
             (_, Value::Null) => {}
             (Some(Shape::Map(kind)), Value::Object(map)) => self.map(map, kind, at),
@@ -116,6 +127,9 @@ impl Validator {
     }
 
     fn map(&mut self, map: &Map, kind: MapKind<'_>, at: &At<'_>) {
+        if kind.is_deduced() {
+            return;
+        }
         for (name, value) in map.iter() {
             let at = At {
                 parent: Some(at),
@@ -131,36 +145,54 @@ impl Validator {
     }
 
     fn list(&mut self, items: &[Value], kind: ListKind<'_>, at: &At<'_>) {
-        let mut seen = BTreeSet::new();
-        for (i, item) in items.iter().enumerate() {
-            if kind.is_atomic() {
-                let at = At {
-                    parent: Some(at),
-                    step: Step::Index(i),
-                };
-                self.value(item, kind.element, &at);
-                continue;
+        if kind.is_atomic() {
+            for (i, item) in items.iter().enumerate() {
+                let step = Step::Index(i);
+                self.value(
+                    item,
+                    kind.element,
+                    &At {
+                        parent: Some(at),
+                        step,
+                    },
+                );
             }
-            let element = match kind.element_of(item) {
-                Ok(element) => element,
-                Err(text) => {
-                    self.error(at, &format!("element {i}: {text}"));
-                    return;
-                }
-            };
+            return;
+        }
+        let repeats = match self.duplicates {
+            Duplicates::Allowed => Vec::new(),
+            Duplicates::Refused => repeats(items, kind),
+        };
+        for (i, item) in items.iter().enumerate() {
+            if let Err(text) = kind.check_element(item) {
+                self.error(at, &format!("element {i}: {text}"));
+                return;
+            }
+            let step = Step::Item(kind, item);
             let below = At {
                 parent: Some(at),
-                step: Step::Element(&element),
+                step,
             };
-            if self.duplicates == Duplicates::Refused && seen.contains(&element) {
-                self.error(at, &format!("duplicate entries for key {element}"));
+            if repeats.binary_search(&i).is_ok() {
+                self.error(at, &format!("duplicate entries for key {step}"));
             }
             self.value(item, kind.element, &below);
-            if self.duplicates == Duplicates::Refused {
-                seen.insert(element);
-            }
         }
     }
+}
+
+/// The positions of elements that stood before in the list.
+fn repeats(items: &[Value], kind: ListKind<'_>) -> Vec<usize> {
+    let elements = items.iter().enumerate();
+    let elements = elements.filter_map(|(i, item)| Some((kind.element_of(item).ok()?, i)));
+    let mut elements: Vec<_> = elements.collect();
+    elements.sort();
+    let groups = elements.chunk_by(|(a, _), (b, _)| a == b);
+    let mut repeats: Vec<usize> = groups
+        .flat_map(|group| group.iter().skip(1).map(|(_, i)| *i))
+        .collect();
+    repeats.sort_unstable();
+    repeats
 }
 
 /// Why a value that is not null is no scalar of that type.

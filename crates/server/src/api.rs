@@ -40,6 +40,7 @@ pub(crate) struct Api {
     pub(crate) keys: KeySpace,
     pub(crate) kinds: ArcSwap<Kinds>,
     pub(crate) documents: openapi::Documents,
+    pub(crate) lines: crate::lines::Lines,
     pub(crate) tokens: Tokens,
     pub(crate) authorization: AuthorizationMode,
     pub(crate) metrics: Metrics,

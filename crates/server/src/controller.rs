@@ -24,8 +24,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// A definition as it was last seen.
 struct Seen {
-    definition: Arc<Definition>,
-    revision: u64,
+    /// Its names: the rest stays in the store.
+    outline: Definition,
+    entry: Arc<Entry>,
 }
 
 /// What the controller knows.
@@ -55,16 +56,23 @@ impl Controller {
         };
         let page = api.store.list(request).await?;
         self.seen.clear();
+        let mut waiting = Vec::new();
         for entry in &page.entries {
-            self.take(entry);
+            let Some(definition) = self.take(entry) else {
+                continue;
+            };
+            self.serve(&definition, entry);
+            if definition.has_its_names() {
+                self.settle(definition, entry).await;
+            } else {
+                // Which names are free is known once all definitions are.
+                waiting.push(entry);
+            }
         }
-        let names: Vec<String> = self.seen.keys().cloned().collect();
-        for name in names {
-            self.serve(&name);
+        for entry in waiting {
+            self.settle_again(entry).await;
         }
-        let revision = page.revision;
-        self.settle_all().await;
-        Ok(revision)
+        Ok(page.revision)
     }
 
     /// Follows the store until the server stops.
@@ -113,38 +121,38 @@ impl Controller {
     async fn event(&mut self, event: &Event) {
         match &event.change {
             Change::Create { new } | Change::Update { new, .. } => {
-                if let Some(name) = self.take(new) {
-                    self.serve(&name);
-                    self.settle(&name).await;
+                let name = new.key.rsplit('/').next().unwrap_or_default();
+                // What this server wrote, it need not read again.
+                if self
+                    .seen
+                    .get(name)
+                    .is_some_and(|s| s.entry.mod_revision >= new.mod_revision)
+                {
+                    return;
+                }
+                if let Some(definition) = self.take(new) {
+                    self.serve(&definition, new);
+                    self.settle(definition, new).await;
                 }
             }
             Change::Delete { old } => {
-                let name = old.key.rsplit('/').next().unwrap_or_default().to_owned();
-                if let Some(gone) = self.seen.remove(&name) {
-                    let spec = &gone.definition.spec;
+                let name = old.key.rsplit('/').next().unwrap_or_default();
+                if let Some(gone) = self.seen.remove(name) {
+                    let spec = gone.outline.spec;
                     self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
                     // Names that were taken may be free now.
-                    self.settle_group(&spec.group.clone()).await;
+                    self.settle_group(&spec.group).await;
                 }
             }
         }
     }
 
-    /// Remembers a definition; returns its name.
-    fn take(&mut self, entry: &Entry) -> Option<String> {
-        let stored = read::stored(entry).ok()?;
-        match Definition::decode(stored, ApiVersion::V1, self.api.compiler.gates) {
-            Ok(received) => {
-                let name = received.definition.name().to_owned();
-                let definition = Arc::new(received.definition);
-                self.seen.insert(
-                    name.clone(),
-                    Seen {
-                        definition,
-                        revision: entry.mod_revision,
-                    },
-                );
-                Some(name)
+    /// Remembers a definition, and returns all of it.
+    fn take(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
+        match definitions::decode(entry, self.api.compiler.gates) {
+            Ok(definition) => {
+                self.remember(&definition, entry);
+                Some(definition)
             }
             Err(e) => {
                 tracing::error!(key = %entry.key, error = %e, "a stored definition cannot be read");
@@ -153,88 +161,86 @@ impl Controller {
         }
     }
 
-    /// Serves the kind of a definition, if it is established.
-    fn serve(&self, name: &str) {
-        let Some(Seen { definition, revision }) = self.seen.get(name) else {
-            return;
+    fn remember(&mut self, definition: &Definition, entry: &Arc<Entry>) {
+        let seen = Seen {
+            outline: definition.outline(),
+            entry: Arc::clone(entry),
         };
+        self.seen.insert(definition.name().to_owned(), seen);
+    }
+
+    /// Serves the kind of a definition, if it is established.
+    fn serve(&self, definition: &Definition, entry: &Arc<Entry>) {
         let spec = &definition.spec;
         if definition.is("Established") {
-            let kind = Arc::new(definitions::kind(
-                definition,
-                &self.api.compiler,
-                revision.to_string(),
-            ));
+            let kind = Arc::new(definitions::kind(definition, entry, &self.api.compiler));
             self.api.publish(|k| k.insert(Arc::clone(&kind)));
         } else {
             self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
         }
     }
 
-    async fn settle_all(&mut self) {
-        let names: Vec<String> = self.seen.keys().cloned().collect();
-        for name in names {
-            self.settle(&name).await;
+    async fn settle_group(&mut self, group: &str) {
+        let in_group = |s: &&Seen| s.outline.spec.group == group && !s.outline.has_its_names();
+        let waiting: Vec<Arc<Entry>> = self
+            .seen
+            .values()
+            .filter(in_group)
+            .map(|s| Arc::clone(&s.entry))
+            .collect();
+        for entry in waiting {
+            self.settle_again(&entry).await;
         }
     }
 
-    async fn settle_group(&mut self, group: &str) {
-        let in_group = |s: &Seen| s.definition.spec.group == group;
-        let names: Vec<String> = self
-            .seen
-            .iter()
-            .filter(|(_, s)| in_group(s))
-            .map(|(n, _)| n.clone())
-            .collect();
-        for name in names {
-            self.settle(&name).await;
+    /// Settles a definition that was seen before.
+    async fn settle_again(&mut self, entry: &Arc<Entry>) {
+        if let Some(definition) = self.take(entry) {
+            self.settle(definition, entry).await;
         }
     }
 
     /// Writes the status that a definition should have, and carries out its deletion.
-    async fn settle(&mut self, name: &str) {
-        let Some(seen) = self.seen.get(name) else { return };
-        let (definition, revision) = (Arc::clone(&seen.definition), seen.revision);
+    async fn settle(&mut self, mut definition: Definition, entry: &Arc<Entry>) {
         if definition.metadata.get("deletionTimestamp").is_some() {
             let api = Arc::clone(&self.api);
-            tokio::spawn(async move { clean_up(&api, &definition).await });
+            let outline = definition.outline();
+            tokio::spawn(async move { clean_up(&api, &outline).await });
             return;
         }
-        let group = self.seen.values().map(|s| s.definition.as_ref());
-        let group = group.filter(|d| d.spec.group == definition.spec.group);
-        let mut next = Definition::clone(&definition);
-        if !next.settle(group, &timestamp()) {
+        let group = definition.spec.group.clone();
+        let group = self
+            .seen
+            .values()
+            .map(|s| &s.outline)
+            .filter(|d| d.spec.group == group);
+        if !definition.settle(group, &timestamp()) {
             return;
         }
-        match write(&self.api, &next, revision).await {
+        match write(&self.api, &definition, entry.mod_revision).await {
             Ok(event) => {
-                // What this server wrote, it need not read again.
-                self.seen.insert(
-                    name.to_owned(),
-                    Seen {
-                        definition: Arc::new(next),
-                        revision: event,
-                    },
-                );
-                self.serve(name);
+                if let Some(entry) = event.after() {
+                    self.remember(&definition, entry);
+                    self.serve(&definition, entry);
+                }
             }
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
-            Err(e) => tracing::warn!(name, error = %e, "cannot write the status of a definition"),
+            Err(e) => {
+                let name = definition.name();
+                tracing::warn!(name, error = %e, "cannot write the status of a definition");
+            }
         }
     }
 }
 
-async fn write(api: &Api, definition: &Definition, expected: u64) -> Result<u64, StoreError> {
+async fn write(api: &Api, definition: &Definition, expected: u64) -> Result<Event, StoreError> {
     let key = api.keys.object(GROUP, PLURAL, None, definition.name())?;
     let mut object = definition.encode(ApiVersion::V1);
     if let Some(m) = crate::write::metadata_mut(&mut object) {
         m.remove("resourceVersion");
     }
     let value = Bytes::from(object.to_json());
-    api.store
-        .write(&key, Write::Update { value, expected })
-        .await
-        .map(|e| e.revision)
+    api.store.write(&key, Write::Update { value, expected }).await
 }
 
 /// Deletes the objects of a definition that is on its way out, and then lets go of it.

@@ -173,9 +173,13 @@ impl Strategy for Custom {
 
     fn published(&self, _kind: &Kind, version: &Version, format: Format) -> Value {
         let compiled = self.versions.iter().find(|(n, _)| *n == version.name);
-        let source = compiled.map(|(_, c)| (&c.source.definition, c.version));
-        source
-            .and_then(|(d, i)| Some(publish::object_schema(d, d.spec.versions().get(i)?, format)))
+        let Some((_, compiled)) = compiled else {
+            return Value::Null;
+        };
+        let definition = compiled.source.definition();
+        let version = definition.spec.versions().get(compiled.version);
+        version
+            .map(|v| publish::object_schema(&definition, v, format))
             .unwrap_or_default()
     }
 

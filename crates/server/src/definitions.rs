@@ -18,6 +18,7 @@ use scantling_schema::definition::{self, Accepted, ApiVersion, Condition, Defini
 use scantling_schema::publish::Format;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
+use scantling_store::Entry;
 use scantling_value::{Map, Value};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -58,17 +59,31 @@ impl Compiler {
     }
 }
 
-/// A definition that kinds are compiled from when their first object comes along.
+/// Decodes a definition of the store.
+pub(crate) fn decode(entry: &Entry, gates: Gates) -> Result<Definition, String> {
+    let stored = crate::read::stored(entry).map_err(|e| e.private_text().unwrap_or_default().to_owned())?;
+    let received = Definition::decode(stored, ApiVersion::V1, gates).map_err(|e| e.to_string())?;
+    Ok(received.definition)
+}
+
+/// A definition that kinds are compiled from when their first object comes along. Most of it is schemas, and most of
+/// these are never used: it stays as it is stored, and is decoded when it is needed.
 #[derive(Debug)]
 pub(crate) struct Source {
-    pub(crate) definition: Arc<Definition>,
+    entry: Arc<Entry>,
     compiler: Compiler,
 }
 
 impl Source {
+    /// The definition. It was decoded when its kind came to be, so that it can be again.
+    pub(crate) fn definition(&self) -> Definition {
+        decode(&self.entry, self.compiler.gates).unwrap_or_default()
+    }
+
     /// Compiles one version. A schema that cannot be compiled (an old, non-structural one) checks nothing.
     pub(crate) fn compile(&self, version: usize) -> Arc<Resource> {
-        let spec = &self.definition.spec;
+        let definition = self.definition();
+        let spec = &definition.spec;
         let missing = definition::Version::default();
         let version = spec.versions().get(version).unwrap_or(&missing);
         let mut workshop = self
@@ -82,11 +97,11 @@ impl Source {
 }
 
 /// The kind that a definition makes, once its names are accepted.
-pub(crate) fn kind(definition: &Arc<Definition>, compiler: &Compiler, mark: String) -> Kind {
+pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compiler) -> Kind {
     let spec = &definition.spec;
     let names = &definition.status.accepted_names;
     let source = Arc::new(Source {
-        definition: Arc::clone(definition),
+        entry: Arc::clone(entry),
         compiler: compiler.clone(),
     });
     let own = |s: &scantling_value::Str| s.to_string();
@@ -117,7 +132,8 @@ pub(crate) fn kind(definition: &Arc<Definition>, compiler: &Compiler, mark: Stri
         }),
         terminating: definition.is("Terminating"),
         built_in: false,
-        mark,
+        mark: entry.mod_revision.to_string(),
+        serial: crate::text::next_serial(),
     }
 }
 

@@ -54,7 +54,7 @@ impl Write<'_> {
         let mut options = ListOptions::parse(call.query, false)?;
         options.watch = false;
         let selection = Selection::parse(call, &options)?;
-        let found = read::find(call, &options, &selection).await?;
+        let found = read::find(call, &options, &selection, read::object_if_selected).await?;
         for object in &found.items {
             match self.delete_object(text(object, "name"), &delete).await {
                 Ok(_) => {}

@@ -26,6 +26,8 @@ pub(crate) struct Kind {
     pub(crate) built_in: bool,
     /// Changes whenever anything about the kind does.
     pub(crate) mark: String,
+    /// The same for this process alone: what is noted about entries counts for one state of their kind.
+    pub(crate) serial: u32,
 }
 
 /// One version of a kind.

@@ -2,8 +2,8 @@
 //!
 //! [`Server::start`] takes a [`Config`] and a store, listens, and serves until [`Server::stop`]. The modules follow a
 //! request on its way: `listen` (connections, TLS), `api` (who asks, what for), `request` and `options` (what is asked),
-//! `body` (what is sent), `read`, `watch`, `write`, `patch`, `delete`, `scale` (what is done), `view`, `table`, `reply`
-//! (what is answered), `status` (what went wrong). Kinds are data (`kind`); what is particular about one is its
+//! `body` (what is sent), `read`, `watch`, `write`, `patch`, `delete`, `scale` (what is done), `text`, `view`, `table`,
+//! `listing`, `reply` (what is answered), `status` (what went wrong). Kinds are data (`kind`); what is particular about one is its
 //! `strategy` (`custom`, `definitions`, `builtin`). The `controller` turns definitions into kinds.
 //!
 //! A test that wants a server of its own:
@@ -42,7 +42,9 @@ mod delete;
 mod discovery;
 mod jsonpath;
 mod kind;
+mod lines;
 mod listen;
+mod listing;
 mod managed;
 mod media;
 mod metrics;
@@ -62,6 +64,7 @@ mod server;
 mod status;
 mod strategy;
 mod table;
+mod text;
 mod tls;
 mod view;
 mod watch;

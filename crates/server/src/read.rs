@@ -1,16 +1,19 @@
 //! Getting and listing.
 
 use crate::api::Call;
+use crate::listing::Listing;
 use crate::options::{ListOptions, VersionMatch};
 use crate::page::Continue;
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, ApiResult};
+use crate::text::Text;
 use crate::view::ListMeta;
 use scantling_store::{Entry, ListRequest, Page, ReadAt, StoreError};
 use scantling_value::{Limits, Value, go, json};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// What a list or watch is restricted to.
 #[derive(Debug)]
@@ -46,6 +49,21 @@ impl Selection {
     /// Whether everything is selected.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.terms.is_empty()
+    }
+
+    /// Whether an entry is selected.
+    pub(crate) fn selects(&self, call: &Call<'_>, entry: &Entry) -> ApiResult<bool> {
+        if !self.is_by_name() {
+            return Ok(self.matches(call, &shown(call, entry)?));
+        }
+        let name = entry.key.rsplit('/').next();
+        Ok(self.fields.terms.iter().all(|t| name == Some(&t.value)))
+    }
+
+    /// Whether the name alone decides.
+    fn is_by_name(&self) -> bool {
+        let by_name = |t: &crate::selector::FieldTerm| t.equal && t.field == "metadata.name";
+        self.labels.is_empty() && self.fields.terms.len() <= 1 && self.fields.terms.iter().all(by_name)
     }
 
     /// Whether an object is selected.
@@ -101,27 +119,75 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
     let key = call.key(name)?;
     let entry = call.api.store.get(&key, at).await.map_err(store_error)?;
     let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
-    let object = shown(call, &entry)?;
-    shape.object(200, object)
+    if shape.is_plain() && !call.kind.built_in {
+        return Ok(shape.text(200, &Text::of(call, &entry)?));
+    }
+    shape.object(200, shown(call, &entry)?)
 }
 
 /// GET of a collection.
 pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::parse(call, options)?;
     let shape = call.shape()?;
-    let found = find(call, options, &selection).await?;
-    let kind = &call.kind.list_kind;
-    shape.list(&call.api_version(), kind, found.items, &found.meta)
+    let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
+    if shape.is_plain() {
+        let found = find(call, options, &selection, text_if_selected).await?;
+        return Ok(Reply::list(Listing::new(
+            &api_version,
+            kind,
+            found.items,
+            &found.meta,
+        )));
+    }
+    let found = find(call, options, &selection, object_if_selected).await?;
+    shape.list(&api_version, kind, found.items, &found.meta)
 }
 
-/// A page of selected objects.
-pub(crate) struct Found {
-    pub(crate) items: Vec<Value>,
+/// A page of selected objects, in some form.
+pub(crate) struct Found<T> {
+    pub(crate) items: Vec<T>,
     pub(crate) meta: ListMeta,
 }
 
+/// How an entry whose name is selected is taken into a page, or not.
+pub(crate) type Take<T> = fn(&Call<'_>, &Selection, &Arc<Entry>) -> ApiResult<Option<T>>;
+
+/// An object, if it is selected.
+pub(crate) fn object_if_selected(
+    call: &Call<'_>,
+    selection: &Selection,
+    entry: &Arc<Entry>,
+) -> ApiResult<Option<Value>> {
+    let object = shown(call, entry)?;
+    Ok(selection.matches(call, &object).then_some(object))
+}
+
+/// An object's text, if it is selected.
+pub(crate) fn text_if_selected(
+    call: &Call<'_>,
+    selection: &Selection,
+    entry: &Arc<Entry>,
+) -> ApiResult<Option<Text>> {
+    if selection.is_by_name()
+        && let Some(text) = Text::noted(call, entry)
+    {
+        return Ok(Some(text));
+    }
+    let object = shown(call, entry)?;
+    let selected = selection.matches(call, &object);
+    Ok(selected.then(|| Text::of_shown(call, entry, &object)))
+}
+
+/// How many objects are read before others get their turn.
+const TURN: usize = 256;
+
 /// Reads pages until enough selected objects are found.
-pub(crate) async fn find(call: &Call<'_>, options: &ListOptions, selection: &Selection) -> ApiResult<Found> {
+pub(crate) async fn find<T>(
+    call: &Call<'_>,
+    options: &ListOptions,
+    selection: &Selection,
+    take: Take<T>,
+) -> ApiResult<Found<T>> {
     let prefix = call.prefix()?;
     let limit = usize::try_from(options.limit).ok().and_then(NonZeroUsize::new);
     let (mut after, mut at) = start(options, limit.is_some())?;
@@ -149,33 +215,33 @@ pub(crate) async fn find(call: &Call<'_>, options: &ListOptions, selection: &Sel
         })?;
         at = ReadAt::Exact(revision);
         let mut last = None;
-        for entry in &entries {
-            last = Some(entry.key.to_string());
+        for (i, entry) in entries.iter().enumerate() {
+            last = Some(&entry.key);
             if only
                 .as_ref()
                 .is_some_and(|n| entry.key.rsplit('/').next() != Some(n))
             {
                 continue;
             }
-            let object = shown(call, entry)?;
-            if selection.matches(call, &object) {
-                items.push(object);
-            }
+            items.extend(take(call, selection, entry)?);
             if limit.is_some_and(|l| items.len() >= l.get()) {
                 break;
             }
+            if i % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
         }
-        let rest = remaining > 0 || last.as_ref() != entries.last().map(|e| e.key.to_string()).as_ref();
+        let rest = remaining > 0 || last != entries.last().map(|e| &e.key);
         let full = limit.is_some_and(|l| items.len() >= l.get());
         if rest && !full {
-            after = last;
+            after = last.map(|key| key.to_string());
             continue;
         }
         let meta = ListMeta {
             resource_version: revision.to_string(),
-            continue_token: match (rest, &last) {
+            continue_token: match (rest, last) {
                 (true, Some(key)) => {
-                    let after = key.strip_prefix(&prefix).unwrap_or(key).to_owned();
+                    let after = key.strip_prefix(prefix.as_str()).unwrap_or(key).to_owned();
                     Continue { revision, after }.encode()
                 }
                 _ => String::new(),

@@ -1,5 +1,6 @@
 //! Answers: bodies, encodings, headers.
 
+use crate::listing::Listing;
 use crate::media::{Encoding, encoding};
 use crate::status::ApiError;
 use bytes::Bytes;
@@ -27,6 +28,8 @@ pub(crate) struct Reply {
 pub(crate) enum Content {
     /// All of it.
     Whole(Bytes),
+    /// A list that is written as it is sent.
+    List(Listing),
     /// A stream that ends by itself.
     Stream(Body),
 }
@@ -63,6 +66,17 @@ impl Reply {
             Encoding::Protobuf => crate::protobuf::status(value),
         };
         Reply::bytes(status, encoding.content_type(), body)
+    }
+
+    /// A list of objects, as JSON.
+    pub(crate) fn list(list: Listing) -> Reply {
+        let mut reply = Reply::bytes(200, Encoding::Json.content_type(), Bytes::new());
+        reply.body = if list.len() < WORTH_COMPRESSING {
+            Content::Whole(list.into_bytes())
+        } else {
+            Content::List(list)
+        };
+        reply
     }
 
     /// An error, in the encoding that was asked for as far as there is one.
@@ -132,6 +146,16 @@ impl Reply {
     pub(crate) fn into_response(mut self, accepts_gzip: bool) -> Response<Body> {
         let body = match self.body {
             Content::Stream(body) => body,
+            Content::List(list) if accepts_gzip => {
+                self.headers
+                    .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                list.into_gzip().boxed_unsync()
+            }
+            Content::List(list) => {
+                self.headers
+                    .insert(header::CONTENT_LENGTH, HeaderValue::from(list.len()));
+                list.into_body().boxed_unsync()
+            }
             Content::Whole(bytes) => {
                 let bytes = if accepts_gzip && bytes.len() >= WORTH_COMPRESSING {
                     self.headers

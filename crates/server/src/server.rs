@@ -114,6 +114,7 @@ impl Server {
             keys,
             kinds: ArcSwap::from_pointee(kinds),
             documents: openapi::Documents::default(),
+            lines: crate::lines::Lines::default(),
             tokens,
             authorization: config.authorization_mode,
             metrics,

@@ -1,10 +1,12 @@
 //! What a client sees of an object or a list: itself, its metadata, or rows of a table.
 
+use crate::listing::Listing;
 use crate::media::{Encoding, MetaVersion, View, Wanted};
 use crate::reply::Reply;
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::table::Columns;
+use crate::text::Text;
 use scantling_value::{Map, Value, go};
 
 /// Which part of an object stands in a table's row.
@@ -34,7 +36,7 @@ pub(crate) struct ListMeta {
 }
 
 impl ListMeta {
-    fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let mut m = Map::new();
         if !self.continue_token.is_empty() {
             m.insert("continue", self.continue_token.as_str().into());
@@ -77,6 +79,19 @@ impl<'a> Shape<'a> {
         })
     }
 
+    /// Whether objects are shown as they are, as JSON: then their text does.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.wanted.encoding == Encoding::Json && self.wanted.view == View::Object
+    }
+
+    /// One object, as JSON.
+    pub(crate) fn text(&self, status: u16, text: &Text) -> Reply {
+        let mut out = Vec::with_capacity(text.len() + 1);
+        text.write(&mut out);
+        out.push(b'\n');
+        Reply::bytes(status, Encoding::Json.content_type(), out)
+    }
+
     /// One object.
     pub(crate) fn object(&self, status: u16, object: Value) -> ApiResult<Reply> {
         if self.wanted.encoding == Encoding::Protobuf {
@@ -111,11 +126,8 @@ impl<'a> Shape<'a> {
         }
         let shown = match self.wanted.view {
             View::Object if self.wanted.encoding == Encoding::Json => {
-                return Ok(Reply::bytes(
-                    200,
-                    Encoding::Json.content_type(),
-                    list_json(api_version, kind, &items, meta),
-                ));
+                let items = items.iter().map(Text::complete).collect();
+                return Ok(Reply::list(Listing::new(api_version, kind, items, meta)));
             }
             View::Object => list_value(api_version, kind, items, meta),
             View::Table(v) => {
@@ -208,24 +220,4 @@ fn list_value(api_version: &str, kind: &str, items: Vec<Value>, meta: &ListMeta)
         ("items", Value::Array(items)),
     ];
     Value::Object(entries.into_iter().collect())
-}
-
-/// The same, written item by item.
-fn list_json(api_version: &str, kind: &str, items: &[Value], meta: &ListMeta) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256 + items.len() * 1024);
-    out.extend_from_slice(b"{\"apiVersion\":");
-    Value::from(api_version).write_json(&mut out);
-    out.extend_from_slice(b",\"items\":[");
-    for (i, item) in items.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        item.write_json(&mut out);
-    }
-    out.extend_from_slice(b"],\"kind\":");
-    Value::from(kind).write_json(&mut out);
-    out.extend_from_slice(b",\"metadata\":");
-    meta.to_value().write_json(&mut out);
-    out.extend_from_slice(b"}\n");
-    out
 }

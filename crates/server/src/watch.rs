@@ -1,18 +1,21 @@
 //! Watch streams: what is there, then what changes, each event once and in order.
 
 use crate::api::{Api, Call};
-use crate::kind::Kind;
-use crate::media::Encoding;
+use crate::kind::{Kind, Version};
+use crate::lines::{Happened, Which};
+use crate::media::{Encoding, Wanted};
 use crate::metrics::{Events, Label, Running};
 use crate::options::ListOptions;
 use crate::read::{self, Selection};
 use crate::reply::{Body, Content, Reply};
 use crate::request::{ObjectPath, Query};
 use crate::status::{ApiError, ApiResult};
+use crate::text::Text;
+use crate::view::{RowObject, Shape};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use scantling_store::{Change, Event, StoreError, Watch};
+use scantling_store::{Entry, Event, StoreError, Watch};
 use scantling_value::{Map, Value};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,6 +25,9 @@ use tokio::time::Instant;
 
 /// How many chunks a client may be behind before it is let go.
 const BEHIND: usize = 100;
+
+/// How much of what is there already is sent at once.
+const INITIAL_CHUNK: usize = 32 * 1024;
 
 /// How often a quiet watch is told how far it has come.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -41,8 +47,9 @@ struct Stream {
     version: usize,
     path: ObjectPath,
     query: Query,
-    accept: Option<String>,
     selection: Selection,
+    wanted: Wanted,
+    row_object: RowObject,
     out: mpsc::Sender<Bytes>,
     first: bool,
     label: Label,
@@ -51,11 +58,19 @@ struct Stream {
     _open: Running,
 }
 
+/// An object on its way to a client.
+enum Item {
+    Text(Text),
+    Object(Value),
+}
+
 /// Answers a watch.
 pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::parse(call, options)?;
-    let shape = call.shape()?;
-    if shape.wanted.encoding == Encoding::Protobuf {
+    let Shape {
+        wanted, row_object, ..
+    } = call.shape()?;
+    if wanted.encoding == Encoding::Protobuf {
         return Err(crate::media::not_acceptable());
     }
     let version = read::watch_version(&options.resource_version)?;
@@ -71,8 +86,9 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
             .unwrap_or(0),
         path: call.path.clone(),
         query: call.query.clone(),
-        accept: call.accept.map(str::to_owned),
         selection,
+        wanted,
+        row_object,
         out,
         first: true,
         label: call.label.clone(),
@@ -112,7 +128,9 @@ impl Stream {
     async fn events(&mut self, options: &ListOptions, version: u64, deadline: Instant) {
         let result = self.events_or_error(options, version, deadline).await;
         if let Err(Some(e)) = result {
-            let _ = self.send("ERROR", &e.to_status());
+            let mut line = Vec::new();
+            Happened::Error.write(&mut line, |out| e.to_status().write_json(out));
+            let _ = self.push(line.into());
         }
     }
 
@@ -123,7 +141,7 @@ impl Stream {
         deadline: Instant,
     ) -> Result<(), Option<ApiError>> {
         let api = Arc::clone(&self.api);
-        let prefix = self.with(|c: &Call<'_>| c.prefix()).map_err(Some)?;
+        let prefix = self.call()?.prefix().map_err(Some)?;
         let mut after = version;
         if options.send_initial_events == Some(true) {
             after = self.initial(options, version).await?;
@@ -163,18 +181,30 @@ impl Stream {
         } else {
             version.to_string()
         };
-        let found = {
-            let stream = &*self;
-            let version = stream.kind.versions.get(stream.version).ok_or(None)?;
-            let call = stream.call(version);
-            read::find(&call, &list, &stream.selection).await.map_err(Some)?
+        let take: read::Take<Item> = if self.shape()?.is_plain() {
+            |c, s, e| Ok(read::text_if_selected(c, s, e)?.map(Item::Text))
+        } else {
+            |c, s, e| Ok(read::object_if_selected(c, s, e)?.map(Item::Object))
         };
+        let found = read::find(&self.call()?, &list, &self.selection, take)
+            .await
+            .map_err(Some)?;
         let revision = found.meta.resource_version.parse().unwrap_or(0);
-        for object in found.items {
-            // What is there is sent at the client's pace: a slow reader of a long list is not a slow watcher yet.
-            let line = self.line("ADDED", object);
-            self.events.sent(line.len());
-            self.out.send(line).await.map_err(|_| None)?;
+        // What is there is sent at the client's pace: a slow reader of a long list is not a slow watcher yet.
+        let mut chunk = Vec::new();
+        for item in found.items {
+            let before = chunk.len();
+            self.write(Happened::Added, item, &mut chunk)?;
+            self.events.sent(chunk.len() - before);
+            if chunk.len() >= INITIAL_CHUNK {
+                self.out
+                    .send(std::mem::take(&mut chunk).into())
+                    .await
+                    .map_err(|_| None)?;
+            }
+        }
+        if !chunk.is_empty() {
+            self.out.send(chunk.into()).await.map_err(|_| None)?;
         }
         if options.bookmarks {
             let annotations = Map::from_iter([("k8s.io/initial-events-end", Value::from("true"))]);
@@ -183,65 +213,66 @@ impl Stream {
         Ok(revision)
     }
 
-    fn with<T>(&self, f: impl Fn(&Call<'_>) -> ApiResult<T>) -> ApiResult<T> {
-        let version = self
-            .kind
-            .versions
-            .get(self.version)
-            .ok_or_else(ApiError::no_resource)?;
-        f(&self.call(version))
+    fn version(&self) -> Result<&Version, Option<ApiError>> {
+        self.kind.versions.get(self.version).ok_or(None)
     }
 
-    fn call<'a>(&'a self, version: &'a crate::kind::Version) -> Call<'a> {
-        Call {
+    fn call(&self) -> Result<Call<'_>, Option<ApiError>> {
+        Ok(Call {
             api: &self.api,
             kind: &self.kind,
-            version,
+            version: self.version()?,
             path: &self.path,
             query: &self.query,
-            accept: self.accept.as_deref(),
+            accept: None,
             label: &self.label,
-        }
+        })
+    }
+
+    fn shape(&self) -> Result<Shape<'_>, Option<ApiError>> {
+        Ok(Shape {
+            wanted: self.wanted.clone(),
+            row_object: self.row_object,
+            columns: &self.version()?.columns,
+            now: crate::api::now(),
+        })
     }
 
     /// One change, as far as it concerns what is selected: what leaves the selection is deleted for this client.
     fn change(&mut self, event: &Event) -> Result<(), Option<ApiError>> {
-        let (kind, object) = {
-            let Some(version) = self.kind.versions.get(self.version) else {
-                return Err(None);
-            };
-            let call = self.call(version);
-            let load = |e: &Arc<scantling_store::Entry>| read::shown(&call, e).map_err(Some);
-            let selected = |o: &Value| self.selection.matches(&call, o);
-            match &event.change {
-                Change::Create { new } => {
-                    let object = load(new)?;
-                    if !selected(&object) {
-                        return Ok(());
-                    }
-                    ("ADDED", object)
-                }
-                Change::Update { old, new } => {
-                    let object = load(new)?;
-                    let was = self.selection.is_everything() || selected(&load(old)?);
-                    match (was, selected(&object)) {
-                        (true, true) => ("MODIFIED", object),
-                        (false, true) => ("ADDED", object),
-                        (true, false) => ("DELETED", at_revision(load(old)?, event.revision)),
-                        (false, false) => return Ok(()),
-                    }
-                }
-                Change::Delete { old } => {
-                    let object = load(old)?;
-                    if !selected(&object) {
-                        return Ok(());
-                    }
-                    ("DELETED", at_revision(object, event.revision))
-                }
-            }
+        let call = self.call()?;
+        let selected = |entry: Option<&Arc<Entry>>| {
+            entry.map_or(Ok(false), |e| self.selection.selects(&call, e).map_err(Some))
         };
-        let line = self.line(kind, object);
-        self.push(line)
+        let (before, after) = (event.before(), event.after());
+        let (happened, entry) = match (selected(before)?, selected(after)?) {
+            (false, false) => return Ok(()),
+            (false, true) => (Happened::Added, after),
+            (true, true) => (Happened::Modified, after),
+            (true, false) => (Happened::Deleted, before),
+        };
+        let entry = entry.ok_or(None)?;
+        if self.shape()?.is_plain() {
+            let which = Which {
+                revision: event.revision,
+                serial: self.kind.serial,
+                version: self.version,
+                happened,
+            };
+            let line = self.api.lines.line(which, || {
+                // The last state of an object goes under the revision of its deletion.
+                let text = Text::of(&call, entry).map_err(Some)?.at_revision(event.revision);
+                let mut line = Vec::with_capacity(text.len() + 32);
+                happened.write(&mut line, |out| text.write(out));
+                Ok::<_, Option<ApiError>>(line)
+            })?;
+            return self.push(line);
+        }
+        let mut object = read::shown(&call, entry).map_err(Some)?;
+        crate::write::set_version(&mut object, event.revision);
+        let mut line = Vec::new();
+        self.write(happened, Item::Object(object), &mut line)?;
+        self.push(line.into())
     }
 
     fn bookmark(&mut self, watch: &mut Watch) -> Result<(), Option<ApiError>> {
@@ -250,30 +281,32 @@ impl Stream {
     }
 
     fn send_bookmark(&mut self, revision: u64, annotations: Option<Map>) -> Result<(), Option<ApiError>> {
-        let api_version = self.with(|c| Ok(c.api_version())).map_err(Some)?;
         let mut metadata = Map::from_iter([("resourceVersion", Value::from(revision.to_string()))]);
         if let Some(a) = annotations {
             metadata.insert("annotations", a.into());
         }
         let entries = [
             ("kind", Value::from(self.kind.kind.as_str())),
-            ("apiVersion", api_version.into()),
+            ("apiVersion", self.call()?.api_version().into()),
             ("metadata", metadata.into()),
         ];
         let object = Value::Object(entries.into_iter().collect());
-        let line = self.line("BOOKMARK", object);
-        self.push(line)
+        let mut line = Vec::new();
+        self.write(Happened::Bookmark, Item::Object(object), &mut line)?;
+        self.push(line.into())
     }
 
-    /// An event in the form that the client asked for.
-    fn line(&mut self, kind: &str, object: Value) -> Bytes {
-        let shown = self.with(|call| Ok(call.shape()?.event(object.clone(), self.first)));
-        self.first = false;
-        line(kind, &shown.unwrap_or(object))
-    }
-
-    fn send(&self, kind: &str, object: &Value) -> Result<(), Option<ApiError>> {
-        self.push(line(kind, object))
+    /// Appends an event in the form that the client asked for.
+    fn write(&mut self, happened: Happened, item: Item, out: &mut Vec<u8>) -> Result<(), Option<ApiError>> {
+        match item {
+            Item::Text(text) => happened.write(out, |out| text.write(out)),
+            Item::Object(object) => {
+                let shown = self.shape()?.event(object, self.first);
+                self.first = false;
+                happened.write(out, |out| shown.write_json(out));
+            }
+        }
+        Ok(())
     }
 
     /// Hands a chunk to the connection; a client that does not keep up is let go.
@@ -281,28 +314,6 @@ impl Stream {
         self.events.sent(line.len());
         self.out.try_send(line).map_err(|_| None)
     }
-}
-
-fn line(kind: &str, object: &Value) -> Bytes {
-    let mut out = Vec::with_capacity(512);
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-    object.write_json(&mut out);
-    out.extend_from_slice(b"}\n");
-    out.into()
-}
-
-/// The last state of an object under the revision of its deletion.
-fn at_revision(mut object: Value, revision: u64) -> Value {
-    if let Some(m) = object
-        .as_object_mut()
-        .and_then(|o| o.get_mut("metadata"))
-        .and_then(Value::as_object_mut)
-    {
-        m.insert("resourceVersion", revision.to_string().into());
-    }
-    object
 }
 
 fn too_old(e: &StoreError) -> ApiError {

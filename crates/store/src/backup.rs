@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::state::Snapshot;
-use crate::{Entry, ListRequest, ReadAt, Revision, Store, StoreError};
+use crate::{Entry, ListRequest, Note, ReadAt, Revision, Store, StoreError};
 
 /// The format of the lines.
 const FORMAT: u64 = 1;
@@ -214,5 +214,6 @@ fn entry(line: Line) -> Result<Entry, String> {
         create_revision: line.create_revision,
         mod_revision: line.mod_revision,
         version: line.version,
+        note: Note::default(),
     })
 }

@@ -24,8 +24,8 @@ use self::wire::{
 use crate::cache::Cache;
 use crate::state::check_write;
 use crate::{
-    Change, Entry, Event, HistoryLimits, KeySpace, ListRequest, MAX_VALUE_BYTES, Page, ReadAt, Revision,
-    Store, StoreError, Watch, Write, key,
+    Change, Entry, Event, HistoryLimits, KeySpace, ListRequest, MAX_VALUE_BYTES, Note, Page, ReadAt,
+    Revision, Store, StoreError, Watch, Write, key,
 };
 
 /// How an etcd cluster is reached.
@@ -196,6 +196,7 @@ impl EtcdStore {
                 create_revision: old.as_ref().map_or(at, |old| old.create_revision),
                 mod_revision: at,
                 version: old.as_ref().map_or(1, |old| old.version + 1),
+                note: Note::default(),
             })
         });
         let change = match (old, new) {

@@ -25,5 +25,5 @@ pub use history::HistoryLimits;
 pub use key::{KeySpace, MAX_KEY_BYTES};
 pub use mem::MemStore;
 pub use store::{MAX_VALUE_BYTES, Store};
-pub use types::{Change, Entry, Event, ListRequest, Page, ReadAt, Revision, Write};
+pub use types::{Change, Entry, Event, ListRequest, Note, Page, ReadAt, Revision, Write};
 pub use watch::Watch;

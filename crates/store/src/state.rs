@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use crate::{Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Page, Revision, StoreError, Write, key};
+use crate::{
+    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Note, Page, Revision, StoreError, Write, key,
+};
 
 /// The revision of an empty store. Zero would read as "any" in a Kubernetes request; etcd begins at one, too.
 pub(crate) const FIRST_REVISION: Revision = 1;
@@ -67,6 +69,7 @@ impl Snapshot {
                     create_revision: revision,
                     mod_revision: revision,
                     version: 1,
+                    note: Note::default(),
                 };
                 Change::Create { new: Arc::new(new) }
             }
@@ -93,6 +96,7 @@ impl Snapshot {
                     create_revision: old.create_revision,
                     mod_revision: revision,
                     version: old.version + 1,
+                    note: Note::default(),
                 };
                 Change::Update {
                     old: Arc::clone(old),

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
@@ -21,7 +22,41 @@ pub struct Entry {
     pub mod_revision: Revision,
     /// How often the key was written since it was created; 1 after the create.
     pub version: u64,
+    /// What a reader found out about the value.
+    pub note: Note,
 }
+
+/// A number that a reader leaves on an entry for the next one, so that what the bytes mean need not be found out
+/// again. It is no part of what the entry is: the store neither looks at it nor keeps it.
+#[derive(Debug, Default)]
+pub struct Note(AtomicU64);
+
+impl Note {
+    /// The number left last; zero at first.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Leaves a number.
+    pub fn set(&self, number: u64) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+}
+
+impl Clone for Note {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.get()))
+    }
+}
+
+impl PartialEq for Note {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Note {}
 
 /// A write and the condition under which it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]

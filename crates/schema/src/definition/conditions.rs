@@ -2,9 +2,9 @@
 
 use super::validate::names::{Approval, is_protected};
 use super::validate::{bundle_fault, structural};
-use super::{Condition, Definition, Names, Validation};
+use super::{Condition, Definition, Names, Spec, Status, Validation};
 use crate::structural::Interner;
-use scantling_value::{FieldError, Path, Str, aggregate, go};
+use scantling_value::{FieldError, Map, Path, Str, Value, aggregate, go};
 use std::collections::BTreeSet;
 
 impl Definition {
@@ -22,6 +22,28 @@ impl Definition {
             self.set_condition(condition, now);
         }
         self.status != before
+    }
+
+    /// Whether the names that it asks for are accepted: then other definitions have no say in how it settles.
+    pub fn has_its_names(&self) -> bool {
+        self.spec.names.same(&self.status.accepted_names)
+    }
+
+    /// The definition's names alone: what settling others needs to know of it.
+    #[must_use]
+    pub fn outline(&self) -> Definition {
+        Definition {
+            metadata: Map::from_iter([("name", Value::from(self.name()))]),
+            spec: Spec {
+                group: self.spec.group.clone(),
+                names: self.spec.names.clone(),
+                ..Spec::default()
+            },
+            status: Status {
+                accepted_names: self.status.accepted_names.clone(),
+                ..Status::default()
+            },
+        }
     }
 
     /// A condition.
@@ -54,7 +76,7 @@ impl Definition {
 
     /// Names that another definition of the group uses are refused; those in use before stay.
     fn settle_names<'a>(&mut self, group: impl IntoIterator<Item = &'a Definition>, now: &str) {
-        if self.spec.names.same(&self.status.accepted_names) {
+        if self.has_its_names() {
             return;
         }
         let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Change, Entry, Event, Revision};
+use crate::{Change, Entry, Event, Note, Revision};
 
 const MARK: u32 = 0x4a53_4e54;
 pub(crate) const HEADER: usize = 24;
@@ -196,6 +196,7 @@ impl<'a> Reader<'a> {
             create_revision,
             mod_revision,
             version,
+            note: Note::default(),
         }))
     }
 

@@ -11,7 +11,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Tab
 
 use super::file::{DataFile, Faults, failed, flush_directory};
 use crate::state::Snapshot;
-use crate::{Entry, Revision, StoreError};
+use crate::{Entry, Note, Revision, StoreError};
 
 /// The format of the files. It grows when a program that knows the old one cannot read the new one.
 const FORMAT: u64 = 1;
@@ -339,6 +339,7 @@ fn decode_row(key: &str, row: &[u8]) -> Option<Entry> {
         create_revision: number(4)?,
         mod_revision: number(12)?,
         version: number(20)?,
+        note: Note::default(),
     })
 }
 

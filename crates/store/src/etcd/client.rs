@@ -21,7 +21,7 @@ use super::wire::{
     CompactionRequest, CompactionResponse, KeyValue, RangeRequest, RangeResponse, StatusRequest,
     StatusResponse, TxnRequest, TxnResponse, WatchRequest, WatchResponse,
 };
-use crate::{Entry, Revision, StoreError};
+use crate::{Entry, Note, Revision, StoreError};
 
 /// How long one member may take to answer before another is asked.
 const READ_ATTEMPT: Duration = Duration::from_secs(2);
@@ -372,5 +372,6 @@ pub(crate) fn entry(kv: KeyValue) -> Option<Arc<Entry>> {
         create_revision: revision(kv.create_revision),
         mod_revision: revision(kv.mod_revision),
         version: revision(kv.version),
+        note: Note::default(),
     }))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use scantling_store::{Entry, Event, Revision, StoreError, Write};
+use scantling_store::{Entry, Event, Note, Revision, StoreError, Write};
 
 /// The outcome of an operation, in a form that two stores can be compared by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +70,7 @@ impl Model {
                         create_revision: old.map_or(*revision, |old| old.create_revision),
                         mod_revision: *revision,
                         version: old.map_or(1, |old| old.version + 1),
+                        note: Note::default(),
                     };
                     state.insert(key.clone(), entry);
                 }

@@ -1,0 +1,86 @@
+//! The server under load: a process of its own, started here and stopped by its id.
+
+use crate::Failure;
+use crate::client::Endpoint;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running server.
+pub struct Server {
+    process: Child,
+    pub endpoint: Endpoint,
+    /// From the start of the process to the first answer of `/readyz`.
+    pub ready_after: Duration,
+}
+
+impl Server {
+    /// Starts a server on a free loopback port with durable storage in a directory, and waits until it is ready.
+    pub async fn start(program: &Path, directory: &Path) -> Result<Server, Failure> {
+        let kubeconfig = directory.join("bench.kubeconfig");
+        let begin = Instant::now();
+        let mut process = Command::new(program)
+            .args(["serve", "--bind-address", "127.0.0.1", "--secure-port", "0"])
+            .arg("--data-dir")
+            .arg(directory)
+            .arg("--write-kubeconfig")
+            .arg(&kubeconfig)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| {
+                format!(
+                    "{}: {e}; build it with `cargo build --release`",
+                    program.display()
+                )
+            })?;
+        let mut lines = BufReader::new(process.stdout.take().ok_or("no output")?).lines();
+        let address = loop {
+            let line = lines.next().ok_or("the server ended before it was ready")??;
+            if let Some(address) = line.strip_prefix("serving on https://") {
+                break address.parse()?;
+            }
+        };
+        let endpoint = Endpoint::from_kubeconfig(address, &std::fs::read_to_string(&kubeconfig)?)?;
+        let ready = endpoint.get("/readyz");
+        while endpoint.connect().await?.send(&ready).await?.status != 200 {}
+        Ok(Server {
+            process,
+            endpoint,
+            ready_after: begin.elapsed(),
+        })
+    }
+
+    /// The processor time that it has used.
+    pub fn cpu(&self) -> Duration {
+        // Fields 14 and 15 of the line, counted behind the name in parentheses, in hundredths of a second.
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
+        let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks: u64 = fields
+            .skip(11)
+            .take(2)
+            .filter_map(|t| t.parse::<u64>().ok())
+            .sum();
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// The memory that it has, in megabytes.
+    pub fn rss(&self) -> f64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix("VmRSS:"))
+            .unwrap_or_default();
+        let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().unwrap_or_default();
+        kilobytes / 1024.0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A process that has ended by itself needs no stop.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

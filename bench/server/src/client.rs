@@ -1,0 +1,208 @@
+//! A client that costs little: HTTP/1.1 over TLS, requests written beforehand, answers read into one buffer.
+
+use crate::Failure;
+use base64::Engine as _;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Where the server is, and how it is spoken to.
+#[derive(Clone)]
+pub struct Endpoint {
+    address: SocketAddr,
+    connector: TlsConnector,
+    token: String,
+}
+
+/// One connection.
+pub struct Client {
+    stream: TlsStream<TcpStream>,
+    /// What was read and not yet taken; an answer begins at its front.
+    buffer: Vec<u8>,
+    /// The bytes of the last answer, gone with the next request.
+    taken: usize,
+}
+
+/// An answer.
+pub struct Answer<'a> {
+    pub status: u16,
+    pub body: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// The answer, if it has that status.
+    pub fn expect(self, status: u16) -> Result<Self, Failure> {
+        if self.status == status {
+            return Ok(self);
+        }
+        let text = String::from_utf8_lossy(self.body.get(..400).unwrap_or(self.body)).into_owned();
+        Err(format!("{} instead of {status}: {text}", self.status).into())
+    }
+}
+
+impl Endpoint {
+    /// Reads what the server wrote for its administrator.
+    pub fn from_kubeconfig(address: SocketAddr, text: &str) -> Result<Endpoint, Failure> {
+        let field = |name: &str| {
+            let line = text.lines().find_map(|l| l.trim().strip_prefix(name));
+            line.map(str::trim)
+                .ok_or_else(|| format!("the kubeconfig has no {name}"))
+        };
+        let authority =
+            base64::engine::general_purpose::STANDARD.decode(field("certificate-authority-data:")?)?;
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&authority) {
+            roots.add(certificate?)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Endpoint {
+            address,
+            connector: TlsConnector::from(Arc::new(config)),
+            token: field("token:")?.to_owned(),
+        })
+    }
+
+    /// A new connection.
+    pub async fn connect(&self) -> Result<Client, Failure> {
+        let socket = TcpStream::connect(self.address).await?;
+        socket.set_nodelay(true)?;
+        let name = ServerName::try_from("localhost")?;
+        Ok(Client {
+            stream: self.connector.connect(name, socket).await?,
+            buffer: Vec::with_capacity(64 << 10),
+            taken: 0,
+        })
+    }
+
+    /// The bytes of a request without a body.
+    pub fn get(&self, path: &str) -> Vec<u8> {
+        self.accepting(path, "application/json")
+    }
+
+    /// The same, for another media type.
+    pub fn accepting(&self, path: &str, accept: &str) -> Vec<u8> {
+        let token = &self.token;
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1\r\nAccept: {accept}\r\nAuthorization: Bearer \
+             {token}\r\n\r\n"
+        )
+        .into_bytes()
+    }
+
+    /// The bytes of a request with a body.
+    pub fn sending(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+        let (token, length) = (&self.token, body.len());
+        let mut out = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1\r\nAccept: application/json\r\n\
+             Authorization: Bearer {token}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+        )
+        .into_bytes();
+        out.extend_from_slice(body);
+        out
+    }
+}
+
+impl Client {
+    /// Sends a request and reads the answer to its end.
+    pub async fn send(&mut self, request: &[u8]) -> Result<Answer<'_>, Failure> {
+        let (status, head, length) = self.begin(request).await?;
+        let length = length.ok_or("an answer without a length")?;
+        while self.buffer.len() < head + length {
+            self.buffer.reserve(head + length - self.buffer.len());
+            self.fill().await?;
+        }
+        self.taken = head + length;
+        let body = self.buffer.get(head..head + length).unwrap_or_default();
+        Ok(Answer { status, body })
+    }
+
+    /// Sends a request and reads the head of the answer: its status, size, and the size of the body.
+    async fn begin(&mut self, request: &[u8]) -> Result<(u16, usize, Option<usize>), Failure> {
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        self.stream.write_all(request).await?;
+        self.stream.flush().await?;
+        loop {
+            let mut headers = [httparse::EMPTY_HEADER; 32];
+            let mut answer = httparse::Response::new(&mut headers);
+            if let httparse::Status::Complete(head) = answer.parse(&self.buffer)? {
+                let length = answer
+                    .headers
+                    .iter()
+                    .find(|h| h.name.eq_ignore_ascii_case("content-length"));
+                let length = length.map(|h| std::str::from_utf8(h.value)).transpose()?;
+                let length = length.map(str::parse).transpose()?;
+                return Ok((answer.code.unwrap_or(0), head, length));
+            }
+            self.fill().await?;
+        }
+    }
+
+    async fn fill(&mut self) -> Result<(), Failure> {
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err("the server closed the connection".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins a watch.
+    pub async fn watch(mut self, request: &[u8]) -> Result<Events, Failure> {
+        let (status, head, _) = self.begin(request).await?;
+        if status != 200 {
+            return Err(format!("the watch answered {status}").into());
+        }
+        self.buffer.drain(..head);
+        Ok(Events {
+            client: self,
+            lines: Vec::new(),
+        })
+    }
+}
+
+/// The events of a watch, line by line.
+pub struct Events {
+    client: Client,
+    /// The content of chunks, up to the last whole line taken.
+    lines: Vec<u8>,
+}
+
+impl Events {
+    /// The next event's line.
+    pub async fn next(&mut self) -> Result<Vec<u8>, Failure> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.lines) {
+                return Ok(self.lines.drain(..=end).collect());
+            }
+            while !self.chunk()? {
+                self.client.fill().await?;
+            }
+        }
+    }
+
+    /// Takes one chunk out of the buffer, if all of it is there.
+    fn chunk(&mut self) -> Result<bool, Failure> {
+        let buffer = &mut self.client.buffer;
+        let Ok(httparse::Status::Complete((head, length))) = httparse::parse_chunk_size(buffer) else {
+            return Ok(false);
+        };
+        let end = head + usize::try_from(length)?;
+        let Some(content) = buffer.get(head..end).filter(|_| buffer.len() >= end + 2) else {
+            return Ok(false);
+        };
+        if content.is_empty() {
+            return Err("the server ended the watch".into());
+        }
+        self.lines.extend_from_slice(content);
+        buffer.drain(..end + 2);
+        Ok(true)
+    }
+}

@@ -1,0 +1,617 @@
+//! Load for the API server: `server [--program FILE] [--corpus FILE] [--seconds N] [start] [objects] [watch]
+//! [definitions]`; without a name, all parts.
+//!
+//! The server is the release build of `scantling serve` with durable storage, on a free loopback port, over TLS. The
+//! client shares the machine with it: the rates are those of both together, and the server's own processor time per
+//! request stands beside them, because it moves less when the machine is busy.
+
+mod child;
+mod client;
+mod corpus;
+mod load;
+mod report;
+
+use child::Server;
+use corpus::{Definition, Subject, name};
+use load::{Bound, Outcome, Pace, Work};
+use report::{Reference, figure, millis};
+use scantling_value::{Limits, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Why a run ended early.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How many objects are listed.
+const OBJECTS: usize = 10_000;
+/// The size of an object as the server shows it.
+const OBJECT_BYTES: usize = 1_600;
+const CONNECTIONS: usize = 16;
+const WATCHERS: usize = 1_000;
+/// How many definitions there are when one more is added.
+const MANY_DEFINITIONS: usize = 2_000;
+/// How many definitions the real server was measured with.
+const SOME_DEFINITIONS: usize = 300;
+
+struct Arguments {
+    program: PathBuf,
+    corpus: PathBuf,
+    time: Duration,
+    parts: Vec<String>,
+}
+
+impl Arguments {
+    fn read() -> Result<Arguments, Failure> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut arguments = Arguments {
+            program: root.join("target/release/scantling"),
+            corpus: root.join("../shared/conformance/corpus/open.jsonl.gz"),
+            time: Duration::from_secs(4),
+            parts: Vec::new(),
+        };
+        let mut given = std::env::args().skip(1);
+        while let Some(word) = given.next() {
+            let mut value = || given.next().ok_or_else(|| format!("{word} needs a value"));
+            match word.as_str() {
+                "--program" => arguments.program = value()?.into(),
+                "--corpus" => arguments.corpus = value()?.into(),
+                "--seconds" => arguments.time = Duration::from_secs(value()?.parse()?),
+                "start" | "objects" | "watch" | "definitions" => arguments.parts.push(word),
+                _ => return Err(format!("unknown argument {word}").into()),
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn wants(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|p| p == part)
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let arguments = Arguments::read()?;
+    let (definitions, subject) = corpus::definitions(&arguments.corpus)?;
+    let average = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism()?;
+    println!("{cores} cores, load average before the run {}", average.trim());
+    if arguments.wants("start") {
+        start(&arguments).await?;
+    }
+    if arguments.wants("objects") {
+        objects(&arguments, &subject).await?;
+    }
+    if arguments.wants("watch") {
+        watch(&arguments, &subject).await?;
+    }
+    if arguments.wants("definitions") {
+        register(&arguments, &definitions).await?;
+    }
+    Ok(())
+}
+
+/// How soon a server is ready, and what it takes while nothing happens.
+async fn start(arguments: &Arguments) -> Result<(), Failure> {
+    report::title("start");
+    let directory = tempfile::tempdir()?;
+    let server = Server::start(&arguments.program, directory.path()).await?;
+    figure(
+        "ready, the first start",
+        millis(server.ready_after),
+        "ms",
+        Reference::NONE,
+    );
+    drop(server);
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let server = Server::start(&arguments.program, directory.path()).await?;
+        times.push(server.ready_after);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        if times.len() == 5 {
+            times.sort_unstable();
+            figure(
+                "ready, median of 5 starts",
+                millis(times[2]),
+                "ms",
+                Reference::less(Some(2500.0), 50.0),
+            );
+            figure(
+                "memory while idle",
+                server.rss(),
+                "MB",
+                Reference::less(Some(305.0), 25.0),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Registers the definition that the load is made of.
+async fn register_subject(server: &Server, subject: &Subject) -> Result<(), Failure> {
+    let body = subject.definition.document.to_json();
+    let request = server
+        .endpoint
+        .sending("POST", DEFINITIONS, "application/json", body.as_bytes());
+    server
+        .endpoint
+        .connect()
+        .await?
+        .send(&request)
+        .await?
+        .expect(201)?;
+    Ok(())
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Creates of objects that come back at the size that they are to have.
+async fn creates(server: &Server, subject: &Subject) -> Result<Work, Failure> {
+    let mut padding = 0;
+    for _ in 0..2 {
+        let path = format!("{}?dryRun=All", subject.path());
+        let request = server.endpoint.sending(
+            "POST",
+            &path,
+            "application/json",
+            &subject.body(&name(0), padding),
+        );
+        let mut client = server.endpoint.connect().await?;
+        let size = client.send(&request).await?.expect(201)?.body.len();
+        padding = (padding + OBJECT_BYTES).saturating_sub(size);
+    }
+    let template = server.endpoint.sending(
+        "POST",
+        &subject.path(),
+        "application/json",
+        &subject.body(&name(0), padding),
+    );
+    Ok(named(template, 201))
+}
+
+/// Requests that differ in the name alone.
+fn named(template: Vec<u8>, status: u16) -> Work {
+    let places: Vec<usize> = memchr::memmem::find_iter(&template, name(0).as_bytes()).collect();
+    let request = move |n: usize, out: &mut Vec<u8>| {
+        out.extend_from_slice(&template);
+        let name = name(n);
+        for place in &places {
+            out[*place..place + name.len()].copy_from_slice(name.as_bytes());
+        }
+    };
+    Work {
+        request: Arc::new(request),
+        status,
+    }
+}
+
+/// The same load at half the rate that a full one came to.
+async fn at_half(
+    server: &Server,
+    full: &Outcome,
+    time: Duration,
+    first: usize,
+    work: &Work,
+) -> Result<usize, Failure> {
+    let pace = Pace::PerSecond(full.rate() / 2.0);
+    let bound = Bound {
+        requests: usize::MAX,
+        time,
+    };
+    let outcome = load::run(server, CONNECTIONS, pace, bound, first, work).await?;
+    report::half(&outcome);
+    Ok(outcome.requests)
+}
+
+/// Creates, gets, lists, patches and applies of one kind of object.
+async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure> {
+    report::title(&format!(
+        "objects of {OBJECT_BYTES} bytes, {CONNECTIONS} connections"
+    ));
+    let directory = tempfile::tempdir()?;
+    let server = Server::start(&arguments.program, directory.path()).await?;
+    register_subject(&server, subject).await?;
+    let endpoint = &server.endpoint;
+    let bound = Bound {
+        requests: usize::MAX,
+        time: arguments.time,
+    };
+    let half_time = arguments.time;
+
+    let work = creates(&server, subject).await?;
+    let all = Bound {
+        requests: OBJECTS,
+        time: Duration::from_secs(120),
+    };
+    let created = load::run(&server, CONNECTIONS, Pace::Full, all, 0, &work).await?;
+    report::load("create", &created, Reference::more(519.0, 5190.0));
+
+    let mut client = endpoint.connect().await?;
+    let list = endpoint.get(&subject.path());
+    let (mut times, mut size) = (Vec::new(), 0);
+    let cpu = server.cpu();
+    for _ in 0..10 {
+        let begin = Instant::now();
+        size = client.send(&list).await?.expect(200)?.body.len();
+        times.push(begin.elapsed());
+    }
+    let cpu = server.cpu().saturating_sub(cpu) / 10;
+    let what = format!("list of {OBJECTS}, {:.1} MB: first", size as f64 / 1e6);
+    figure(
+        &what,
+        times[0].as_secs_f64(),
+        "s",
+        Reference::less(Some(0.67), 0.134),
+    );
+    times.sort_unstable();
+    figure(
+        "  median of 10",
+        times[5].as_secs_f64(),
+        "s",
+        Reference::less(Some(0.67), 0.134),
+    );
+    figure(
+        "  server's processor time, each",
+        millis(cpu),
+        "ms",
+        Reference::NONE,
+    );
+
+    // Gets go through all objects in an order without system.
+    let template = endpoint.get(&format!("{}/{}", subject.path(), name(0)));
+    let get = scattered(named(template, 200));
+    let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 0, &get).await?;
+    report::load("get", &outcome, Reference::more(2028.0, 30420.0));
+    at_half(&server, &outcome, half_time, 0, &get).await?;
+
+    let path = format!("{}/{}", subject.path(), name(0));
+    let merge = |n: usize| format!(r#"{{"metadata":{{"annotations":{{"example.com/turn":"{n:010}"}}}}}}"#);
+    let patch = turning(named(
+        endpoint.sending(
+            "PATCH",
+            &path,
+            "application/merge-patch+json",
+            merge(0).as_bytes(),
+        ),
+        200,
+    ));
+    let outcome = load::run(&server, 1, Pace::Full, bound, 1, &patch).await?;
+    report::load(
+        "merge patch, one connection",
+        &outcome,
+        Reference::more(190.0, 1900.0),
+    );
+    let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 10_000_000, &patch).await?;
+    report::load("merge patch", &outcome, Reference::NONE);
+    at_half(&server, &outcome, half_time, 20_000_000, &patch).await?;
+
+    let path = format!("{path}?fieldManager=bench-apply&force=true");
+    let config = |n: usize| {
+        let (name, labels) = (name(0), format!(r#"{{"turn":"{n:010}"}}"#));
+        format!(
+            r#"{{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{{"name":"{name}","labels":{labels}}},"spec":{{"weight":10}}}}"#
+        )
+    };
+    let apply = turning(named(
+        endpoint.sending(
+            "PATCH",
+            &path,
+            "application/apply-patch+yaml",
+            config(0).as_bytes(),
+        ),
+        200,
+    ));
+    let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 30_000_000, &apply).await?;
+    report::load("apply", &outcome, Reference::NONE);
+    at_half(&server, &outcome, half_time, 40_000_000, &apply).await?;
+
+    at_half_of_creates(&server, &created, half_time, &work).await?;
+    figure("memory after all this", server.rss(), "MB", Reference::NONE);
+    Ok(())
+}
+
+async fn at_half_of_creates(
+    server: &Server,
+    full: &Outcome,
+    time: Duration,
+    work: &Work,
+) -> Result<(), Failure> {
+    println!("  create once more");
+    at_half(server, full, time, OBJECTS, work).await?;
+    Ok(())
+}
+
+/// Spreads requests over all objects.
+fn scattered(work: Work) -> Work {
+    let request = move |n: usize, out: &mut Vec<u8>| (work.request)(n.wrapping_mul(7919) % OBJECTS, out);
+    Work {
+        request: Arc::new(request),
+        status: work.status,
+    }
+}
+
+/// Spreads requests over all objects, and gives each a content of its own: ten digits behind `turn":"`.
+fn turning(work: Work) -> Work {
+    let mark: &[u8] = b"turn\":\"";
+    let mut sample = Vec::new();
+    (work.request)(0, &mut sample);
+    let place = memchr::memmem::find(&sample, mark).map_or(0, |at| at + mark.len());
+    let request = move |n: usize, out: &mut Vec<u8>| {
+        (work.request)(n.wrapping_mul(7919) % OBJECTS, out);
+        out[place..place + 10].copy_from_slice(format!("{n:010}").as_bytes());
+    };
+    Work {
+        request: Arc::new(request),
+        status: work.status,
+    }
+}
+
+/// Many watchers of one kind: each sees each event, in order.
+async fn watch(arguments: &Arguments, subject: &Subject) -> Result<(), Failure> {
+    const ONE_BY_ONE: usize = 20;
+    const AT_ONCE: usize = 64;
+    report::title(&format!("{WATCHERS} watchers"));
+    let directory = tempfile::tempdir()?;
+    let server = Server::start(&arguments.program, directory.path()).await?;
+    register_subject(&server, subject).await?;
+    let work = creates(&server, subject).await?;
+    let before = server.rss();
+    let request = server.endpoint.get(&format!("{}?watch=true", subject.path()));
+    let (saw, mut seen) = mpsc::unbounded_channel::<Result<usize, String>>();
+    for _ in 0..WATCHERS {
+        let mut events = server.endpoint.connect().await?.watch(&request).await?;
+        let saw = saw.clone();
+        tokio::spawn(async move {
+            for n in 0.. {
+                let found = events.next().await.map_err(|e| e.to_string()).and_then(|line| {
+                    let expected = format!(r#""name":"{}""#, name(n));
+                    match memchr::memmem::find(&line, expected.as_bytes()) {
+                        Some(_) => Ok(n),
+                        None => Err(format!(
+                            "event {n} is another: {}",
+                            String::from_utf8_lossy(&line)
+                        )),
+                    }
+                });
+                let ended = found.is_err();
+                if saw.send(found).is_err() || ended {
+                    break;
+                }
+            }
+        });
+    }
+    figure(
+        "memory of a watcher, with its connection",
+        (server.rss() - before) * 1e3 / WATCHERS as f64,
+        "kB",
+        Reference::NONE,
+    );
+    let mut client = server.endpoint.connect().await?;
+    let mut buffer = Vec::new();
+    let mut times = Vec::new();
+    for n in 0..ONE_BY_ONE {
+        buffer.clear();
+        (work.request)(n, &mut buffer);
+        let begin = Instant::now();
+        client.send(&buffer).await?.expect(201)?;
+        for _ in 0..WATCHERS {
+            seen.recv().await.ok_or("no watcher is left")??;
+        }
+        times.push(begin.elapsed());
+    }
+    times.sort_unstable();
+    figure(
+        "from a create to the last watcher, median",
+        millis(times[ONE_BY_ONE / 2]),
+        "ms",
+        Reference::NONE,
+    );
+    let bound = Bound {
+        requests: AT_ONCE,
+        time: Duration::from_secs(60),
+    };
+    let cpu = server.cpu();
+    let begin = Instant::now();
+    // One connection, so that events come in the order of their names.
+    load::run(&server, 1, Pace::Full, bound, ONE_BY_ONE, &work).await?;
+    for _ in 0..WATCHERS * AT_ONCE {
+        seen.recv().await.ok_or("no watcher is left")??;
+    }
+    let elapsed = begin.elapsed();
+    let delivered = (WATCHERS * AT_ONCE) as f64;
+    figure(
+        &format!("{AT_ONCE} events at once, to the last watcher"),
+        millis(elapsed),
+        "ms",
+        Reference::NONE,
+    );
+    figure(
+        "  events delivered",
+        delivered / elapsed.as_secs_f64(),
+        "/s",
+        Reference::NONE,
+    );
+    let cpu = server.cpu().saturating_sub(cpu).as_secs_f64() * 1e6;
+    figure(
+        "  server's processor time, each",
+        cpu / delivered,
+        "us",
+        Reference::NONE,
+    );
+    Ok(())
+}
+
+/// Registers definitions, and waits until all are established and published.
+async fn register_all(server: &Server, definitions: &[Definition]) -> Result<Duration, Failure> {
+    let endpoint = &server.endpoint;
+    let requests: Vec<Vec<u8>> = definitions
+        .iter()
+        .map(|d| {
+            endpoint.sending(
+                "POST",
+                DEFINITIONS,
+                "application/json",
+                d.document.to_json().as_bytes(),
+            )
+        })
+        .collect();
+    let begin = Instant::now();
+    let mut client = endpoint.connect().await?;
+    for (request, definition) in requests.iter().zip(definitions) {
+        let answer = client.send(request).await?.expect(201);
+        answer.map_err(|e| format!("{}: {e}", definition.name))?;
+    }
+    let status: Vec<Vec<u8>> = definitions
+        .iter()
+        .map(|d| endpoint.get(&format!("{DEFINITIONS}/{}", d.name)))
+        .collect();
+    for request in status.iter().rev() {
+        while !is_established(client.send(request).await?.expect(200)?.body)? {}
+    }
+    let discovery = endpoint.accepting(
+        "/apis",
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+    );
+    let documents = endpoint.get("/openapi/v3");
+    loop {
+        let groups = String::from_utf8_lossy(client.send(&discovery).await?.expect(200)?.body).into_owned();
+        let index = String::from_utf8_lossy(client.send(&documents).await?.expect(200)?.body).into_owned();
+        let shown = |d: &Definition| {
+            let plural = d.name.split('.').next().unwrap_or_default();
+            groups.contains(&format!(r#""resource":"{plural}""#))
+                && d.versions
+                    .iter()
+                    .all(|v| index.contains(&format!(r#""apis/{}/{v}""#, d.group)))
+        };
+        if definitions.iter().all(shown) {
+            return Ok(begin.elapsed());
+        }
+    }
+}
+
+fn is_established(body: &[u8]) -> Result<bool, Failure> {
+    let object = json::decode(body, Limits::SERVER)?;
+    let conditions = object
+        .at(["status", "conditions"])
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    let text = |v: &Value, field: &str| {
+        v.get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    Ok(conditions
+        .iter()
+        .any(|c| text(c, "type") == "Established" && text(c, "status") == "True"))
+}
+
+/// The registration of many definitions, and what one more costs.
+async fn register(arguments: &Arguments, definitions: &[Definition]) -> Result<(), Failure> {
+    report::title("definitions of the corpus, one connection");
+    let directory = tempfile::tempdir()?;
+    let server = Server::start(&arguments.program, directory.path()).await?;
+    let (some, rest) = definitions.split_at(SOME_DEFINITIONS.min(definitions.len()));
+    let cpu = server.cpu();
+    let took = register_all(&server, some).await?;
+    figure(
+        &format!("{} definitions", some.len()),
+        took.as_secs_f64(),
+        "s",
+        Reference::less(Some(34.0), 2.0),
+    );
+    figure(
+        "  server's processor time",
+        (server.cpu() - cpu).as_secs_f64(),
+        "s",
+        Reference::NONE,
+    );
+    figure(
+        "  memory",
+        server.rss(),
+        "MB",
+        Reference::less(Some(2200.0), 60.0),
+    );
+    let more = register_all(&server, rest).await?;
+    figure(
+        &format!("all {}", definitions.len()),
+        (took + more).as_secs_f64(),
+        "s",
+        Reference::NONE,
+    );
+    figure("  memory", server.rss(), "MB", Reference::NONE);
+    // Copies in groups of their own bring the number up to where one more is measured.
+    let copies: Vec<Definition> = definitions
+        .iter()
+        .cycle()
+        .enumerate()
+        .take(MANY_DEFINITIONS.saturating_sub(definitions.len()))
+        .map(|(i, d)| d.in_group(&format!("copy{}.{}", i / definitions.len(), d.group)))
+        .filter(|d| !d.document.to_json().contains("api-approved"))
+        .collect();
+    let more = register_all(&server, &copies).await?;
+    figure(
+        &format!("{} more in other groups", copies.len()),
+        more.as_secs_f64(),
+        "s",
+        Reference::NONE,
+    );
+    figure("  memory", server.rss(), "MB", Reference::NONE);
+    let one = definitions[0].in_group("one-more.example.com");
+    let took = register_all(&server, std::slice::from_ref(&one)).await?;
+    figure(
+        "one more, until it is in /openapi/v3",
+        millis(took),
+        "ms",
+        Reference::less(None, 1000.0),
+    );
+    documents(&server, &one).await?;
+    drop(server);
+    let server = Server::start(&arguments.program, directory.path()).await?;
+    figure(
+        "ready with all of them",
+        millis(server.ready_after),
+        "ms",
+        Reference::NONE,
+    );
+    figure("  memory", server.rss(), "MB", Reference::NONE);
+    Ok(())
+}
+
+/// What the documents cost, and what they cost again after one definition has changed.
+async fn documents(server: &Server, one: &Definition) -> Result<(), Failure> {
+    let endpoint = &server.endpoint;
+    let mut client = endpoint.connect().await?;
+    let whole = endpoint.get("/openapi/v2");
+    for what in ["/openapi/v2, the first time", "/openapi/v2, nothing changed"] {
+        let begin = Instant::now();
+        client.send(&whole).await?.expect(200)?;
+        figure(what, millis(begin.elapsed()), "ms", Reference::NONE);
+    }
+    let path = format!("{DEFINITIONS}/{}", one.name);
+    let change = br#"{"spec":{"names":{"shortNames":["bench"]}}}"#;
+    let patch = endpoint.sending("PATCH", &path, "application/merge-patch+json", change);
+    client.send(&patch).await?.expect(200)?;
+    let begin = Instant::now();
+    client.send(&whole).await?.expect(200)?;
+    figure(
+        "/openapi/v2, one definition changed",
+        millis(begin.elapsed()),
+        "ms",
+        Reference::NONE,
+    );
+    for version in &one.versions {
+        let document = endpoint.get(&format!("/openapi/v3/apis/{}/{version}", one.group));
+        let begin = Instant::now();
+        client.send(&document).await?.expect(200)?;
+        figure(
+            "its document of /openapi/v3",
+            millis(begin.elapsed()),
+            "ms",
+            Reference::NONE,
+        );
+    }
+    figure("  memory", server.rss(), "MB", Reference::NONE);
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! What is printed: each figure beside that of a real kube-apiserver and beside the aim.
+
+use crate::load::Outcome;
+use std::time::Duration;
+
+/// Which way a figure is better.
+#[derive(Clone, Copy)]
+pub enum Better {
+    More,
+    Less,
+}
+
+/// What a figure is held against.
+#[derive(Clone, Copy)]
+pub struct Reference {
+    /// kube-apiserver with etcd on a machine with two cores.
+    pub real: Option<f64>,
+    pub aim: Option<f64>,
+    pub better: Better,
+}
+
+impl Reference {
+    pub const NONE: Reference = Reference {
+        real: None,
+        aim: None,
+        better: Better::Less,
+    };
+
+    pub fn less(real: Option<f64>, aim: f64) -> Reference {
+        Reference {
+            real,
+            aim: Some(aim),
+            better: Better::Less,
+        }
+    }
+
+    pub fn more(real: f64, aim: f64) -> Reference {
+        Reference {
+            real: Some(real),
+            aim: Some(aim),
+            better: Better::More,
+        }
+    }
+}
+
+pub fn title(text: &str) {
+    println!("\n{text}");
+    println!(
+        "  {:<52} {:>12} {:>12} {:>9} {:>12}",
+        "", "here", "real server", "ratio", "aim"
+    );
+}
+
+/// One line.
+pub fn figure(what: &str, value: f64, unit: &str, reference: Reference) {
+    let number = |v: f64| {
+        if v >= 100.0 {
+            format!("{v:.0} {unit}")
+        } else {
+            format!("{v:.2} {unit}")
+        }
+    };
+    let Reference { real, aim, better } = reference;
+    let ratio = real.map(|real| match better {
+        Better::More => value / real,
+        Better::Less => real / value,
+    });
+    let met = aim.map(|aim| match better {
+        Better::More => value >= aim,
+        Better::Less => value <= aim,
+    });
+    let verdict = match met {
+        Some(true) => "met",
+        Some(false) => "NOT MET",
+        None => "",
+    };
+    println!(
+        "  {what:<52} {:>12} {:>12} {:>9} {:>12} {verdict}",
+        number(value),
+        real.map(number).unwrap_or_default(),
+        ratio.map(|r| format!("{r:.1}x")).unwrap_or_default(),
+        aim.map(number).unwrap_or_default(),
+    );
+}
+
+pub fn millis(d: Duration) -> f64 {
+    d.as_secs_f64() * 1e3
+}
+
+/// The lines of a load at full pace.
+pub fn load(what: &str, outcome: &Outcome, rate: Reference) {
+    figure(what, outcome.rate(), "/s", rate);
+    figure("  median", millis(outcome.quantile(0.5)), "ms", Reference::NONE);
+    figure(
+        "  99th percentile",
+        millis(outcome.quantile(0.99)),
+        "ms",
+        Reference::NONE,
+    );
+    figure(
+        "  server's processor time, each",
+        outcome.cpu_each().as_secs_f64() * 1e6,
+        "us",
+        Reference::NONE,
+    );
+}
+
+/// The line of a load at half pace.
+pub fn half(outcome: &Outcome) {
+    let aim = Reference::less(None, 5.0);
+    figure(
+        "  99th percentile at half the rate",
+        millis(outcome.quantile(0.99)),
+        "ms",
+        aim,
+    );
+}

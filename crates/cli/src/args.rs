@@ -325,6 +325,15 @@ pub(crate) struct Serve {
     /// The form of log lines, which go to standard error
     #[arg(long, env = "SCANTLING_LOGGING_FORMAT", value_enum, default_value_t = LoggingFormat::Text)]
     pub(crate) logging_format: LoggingFormat,
+    /// How much is logged: 0 what is wrong, 2 what happens, 3 every request and connection
+    #[arg(
+        short = 'v',
+        long = "v",
+        env = "SCANTLING_V",
+        value_name = "LEVEL",
+        default_value_t = 2
+    )]
+    pub(crate) verbosity: u8,
 }
 
 /// The form of log lines.

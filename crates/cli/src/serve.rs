@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
-    log_to_standard_error(flags.logging_format);
+    log_to_standard_error(flags.logging_format, flags.verbosity);
     let runtime = crate::runtime()?;
     runtime.block_on(serve(flags))?;
     Ok(Verdict::Well)
@@ -109,8 +109,15 @@ async fn store(flags: &args::Serve, directory: Option<&Path>) -> Result<Arc<dyn 
     ))
 }
 
-fn log_to_standard_error(format: args::LoggingFormat) {
-    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr);
+fn log_to_standard_error(format: args::LoggingFormat, verbosity: u8) {
+    let level = match verbosity {
+        0 => tracing_subscriber::filter::LevelFilter::WARN,
+        1 | 2 => tracing_subscriber::filter::LevelFilter::INFO,
+        _ => tracing_subscriber::filter::LevelFilter::DEBUG,
+    };
+    let builder = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(level);
     match format {
         args::LoggingFormat::Text => builder.init(),
         args::LoggingFormat::Json => builder.json().init(),

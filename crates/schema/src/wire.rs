@@ -158,17 +158,20 @@ impl Struct {
     }
 
     fn written(&self, members: &Map, empty: Empty) -> Map {
-        let mut out = Vec::new();
-        for field in self.fields {
-            let value = members
-                .get(field.name)
-                .filter(|v| !v.is_null())
-                .map(|v| field.ty.written(v, empty));
-            match (value, field.keep) {
-                (Some(v), Keep::Filled) if is_zero(&v, empty) => {}
-                (Some(v), _) => out.push((Str::from(field.name), v)),
-                (None, Keep::Always) => out.push((Str::from(field.name), field.ty.zero())),
-                (None, _) => {}
+        let mut out = Vec::with_capacity(members.len());
+        // Documents have few of the fields that their types have: the fields are looked up, not the members.
+        for (name, value) in members.iter().filter(|(_, v)| !v.is_null()) {
+            let Some(field) = self.fields.iter().find(|f| f.name == name.as_str()) else {
+                continue;
+            };
+            let value = field.ty.written(value, empty);
+            if field.keep != Keep::Filled || !is_zero(&value, empty) {
+                out.push((name.clone(), value));
+            }
+        }
+        for field in self.fields.iter().filter(|f| f.keep == Keep::Always) {
+            if members.get(field.name).is_none_or(Value::is_null) {
+                out.push((Str::from(field.name), field.ty.zero()));
             }
         }
         Map::from_unsorted(out)

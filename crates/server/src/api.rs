@@ -218,7 +218,7 @@ impl Api {
                 field_validation: &head.query.all("fieldValidation"),
             },
         );
-        tracing::info!(
+        tracing::debug!(
             id,
             user = name,
             method = %parts.method,
@@ -292,7 +292,7 @@ impl Api {
                 self.metrics.render(self).await,
             )),
             Target::Version => document(version()),
-            Target::OpenApiV2 => self.documents.v2(&kinds, head),
+            Target::OpenApiV2 => self.documents.v2(&self.kinds.load_full(), head).await,
             Target::OpenApiV3Index => self.documents.index(&kinds, head),
             Target::OpenApiV3(name) => self.documents.v3(&kinds, &name, head),
             Target::CoreVersions => {

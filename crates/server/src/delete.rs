@@ -5,7 +5,8 @@ use crate::read::{self, Selection, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{self, ApiError, ApiResult};
-use crate::write::{Write, metadata_mut, set_version, stored_form, text, timestamp};
+use crate::text::Stored;
+use crate::write::{Write, metadata_mut, set_version, text, timestamp};
 use crate::{body, media};
 use scantling_store::{Entry, ReadAt, StoreError};
 use scantling_value::Value;
@@ -114,7 +115,7 @@ impl Write<'_> {
                 if options.dry_run || !(marked || after != before) {
                     return Ok(Deleted::Held(object));
                 }
-                let value = stored_form(call, object.clone());
+                let Stored { value, .. } = Stored::of(call, &object);
                 let write = scantling_store::Write::Update {
                     value,
                     expected: entry.mod_revision,
@@ -155,7 +156,7 @@ impl Write<'_> {
         if options.dry_run {
             return Ok(Some(Deleted::Held(object)));
         }
-        let value = stored_form(call, object.clone());
+        let Stored { value, .. } = Stored::of(call, &object);
         let write = scantling_store::Write::Update {
             value,
             expected: entry.mod_revision,

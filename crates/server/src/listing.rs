@@ -1,4 +1,4 @@
-//! Long lists, written while they are sent: a chunk at a time, so that no list stands in memory as a whole.
+//! Long lists and documents, written while they are sent: a chunk at a time, so that no list stands in memory as a whole.
 
 use crate::text::Text;
 use crate::view::ListMeta;
@@ -14,12 +14,14 @@ use std::task::{Context, Poll};
 /// How much is written at once: a few records of TLS.
 const CHUNK: usize = 64 * 1024;
 
-/// A list of objects, not yet written.
+/// A list of objects, or of the parts of a document, not yet written.
 #[derive(Debug)]
 pub(crate) struct Listing {
     before: Vec<u8>,
     items: Vec<Text>,
     after: Vec<u8>,
+    /// What stands between two items.
+    between: &'static [u8],
 }
 
 impl Listing {
@@ -33,13 +35,29 @@ impl Listing {
         after.extend_from_slice(b",\"metadata\":");
         meta.to_value().write_json(&mut after);
         after.extend_from_slice(b"}\n");
-        Listing { before, items, after }
+        Listing {
+            before,
+            items,
+            after,
+            between: b",",
+        }
+    }
+
+    /// Parts that follow each other.
+    pub(crate) fn joined(before: Vec<u8>, items: Vec<Text>, after: Vec<u8>) -> Listing {
+        Listing {
+            before,
+            items,
+            after,
+            between: b"",
+        }
     }
 
     /// How many bytes it has.
     pub(crate) fn len(&self) -> usize {
         let items: usize = self.items.iter().map(Text::len).sum();
-        self.before.len() + items + self.items.len().saturating_sub(1) + self.after.len()
+        let between = self.between.len() * self.items.len().saturating_sub(1);
+        self.before.len() + items + between + self.after.len()
     }
 
     /// All of it.
@@ -75,6 +93,7 @@ struct Writer {
     before: Vec<u8>,
     items: std::vec::IntoIter<Text>,
     after: Vec<u8>,
+    between: &'static [u8],
     begun: bool,
 }
 
@@ -84,6 +103,7 @@ impl Writer {
             before: list.before,
             items: list.items.into_iter(),
             after: list.after,
+            between: list.between,
             begun: false,
         }
     }
@@ -97,7 +117,7 @@ impl Writer {
                 return;
             };
             if self.begun {
-                out.push(b',');
+                out.extend_from_slice(self.between);
             }
             self.begun = true;
             item.write(out);

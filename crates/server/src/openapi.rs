@@ -6,6 +6,7 @@
 
 mod gnostic;
 pub(crate) mod models;
+mod parts;
 mod v2;
 
 use crate::api::Head;
@@ -16,6 +17,7 @@ use crate::reply::Reply;
 use crate::status::ApiResult;
 use bytes::Bytes;
 use hyper::header;
+use parts::{Form, Parts};
 use scantling_schema::publish::Format;
 use scantling_value::{Limits, Map, Value, json};
 use sha2::Digest as _;
@@ -48,6 +50,7 @@ static SHARED: LazyLock<Common> = LazyLock::new(|| {
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
     written: Mutex<BTreeMap<String, (String, Bytes)>>,
+    parts: Parts,
 }
 
 /// How many written documents are kept.
@@ -153,7 +156,7 @@ impl Documents {
     }
 
     /// `/openapi/v2`
-    pub(crate) fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
+    pub(crate) async fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
         let groups = kinds.groups();
         let hashes: Vec<String> = groups
             .flat_map(|g| served_versions(kinds, g).into_iter().map(move |v| (g, v)))
@@ -168,18 +171,17 @@ impl Documents {
                 .strip_prefix("application/com.github.proto-openapi.spec.v2");
             matches!(kind, Some("@v1.0+protobuf" | ".v1.0+protobuf"))
         });
-        let reply = if protobuf {
-            let bytes = self.written("v2 protobuf", &hash, || {
-                gnostic::document(&v2::whole(kinds)).into()
-            });
-            Reply {
-                content_type: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-                ..conditional(head, &format!("\"{hash}P\""), bytes)
-            }
+        let (form, tag, content_type) = if protobuf {
+            let kind = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+            (Form::Protobuf, format!("\"{hash}P\""), kind)
         } else {
-            let text = self.written("v2", &hash, || v2::whole(kinds).to_json().into());
-            conditional(head, &format!("\"{hash}\""), text)
+            (Form::Json, format!("\"{hash}\""), "application/json")
         };
+        let mut reply = conditional(head, &tag, Bytes::new());
+        if reply.status != 304 {
+            reply.body = Reply::list(self.parts.document(kinds, form).await).body;
+        }
+        reply.content_type = content_type;
         Ok(reply)
     }
 }

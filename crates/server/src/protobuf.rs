@@ -69,9 +69,14 @@ fn varint(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-pub(crate) fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
+/// The beginning of a field whose content of that length follows.
+pub(crate) fn length(out: &mut Vec<u8>, field: u64, length: usize) {
     varint(out, field << 3 | 2);
-    varint(out, content.len() as u64);
+    varint(out, length as u64);
+}
+
+pub(crate) fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
+    length(out, field, content.len());
     out.extend_from_slice(content);
 }
 

@@ -138,6 +138,7 @@ impl Reply {
     pub(crate) fn size(&self) -> Option<usize> {
         match &self.body {
             Content::Whole(bytes) => Some(bytes.len()),
+            Content::List(list) => Some(list.len()),
             Content::Stream(_) => None,
         }
     }

@@ -8,7 +8,7 @@ use crate::api::Call;
 use crate::read::shown;
 use crate::status::ApiResult;
 use bytes::Bytes;
-use scantling_store::Entry;
+use scantling_store::{Entry, Event};
 use scantling_value::Value;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -50,11 +50,8 @@ impl Text {
         let mut json = Vec::with_capacity(entry.value.len() + 64);
         let place = write_unversioned(object, &mut json);
         let json = if entry.value == json {
-            if let Some(at) = place
-                .and_then(|at| u32::try_from(at).ok())
-                .filter(|_| call.version.storage)
-            {
-                entry.note.set(u64::from(call.kind.serial) << 32 | u64::from(at));
+            if let Some(place) = place.filter(|_| call.version.storage) {
+                note(call, entry, place);
             }
             entry.value.clone()
         } else {
@@ -68,10 +65,12 @@ impl Text {
 
     /// The text of an object that has its version.
     pub(crate) fn complete(object: &Value) -> Text {
-        Text {
-            json: object.to_json().into(),
-            version: None,
-        }
+        Text::raw(object.to_json().into())
+    }
+
+    /// A text that is complete as it is.
+    pub(crate) fn raw(json: Bytes) -> Text {
+        Text { json, version: None }
     }
 
     /// The same object under another version.
@@ -115,6 +114,54 @@ impl Text {
         let (at, revision) = self.version?;
         let (before, after) = self.json.split_at_checked(at)?;
         Some((before, after, revision))
+    }
+}
+
+/// An object as it is stored: in the version that is stored, and without its resource version, which the store knows.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) value: Bytes,
+    /// Where the resource version belongs.
+    pub(crate) place: Option<usize>,
+}
+
+impl Stored {
+    /// The stored form of an object of a request's version.
+    pub(crate) fn of(call: &Call<'_>, object: &Value) -> Stored {
+        let mut out = Vec::with_capacity(2048);
+        let place = if call.version.storage {
+            write_unversioned(object, &mut out)
+        } else {
+            let object = call.kind.strategy.store(call.kind, call.version, object.clone());
+            write_unversioned(&object, &mut out)
+        };
+        // It stays for long.
+        out.shrink_to_fit();
+        Stored {
+            value: out.into(),
+            place,
+        }
+    }
+}
+
+/// Notes that an entry just written is shown as it is stored, if reading it would change nothing.
+pub(crate) fn note_written(call: &Call<'_>, event: &Event, object: &Value, place: Option<usize>) {
+    if !call.version.storage || call.kind.built_in {
+        return;
+    }
+    let read = call.kind.strategy.read(call.kind, call.version, object.clone());
+    if read.is_ok_and(|r| r == *object)
+        && let (Some(entry), Some(place)) = (event.after(), place)
+    {
+        note(call, entry, place);
+    }
+}
+
+fn note(call: &Call<'_>, entry: &Entry, place: usize) {
+    if let Ok(place) = u32::try_from(place) {
+        entry
+            .note
+            .set(u64::from(call.kind.serial) << 32 | u64::from(place));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{About, ApiError, ApiResult};
+use crate::text::{Stored, note_written};
 use bytes::Bytes;
 use scantling_admit::{Identity, Operation, Outcome, Refusal};
 use scantling_store::{Entry, ReadAt, StoreError};
@@ -143,7 +144,7 @@ impl Write<'_> {
                 remove_version(&mut admitted);
                 return Ok(admitted);
             }
-            let value = stored_form(call, admitted.clone());
+            let Stored { value, place } = Stored::of(call, &admitted);
             match call
                 .api
                 .store
@@ -151,6 +152,7 @@ impl Write<'_> {
                 .await
             {
                 Ok(event) => {
+                    note_written(call, &event, &admitted, place);
                     call.api.has_settled(call.kind, event.revision).await;
                     let mut shown = as_stored(call, admitted)?;
                     set_version(&mut shown, event.revision);
@@ -300,7 +302,7 @@ impl Write<'_> {
                 Err(e) => Err(store_error(e)),
             };
         }
-        let value = stored_form(call, admitted.clone());
+        let Stored { value, place } = Stored::of(call, &admitted);
         if value == entry.value {
             return Ok(Some(admitted));
         }
@@ -310,6 +312,7 @@ impl Write<'_> {
         };
         match call.api.store.write(key, write).await {
             Ok(event) => {
+                note_written(call, &event, &admitted, place);
                 call.api.has_settled(call.kind, event.revision).await;
                 let mut shown = as_stored(call, admitted)?;
                 set_version(&mut shown, event.revision);
@@ -578,19 +581,6 @@ fn as_stored(call: &Call<'_>, object: Value) -> ApiResult<Value> {
     }
     let stored = call.kind.strategy.store(call.kind, call.version, object);
     call.kind.strategy.read(call.kind, call.version, stored)
-}
-
-/// The bytes to store: without the version, which the store knows.
-pub(crate) fn stored_form(call: &Call<'_>, object: Value) -> Bytes {
-    stored_form_of(call.kind, call.version, object)
-}
-
-fn stored_form_of(kind: &Kind, version: &crate::kind::Version, object: Value) -> Bytes {
-    let mut object = kind.strategy.store(kind, version, object);
-    remove_version(&mut object);
-    let mut out = Vec::with_capacity(1024);
-    object.write_json(&mut out);
-    out.into()
 }
 
 /// Whether an object that is being deleted has nothing left that holds it.

@@ -5,26 +5,28 @@
 use crate::protobuf::{boolean, bytes, double, number, string};
 use scantling_value::{Map, Value};
 
-/// A whole document.
-pub(super) fn document(value: &Value) -> Vec<u8> {
+/// How a document begins: its version and what it says of itself. Its paths are field 8, its schemas field 9.
+pub(super) fn beginning(swagger: &str, info: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    text(&mut out, 1, value, "swagger");
-    if let Some(info) = value.get("info") {
-        let mut m = Vec::new();
-        text(&mut m, 1, info, "title");
-        text(&mut m, 2, info, "version");
-        bytes(&mut out, 2, &m);
-    }
-    let mut paths = Vec::new();
-    for (name, item) in members(value, "paths") {
-        named(&mut paths, 2, name, &path_item(item));
-    }
-    bytes(&mut out, 8, &paths);
-    let mut definitions = Vec::new();
-    for (name, s) in members(value, "definitions") {
-        named(&mut definitions, 1, name, &schema(s));
-    }
-    bytes(&mut out, 9, &definitions);
+    string(&mut out, 1, swagger);
+    let mut m = Vec::new();
+    text(&mut m, 1, info, "title");
+    text(&mut m, 2, info, "version");
+    bytes(&mut out, 2, &m);
+    out
+}
+
+/// One of a document's paths.
+pub(super) fn named_path(name: &str, item: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    named(&mut out, 2, name, &path_item(item));
+    out
+}
+
+/// One of a document's schemas.
+pub(super) fn named_schema(name: &str, value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    named(&mut out, 1, name, &schema(value));
     out
 }
 

@@ -1,47 +1,52 @@
-//! OpenAPI v2: one document for everything, made from the documents of v3.
+//! What a kind adds to the document of OpenAPI v2, made from what it adds to those of v3.
 
-use super::{SHARED, document, kinds_of, object};
-use crate::discovery::served_versions;
-use crate::kind::Kinds;
+use super::{SHARED, Writer, models, object};
+use crate::kind::Kind;
 use scantling_schema::publish::Format;
 use scantling_value::{Map, Value};
 
 const V3: &str = "#/components/schemas/";
 const V2: &str = "#/definitions/";
 
-/// The document of all groups and versions.
-pub(super) fn whole(kinds: &Kinds) -> Value {
+/// The version of the format.
+pub(super) const SWAGGER: &str = "2.0";
+
+/// What the document says of itself.
+pub(super) fn info() -> Value {
+    object([("title", "Kubernetes".into()), ("version", "v1.37.0".into())])
+}
+
+/// The paths and schemas of a kind in all its served versions.
+pub(super) fn of_kind(kind: &Kind) -> (Map, Map) {
     let mut paths = Map::new();
-    let mut definitions = Map::new();
-    for group in kinds.groups() {
-        for version in served_versions(kinds, group) {
-            let mut part = document(kinds, group, &version);
-            for (kind, v) in kinds_of(kinds, group, &version) {
-                let name = super::schema_name(group, &version, &kind.kind);
-                definitions.insert(name, schema(kind.strategy.published(kind, v, Format::V2)));
-            }
-            for (name, s) in take(&mut part, &["components", "schemas"]) {
-                if !definitions.contains_key(&name) && !SHARED.schemas.contains_key(&name) {
-                    definitions.insert(name, schema(s));
-                }
-            }
-            for (path, item) in take(&mut part, &["paths"]) {
-                paths.insert(path, path_item(item));
-            }
+    let mut schemas = Map::new();
+    for version in kind.versions.iter().filter(|v| v.served) {
+        let writer = Writer::new(kind, version);
+        writer.paths(&mut paths);
+        if kind.built_in {
+            let mut models = Map::from_iter([(
+                writer.name.as_str(),
+                kind.strategy.published(kind, version, Format::V3),
+            )]);
+            models::add_references(&mut models);
+            let others = models
+                .into_iter()
+                .filter(|(name, _)| !SHARED.schemas.contains_key(name));
+            others.for_each(|(name, model)| drop(schemas.insert(name, model)));
         }
+        schemas.insert(format!("{}List", writer.name), writer.list_schema());
+        let published = kind.strategy.published(kind, version, Format::V2);
+        schemas.insert(writer.name, published);
     }
-    for (name, s) in SHARED.schemas.iter() {
-        definitions.insert(name.clone(), schema(s.clone()));
-    }
-    object([
-        ("swagger", "2.0".into()),
-        (
-            "info",
-            object([("title", "Kubernetes".into()), ("version", "v1.37.0".into())]),
-        ),
-        ("paths", paths.into()),
-        ("definitions", definitions.into()),
-    ])
+    let paths = paths.into_iter().map(|(path, item)| (path, path_item(item)));
+    let schemas = schemas.into_iter().map(|(name, s)| (name, schema(s)));
+    (paths.collect(), schemas.collect())
+}
+
+/// The schemas that all kinds share.
+pub(super) fn shared() -> Map {
+    let all = SHARED.schemas.iter();
+    all.map(|(name, s)| (name.clone(), schema(s.clone()))).collect()
 }
 
 fn take(value: &mut Value, path: &[&str]) -> Map {

@@ -1,0 +1,149 @@
+//! The document of OpenAPI v2 holds all kinds. Each kind writes its part once; a change of one kind writes that part
+//! anew, and the document is put together while it is sent.
+
+use super::{gnostic, v2};
+use crate::kind::{Kind, Kinds};
+use crate::listing::Listing;
+use crate::protobuf;
+use crate::text::Text;
+use bytes::Bytes;
+use scantling_value::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How the document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    Json,
+    Protobuf,
+}
+
+/// What a kind, or what all of them share, adds to the document: members by name, written.
+#[derive(Debug, Default)]
+struct Part {
+    paths: Vec<Member>,
+    definitions: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: String,
+    written: Bytes,
+}
+
+impl Form {
+    fn part(self, paths: &Map, definitions: &Map) -> Part {
+        let members = |all: &Map, protobuf: fn(&str, &Value) -> Vec<u8>| {
+            let member = |(name, value): (&scantling_value::Str, &Value)| Member {
+                name: name.to_string(),
+                written: match self {
+                    Form::Json => json_member(name, value).into(),
+                    Form::Protobuf => protobuf(name, value).into(),
+                },
+            };
+            all.iter().map(member).collect()
+        };
+        Part {
+            paths: members(paths, gnostic::named_path),
+            definitions: members(definitions, gnostic::named_schema),
+        }
+    }
+}
+
+fn json_member(name: &str, value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    Value::from(name).write_json(&mut out);
+    out.push(b':');
+    value.write_json(&mut out);
+    out
+}
+
+/// The parts that were asked for, by form and state of a kind. Zero is no kind's: what all share.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    written: Mutex<BTreeMap<(Form, u32), Arc<Part>>>,
+}
+
+impl Parts {
+    /// The document.
+    pub(super) async fn document(&self, kinds: &Kinds, form: Form) -> Listing {
+        let mut parts = vec![self.part(form, 0, || form.part(&Map::new(), &v2::shared()))];
+        let mut current = BTreeSet::from([0]);
+        for kind in kinds.all() {
+            parts.push(self.of_kind(kind, form));
+            current.insert(kind.serial);
+            // Thousands of parts take their time: others get their turn.
+            tokio::task::yield_now().await;
+        }
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.retain(|(_, serial), _| current.contains(serial));
+        drop(written);
+        let paths = sorted(&parts, |p| &p.paths);
+        let definitions = sorted(&parts, |p| &p.definitions);
+        match form {
+            Form::Json => json(&paths, &definitions),
+            Form::Protobuf => protobuf(&paths, &definitions),
+        }
+    }
+
+    fn of_kind(&self, kind: &Kind, form: Form) -> Arc<Part> {
+        self.part(form, kind.serial, || {
+            let (paths, definitions) = v2::of_kind(kind);
+            form.part(&paths, &definitions)
+        })
+    }
+
+    fn part(&self, form: Form, serial: u32, write: impl FnOnce() -> Part) -> Arc<Part> {
+        let written = || self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = written().get(&(form, serial)) {
+            return Arc::clone(part);
+        }
+        let part = Arc::new(write());
+        written().insert((form, serial), Arc::clone(&part));
+        part
+    }
+}
+
+/// All members by name; several kinds may add the same one.
+fn sorted(parts: &[Arc<Part>], members: impl Fn(&Part) -> &[Member]) -> Vec<Bytes> {
+    let mut all: Vec<&Member> = parts.iter().flat_map(|p| members(p)).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all.dedup_by(|a, b| a.name == b.name);
+    all.into_iter().map(|m| m.written.clone()).collect()
+}
+
+fn json(paths: &[Bytes], definitions: &[Bytes]) -> Listing {
+    let mut pieces = Vec::with_capacity(2 * (paths.len() + definitions.len()) + 8);
+    let members = |pieces: &mut Vec<Text>, members: &[Bytes]| {
+        for (i, member) in members.iter().enumerate() {
+            if i > 0 {
+                pieces.push(Text::raw(Bytes::from_static(b",")));
+            }
+            pieces.push(Text::raw(member.clone()));
+        }
+    };
+    members(&mut pieces, definitions);
+    let mut between = b"},\"info\":".to_vec();
+    v2::info().write_json(&mut between);
+    between.extend_from_slice(b",\"paths\":{");
+    pieces.push(Text::raw(between.into()));
+    members(&mut pieces, paths);
+    let mut after = b"},\"swagger\":".to_vec();
+    Value::from(v2::SWAGGER).write_json(&mut after);
+    after.push(b'}');
+    Listing::joined(b"{\"definitions\":{".to_vec(), pieces, after)
+}
+
+fn protobuf(paths: &[Bytes], definitions: &[Bytes]) -> Listing {
+    let head = |field: u64, members: &[Bytes]| {
+        let mut out = Vec::new();
+        protobuf::length(&mut out, field, members.iter().map(Bytes::len).sum());
+        Text::raw(out.into())
+    };
+    let mut pieces = Vec::with_capacity(paths.len() + definitions.len() + 2);
+    pieces.push(head(8, paths));
+    pieces.extend(paths.iter().cloned().map(Text::raw));
+    pieces.push(head(9, definitions));
+    pieces.extend(definitions.iter().cloned().map(Text::raw));
+    Listing::joined(gnostic::beginning(v2::SWAGGER, &v2::info()), pieces, Vec::new())
+}

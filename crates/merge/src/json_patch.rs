@@ -4,8 +4,13 @@
 //! there adds it, indexes may be negative, `add` cannot replace the whole document, `test` compares numbers by their
 //! text, unknown operations are found only when their turn comes; and the texts of errors are part of the interface.
 
+mod text;
+
+pub use text::patched_text;
+
 use scantling_value::{DecodeError, Limits, Map, Str, Value, json};
 use std::fmt;
+use std::num::{IntErrorKind, ParseIntError};
 
 /// The most operations that a patch may have.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -256,11 +261,12 @@ fn unescape(part: &str) -> Str {
 
 /// Reads an index; a negative one counts from the end.
 fn index(key: &str, length: usize, limit: usize) -> Result<usize, String> {
-    let number: i64 = key.parse().map_err(|_| {
-        format!(
-            "strconv.Atoi: parsing {}: invalid syntax",
-            scantling_value::go::quote(key)
-        )
+    let number: i64 = key.parse().map_err(|e: ParseIntError| {
+        let why = match e.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        format!("strconv.Atoi: parsing {}: {why}", scantling_value::go::quote(key))
     })?;
     let invalid = || format!("Unable to access invalid index: {number}: invalid index referenced");
     let position = if number < 0 {

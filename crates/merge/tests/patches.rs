@@ -7,7 +7,7 @@
 
 use expect_test::{Expect, expect};
 use scantling_merge::body::{self, PatchType, Reading, StrictRefusal};
-use scantling_merge::json_patch::JsonPatch;
+use scantling_merge::json_patch::{self, JsonPatch};
 use scantling_merge::{merge_patch, strategic};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::Interner;
@@ -89,6 +89,33 @@ fn json_patches() {
         JsonPatch::from_value(many).unwrap_err().to_string(),
         "The allowed maximum operations in a JSON patch is 10000, got 10001"
     );
+}
+
+#[test]
+fn texts_of_patched_documents() {
+    let document = doc("{a: {v: 1, x: [1, 2]}, b: z}");
+    let mut out = String::new();
+    for patch in [
+        r#"[{"op":"add","path":"/a","value":{"y": 4, "x": 5, "y": [6, {"b": 1, "a": "<,}"}]}}]"#,
+        r#"[{"op":"add","path":"/c","value":{"y":1,"x":2,"y":3}},{"op":"add","path":"/c/z","value":{"k":1,"k":2}}]"#,
+        r#"[{"op":"replace","path":"/a/x/0","value":{"y":1,"x":2}},{"op":"copy","from":"/a","path":"/c"}]"#,
+        r#"[{"op":"add","path":"/c","value":{"y":1,"x":{"b":1,"a":2}}},{"op":"test","path":"/c","value":{"x":{"a":2,"b":1},"y":1}}]"#,
+        r#"[{"op":"add","path":"/c~1d","value":{"y":1,"x":2}},{"op":"move","from":"/c~1d","path":"/a/x/-"},{"op":"remove","path":"/b"}]"#,
+    ] {
+        let text = json_patch::patched_text(&document, patch);
+        let value =
+            show(JsonPatch::decode(patch.as_bytes(), Limits::SAFE).and_then(|p| p.apply(document.clone())));
+        assert_eq!(doc(&text).to_json(), value);
+        out += &text;
+        out.push('\n');
+    }
+    expect![[r#"
+        {"a":{"y":4,"x":5,"y":[6,{"b":1,"a":"\u003c,}"}]},"b":"z"}
+        {"a":{"v":1,"x":[1,2]},"b":"z","c":{"x":2,"y":3,"z":{"k":1,"k":2}}}
+        {"a":{"v":1,"x":[{"y":1,"x":2},2]},"b":"z","c":{"v":1,"x":[{"y":1,"x":2},2]}}
+        {"a":{"v":1,"x":[1,2]},"b":"z","c":{"x":{"a":2,"b":1},"y":1}}
+        {"a":{"v":1,"x":[1,2,{"y":1,"x":2}]}}
+    "#]].assert_eq(&out);
 }
 
 #[test]

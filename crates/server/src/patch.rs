@@ -11,7 +11,7 @@ use crate::scale;
 use crate::status::{ApiError, ApiResult};
 use crate::write::{Change, Ownership, Part, Source, Write, fit_name, fit_namespace, text};
 use scantling_merge::apply::{ApplyError, Force};
-use scantling_merge::json_patch::{JsonPatch, JsonPatchError};
+use scantling_merge::json_patch::{self, JsonPatch, JsonPatchError};
 use scantling_merge::merge_patch;
 use scantling_merge::strategic::{self, StrategicError};
 use scantling_store::ReadAt;
@@ -96,10 +96,12 @@ impl Write<'_> {
         let shown = std::sync::Mutex::new(String::new());
         let change = |old: &Value| {
             let (mut object, found) = patched(call, ty, old, &body, mode)?;
-            let text = if ty == PatchType::Strategic {
-                go_map(&body)
-            } else {
-                object.to_json()
+            let text = match ty {
+                PatchType::Strategic => go_map(&body),
+                PatchType::Json if mode == FieldValidation::Strict => {
+                    json_patch::patched_text(old, &String::from_utf8_lossy(&body))
+                }
+                _ => object.to_json(),
             };
             if let Ok(mut s) = shown.lock() {
                 *s = text;
@@ -317,7 +319,8 @@ fn patched(
                     kind_of(&decoded.value)
                 )));
             }
-            let found = json_patch_findings(&decoded.value, &decoded.duplicates);
+            let made = || json_patch::patched_text(old, &String::from_utf8_lossy(body));
+            let found = json_patch_findings(&decoded.value, &decoded.duplicates, made);
             let patch = JsonPatch::from_value(decoded.value).map_err(json_patch_error)?;
             Ok((patch.apply(old.clone()).map_err(json_patch_error)?, found))
         }
@@ -344,8 +347,8 @@ fn patched(
 }
 
 /// What strict reading of a JSON patch finds: members that stand twice, members that operations do not have, and,
-/// once more, members that stand twice in a value, at their place in the object.
-fn json_patch_findings(patch: &Value, duplicates: &[String]) -> Vec<String> {
+/// once more, members that stand twice in what the patch makes.
+fn json_patch_findings(patch: &Value, duplicates: &[String], made: impl Fn() -> String) -> Vec<String> {
     let mut found: Vec<String> = duplicates.iter().map(|d| format!("json patch {d}")).collect();
     let operations = patch.as_array().unwrap_or_default();
     for (i, operation) in operations.iter().enumerate() {
@@ -354,15 +357,11 @@ fn json_patch_findings(patch: &Value, duplicates: &[String]) -> Vec<String> {
                 found.push(format!("json patch unknown field \"[{i}].{name}\""));
             }
         }
-        let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
-        let place = path
-            .trim_start_matches('/')
-            .replace("~1", "/")
-            .replace("~0", "~")
-            .replace('/', ".");
-        let prefix = format!("duplicate field \"[{i}].value");
-        let rest = duplicates.iter().filter_map(|d| d.strip_prefix(&prefix));
-        found.extend(rest.map(|r| format!("duplicate field \"{place}{r}")));
+    }
+    if !duplicates.is_empty()
+        && let Ok(made) = json::decode_strict(made().as_bytes(), Limits::SERVER)
+    {
+        found.extend(made.duplicates);
     }
     found
 }

@@ -139,10 +139,17 @@ impl Managed {
                 })?,
                 None => Set::new(),
             };
-            if let Some(time) = entry.get("time").and_then(Value::as_str) {
-                let parsed = time.parse();
-                let time = parsed.map_err(|_| ManagedError(format!("invalid time {}", go::quote(time))))?;
-                managed.times.insert(id.clone(), time);
+            // Of entries for the same manager the last one counts, with its time or without one.
+            match entry.get("time").and_then(Value::as_str) {
+                Some(time) => {
+                    let parsed = time.parse();
+                    let time =
+                        parsed.map_err(|_| ManagedError(format!("invalid time {}", go::quote(time))))?;
+                    managed.times.insert(id.clone(), time);
+                }
+                None => {
+                    managed.times.remove(&id);
+                }
             }
             let api_version = text("apiVersion").into();
             managed.fields.insert(id, Owned { set, api_version });

@@ -327,14 +327,6 @@ impl<'a> FieldManager<'a> {
                 "invalid object type: {group}/{version}, Kind={kind}"
             )));
         }
-        if config
-            .at(["metadata", "managedFields"])
-            .is_some_and(|v| !v.is_null())
-        {
-            return Err(ApplyError::BadRequest(
-                "metadata.managedFields must be nil".into(),
-            ));
-        }
         Ok(())
     }
 
@@ -355,6 +347,14 @@ impl<'a> FieldManager<'a> {
                 .map_err(|e| {
                     ApplyError::Internal(format!("failed to create manager for existing fields: {e}"))
                 })?;
+        }
+        if config
+            .at(["metadata", "managedFields"])
+            .is_some_and(|v| !v.is_null())
+        {
+            return Err(ApplyError::BadRequest(
+                "metadata.managedFields must be nil".into(),
+            ));
         }
         let id = self.id(manager, Operation::Apply);
         let config = Versioned::borrowed(config, &self.api_version);

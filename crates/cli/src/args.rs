@@ -278,6 +278,9 @@ pub(crate) struct Serve {
     /// A file of `token,user,uid,"groups"` lines
     #[arg(long, env = "SCANTLING_TOKEN_AUTH_FILE", value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
+    /// What those who are known may do; members of `system:masters` may do everything
+    #[arg(long, env = "SCANTLING_AUTHORIZATION_MODE", value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
+    pub(crate) authorization_mode: AuthorizationMode,
     /// Members of an etcd cluster to store in, instead of the data directory
     #[arg(
         long,
@@ -322,6 +325,9 @@ pub(crate) struct Serve {
     /// How long a request may take: `60s`, `2m`
     #[arg(long, env = "SCANTLING_REQUEST_TIMEOUT", default_value = "60s", value_parser = duration)]
     pub(crate) request_timeout: Duration,
+    /// How long to go on serving after a stop is asked for, with readiness failing: `5s`
+    #[arg(long, env = "SCANTLING_SHUTDOWN_DELAY_DURATION", default_value = "0s", value_parser = duration)]
+    pub(crate) shutdown_delay_duration: Duration,
     /// The form of log lines, which go to standard error
     #[arg(long, env = "SCANTLING_LOGGING_FORMAT", value_enum, default_value_t = LoggingFormat::Text)]
     pub(crate) logging_format: LoggingFormat,
@@ -334,6 +340,16 @@ pub(crate) struct Serve {
         default_value_t = 2
     )]
     pub(crate) verbosity: u8,
+}
+
+/// What those who are known may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum AuthorizationMode {
+    /// Everything
+    AlwaysAllow,
+    /// Nothing
+    AlwaysDeny,
 }
 
 /// The form of log lines.

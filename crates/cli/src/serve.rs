@@ -2,7 +2,7 @@
 
 use crate::args;
 use crate::problem::{Problem, Verdict};
-use scantling_server::{Config, Server};
+use scantling_server::{AuthorizationMode, Config, Server};
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, KeySpace, MemStore, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,10 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Serves until it is told to stop.
 pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
     log_to_standard_error(flags.logging_format, flags.verbosity);
+    // Every connection is a file: as many as this process may have.
+    if let Err(e) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(error = %e, "the limit on open files stays as it is");
+    }
     let runtime = crate::runtime()?;
     runtime.block_on(serve(flags))?;
     Ok(Verdict::Well)
@@ -30,6 +34,10 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
         tls_private_key_file: flags.tls_private_key_file.clone(),
         client_ca_file: flags.client_ca_file.clone(),
         token_auth_file: flags.token_auth_file.clone(),
+        authorization_mode: match flags.authorization_mode {
+            args::AuthorizationMode::AlwaysAllow => AuthorizationMode::AlwaysAllow,
+            args::AuthorizationMode::AlwaysDeny => AuthorizationMode::AlwaysDeny,
+        },
         max_requests_inflight: flags.max_requests_inflight,
         request_timeout: flags.request_timeout,
         etcd_prefix: flags.etcd_prefix.clone(),
@@ -56,6 +64,8 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
+    server.announce_stop();
+    tokio::time::sleep(flags.shutdown_delay_duration).await;
     server.stop().await;
     Ok(())
 }

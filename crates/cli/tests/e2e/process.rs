@@ -1,0 +1,113 @@
+//! Flags, environment, logs, and the end of the process.
+
+use crate::kube_client::{define, widgets};
+use crate::server::{Process, scantling};
+use futures_util::StreamExt as _;
+use kube::ResourceExt as _;
+use kube::api::{PostParams, WatchEvent, WatchParams};
+
+fn refusal(flags: &[&str]) -> (Option<i32>, String) {
+    let output = scantling()
+        .args(["serve", "--in-memory", "--secure-port", "0"])
+        .args(flags)
+        .output();
+    let output = output.expect("it runs");
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn wrong_flags_are_refused() {
+    for (flags, said) in [
+        (
+            &["--feature-gates", "Perpetuum=true"][..],
+            "unknown feature gate Perpetuum: known ones are ",
+        ),
+        (&["--feature-gates", "Perpetuum"], "Perpetuum"),
+        (&["--authorization-mode", "RBAC"], "AlwaysAllow, AlwaysDeny"),
+        (&["--logging-format", "xml"], "text, json"),
+        (&["--request-timeout", "soon"], "soon"),
+        (&["--tls-cert-file", "x.pem"], "--tls-private-key-file"),
+        (
+            &["--token-auth-file", "/nonexistent/tokens"],
+            "cannot read /nonexistent/tokens",
+        ),
+        (&["--data-dir", "x"], "cannot be used with"),
+    ] {
+        let (code, stderr) = refusal(flags);
+        assert!(matches!(code, Some(2 | 3)), "{flags:?}: {code:?} {stderr}");
+        assert!(stderr.contains(said), "{flags:?}: {stderr}");
+    }
+}
+
+#[tokio::test]
+async fn flags_come_from_the_environment() {
+    let environment = [
+        ("SCANTLING_IN_MEMORY", "true"),
+        ("SCANTLING_LOGGING_FORMAT", "json"),
+        ("SCANTLING_FEATURE_GATES", "CustomResourceImmutability=true"),
+    ];
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Process::start_with(&[], &environment, directory);
+    let client = server.client().await;
+    let version = client.apiserver_version().await.expect("a version");
+    assert!(version.git_version.starts_with("v1."), "{version:?}");
+    // Each line of the log is a JSON object that says who asked for what.
+    let log = server.log();
+    let lines: Vec<serde_json::Value> = log
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
+        .collect();
+    let request = lines
+        .iter()
+        .find(|l| l["fields"]["path"] == "/version")
+        .expect("the request is logged");
+    assert_eq!(request["fields"]["user"], "admin", "{request}");
+    assert_eq!(request["fields"]["status"], 200, "{request}");
+    assert!(request["fields"]["id"].is_string(), "{request}");
+    let kubeconfig = std::fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
+    let token = kubeconfig
+        .lines()
+        .find_map(|l| l.trim().strip_prefix("token: "))
+        .expect("a token");
+    assert!(!log.contains(token), "the token is in the log");
+}
+
+/// What was acknowledged before a stop is there after the next start.
+#[tokio::test]
+async fn terminated_in_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = tempfile::tempdir().expect("a directory");
+    let flags = ["--data-dir", data.path().to_str().expect("a path")];
+    let server = Process::start_with(&flags, &[], directory);
+    let client = server.client().await;
+    define(&client).await;
+    let api = widgets(&client);
+    let mut watch = Box::pin(api.watch(&WatchParams::default(), "0").await.expect("a watch"));
+    let made = api
+        .create(&PostParams::default(), &crate::kube_client::widget("kept", 3))
+        .await
+        .expect("made");
+    loop {
+        match watch.next().await.expect("it goes on").expect("an event") {
+            WatchEvent::Added(w) if w.name_any() == "kept" => break,
+            WatchEvent::Bookmark(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    server.terminate();
+    // The watch is closed in order: it ends, without an error.
+    while let Some(event) = watch.next().await {
+        event.expect("no error");
+    }
+    let (status, directory) = server.wait();
+    assert!(status.success(), "{status}");
+    let server = Process::start_with(&flags, &[], directory);
+    let again = widgets(&server.client().await)
+        .get("kept")
+        .await
+        .expect("it is there");
+    assert_eq!(again.metadata.uid, made.metadata.uid);
+}

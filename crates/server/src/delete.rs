@@ -8,7 +8,7 @@ use crate::status::{self, ApiError, ApiResult};
 use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
 use crate::{body, media};
-use scantling_store::{Entry, ReadAt, StoreError};
+use scantling_store::{Entry, StoreError};
 use scantling_value::Value;
 
 const ORPHAN: &str = "orphan";
@@ -87,13 +87,7 @@ impl Write<'_> {
         }
         let key = call.key(name)?;
         loop {
-            let entry = call
-                .api
-                .store
-                .get(&key, ReadAt::Latest)
-                .await
-                .map_err(store_error)?;
-            let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+            let entry = call.live(&key, name).await?;
             let mut object = read::shown(call, &entry)?;
             let uid = text(&object, "uid").to_owned();
             self.preconditions(name, &uid, entry.mod_revision, options)?;

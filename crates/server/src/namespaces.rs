@@ -69,13 +69,7 @@ pub(crate) async fn finalize(write: &Write<'_>, name: &str) -> ApiResult<Reply> 
     fit_name(&sent, name)?;
     let key = call.key(name)?;
     loop {
-        let entry = call
-            .api
-            .store
-            .get(&key, ReadAt::Latest)
-            .await
-            .map_err(store_error)?;
-        let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+        let entry = call.live(&key, name).await?;
         let asked = text(&sent, "resourceVersion");
         if !asked.is_empty() && asked != entry.mod_revision.to_string() {
             return Err(modified(call.about(), name));

@@ -125,13 +125,7 @@ impl Write<'_> {
     async fn patch_scale(&mut self, name: &str, ty: PatchType, options: &WriteOptions) -> ApiResult<Value> {
         let call = self.call;
         let key = call.key(name)?;
-        let entry = call
-            .api
-            .store
-            .get(&key, ReadAt::Latest)
-            .await
-            .map_err(store_error)?;
-        let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+        let entry = call.live(&key, name).await?;
         let object = crate::read::shown(call, &entry)?;
         let live = scale::scale_of(call, &object)?;
         let (mut sent, found) = patched(call, ty, &live, &self.body, options.field_validation)?;

@@ -73,6 +73,19 @@ impl Selection {
     }
 }
 
+impl Call<'_> {
+    /// What is stored now under the key of a name.
+    pub(crate) async fn live(&self, key: &str, name: &str) -> ApiResult<Arc<Entry>> {
+        let entry = self
+            .api
+            .store
+            .get(key, ReadAt::Latest)
+            .await
+            .map_err(store_error)?;
+        entry.ok_or_else(|| ApiError::not_found(self.about(), name))
+    }
+}
+
 /// Decodes what is stored, and adds its version.
 pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
     let mut object = json::decode(&entry.value, Limits::SERVER)

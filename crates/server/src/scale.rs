@@ -4,13 +4,12 @@ use crate::api::Call;
 use crate::body;
 use crate::media::View;
 use crate::options::{WriteKind, WriteOptions};
-use crate::read::{self, store_error};
+use crate::read;
 use crate::reply::Reply;
 use crate::status::{ApiError, ApiResult};
 use crate::table::{Column, Columns};
 use crate::view::Shape;
 use crate::write::{Change, Ownership, Part, Source, Write, fit_name, text};
-use scantling_store::ReadAt;
 use scantling_value::{Map, Value};
 use std::sync::LazyLock;
 
@@ -61,13 +60,7 @@ pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
 /// GET
 pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
     let key = call.key(name)?;
-    let entry = call
-        .api
-        .store
-        .get(&key, ReadAt::Latest)
-        .await
-        .map_err(store_error)?;
-    let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+    let entry = call.live(&key, name).await?;
     let object = read::shown(call, &entry)?;
     shown(call.shape()?, scale_of(call, &object)?)
 }

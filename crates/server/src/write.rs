@@ -214,13 +214,7 @@ impl Write<'_> {
         let key = call.key(name)?;
         let mut tries = 0;
         loop {
-            let entry = call
-                .api
-                .store
-                .get(&key, ReadAt::Latest)
-                .await
-                .map_err(store_error)?;
-            let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+            let entry = call.live(&key, name).await?;
             let warnings = self.warnings.len();
             match self
                 .change_once(name, &key, &entry, options, part, uid, change, source)

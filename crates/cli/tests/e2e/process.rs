@@ -47,6 +47,7 @@ async fn flags_come_from_the_environment() {
     let environment = [
         ("SCANTLING_IN_MEMORY", "true"),
         ("SCANTLING_LOGGING_FORMAT", "json"),
+        ("SCANTLING_V", "3"),
         ("SCANTLING_FEATURE_GATES", "CustomResourceImmutability=true"),
     ];
     let directory = tempfile::tempdir().expect("a directory");

@@ -24,27 +24,16 @@ pub(crate) struct Label {
 /// The same, with whether it was a dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Timed {
-    verb: &'static str,
+    #[prometheus(flatten)]
+    label: Label,
     dry_run: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: &'static str,
-    scope: &'static str,
-    component: &'static str,
 }
 
 /// The same, with the code of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Coded {
-    verb: &'static str,
-    dry_run: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: &'static str,
-    scope: &'static str,
-    component: &'static str,
+    #[prometheus(flatten)]
+    timed: Timed,
     code: u16,
 }
 
@@ -150,37 +139,20 @@ impl Label {
     }
 
     pub(super) fn timed(&self, dry_run: &[&str]) -> Timed {
-        let l = self.clone();
         Timed {
-            verb: l.verb,
+            label: self.clone(),
             dry_run: match dry_run {
                 [] => "",
                 all if all.iter().all(|d| *d == "All") => "All",
                 _ => "invalid",
             },
-            group: l.group,
-            version: l.version,
-            resource: l.resource,
-            subresource: l.subresource,
-            scope: l.scope,
-            component: l.component,
         }
     }
 }
 
 impl Timed {
     pub(super) fn coded(self, code: u16) -> Coded {
-        Coded {
-            verb: self.verb,
-            dry_run: self.dry_run,
-            group: self.group,
-            version: self.version,
-            resource: self.resource,
-            subresource: self.subresource,
-            scope: self.scope,
-            component: self.component,
-            code,
-        }
+        Coded { timed: self, code }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a kind adds to the document of OpenAPI v2, made from what it adds to those of v3.
 
-use super::{SHARED, Writer, models, object};
+use super::paths::Writer;
+use super::{SHARED, models, object};
 use crate::kind::Kind;
 use scantling_schema::publish::Format;
 use scantling_value::{Map, Value};

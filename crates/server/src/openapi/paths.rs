@@ -1,0 +1,416 @@
+//! The paths of a kind, with their operations, and the schema of its lists.
+
+use super::{
+    API_VERSION, KIND, LIST_META, META, SCALE, SHARED, gvk_list, object, path_of, reference, schema_name,
+    text,
+};
+use crate::kind::{Kind, Version};
+use scantling_value::{Map, Value};
+
+/// Writes what is documented of a kind beside its schema.
+pub(super) struct Writer<'a> {
+    kind: &'a Kind,
+    version: &'a Version,
+    /// The name of the kind's schema.
+    pub(super) name: String,
+    /// The middle of operation names: `S5162ExampleComV1`.
+    word: String,
+    tag: String,
+}
+
+/// What an operation answers with.
+#[derive(Clone, Copy)]
+enum Answer {
+    Object,
+    List,
+    Status,
+    Scale,
+}
+
+/// One operation of a path.
+struct Operation<'a> {
+    method: &'a str,
+    action: &'a str,
+    verb: &'a str,
+    description: String,
+    /// What follows the kind in the operation's name.
+    suffix: &'a str,
+    parameters: &'a [&'a str],
+    body: Option<Value>,
+    answer: Answer,
+    codes: &'a [&'a str],
+}
+
+const LIST: &[&str] = &[
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+    "watch",
+];
+const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
+const PATCH: &[&str] = &["dryRun", "fieldManager of a patch", "fieldValidation", "force"];
+const DELETE: &[&str] = &[
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
+];
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(kind: &'a Kind, version: &'a Version) -> Self {
+        let word = group_word(&kind.group);
+        let mut chars = word.chars();
+        let lower = chars
+            .next()
+            .map(|c| c.to_ascii_lowercase().to_string() + chars.as_str())
+            .unwrap_or_default();
+        Writer {
+            kind,
+            version,
+            name: schema_name(&kind.group, &version.name, &kind.kind),
+            word: format!("{word}{}", capital(&version.name)),
+            tag: format!("{lower}_{}", version.name),
+        }
+    }
+
+    fn content(&self, answer: Answer) -> Value {
+        let schema = reference(&match answer {
+            Answer::Object => self.name.clone(),
+            Answer::List => format!("{}List", self.name),
+            Answer::Status => format!("{META}.Status"),
+            Answer::Scale => SCALE.to_owned(),
+        });
+        both(&schema)
+    }
+
+    pub(super) fn paths(&self, out: &mut Map) {
+        let Kind {
+            group,
+            plural,
+            kind,
+            namespaced,
+            ..
+        } = self.kind;
+        let root = format!("/{}", path_of(group, &self.version.name));
+        let base = if *namespaced {
+            format!("{root}/namespaces/{{namespace}}/{plural}")
+        } else {
+            format!("{root}/{plural}")
+        };
+        let scope = if *namespaced { "Namespaced" } else { "" };
+        let whole = Some(object([
+            ("content", self.content(Answer::Object)),
+            ("required", true.into()),
+        ]));
+        let item: &[&str] = if *namespaced {
+            &["name", "namespace", "pretty"]
+        } else {
+            &["name", "pretty"]
+        };
+        let collection: &[&str] = if *namespaced {
+            &["namespace", "pretty"]
+        } else {
+            &["pretty"]
+        };
+        let operation =
+            |method, action, verb, description: String, suffix, parameters, body, answer, codes| Operation {
+                method,
+                action,
+                verb,
+                description,
+                suffix,
+                parameters,
+                body,
+                answer,
+                codes,
+            };
+        let list = |suffix, parameters| {
+            let what = format!("list objects of kind {kind}");
+            operation(
+                "get",
+                "list",
+                "list",
+                what,
+                suffix,
+                parameters,
+                None,
+                Answer::List,
+                &["200"][..],
+            )
+        };
+        if *namespaced {
+            let all: Vec<&str> = {
+                let mut all = LIST.to_vec();
+                all.push("pretty");
+                all.sort_unstable();
+                all
+            };
+            self.path(
+                out,
+                format!("{root}/{plural}"),
+                &all,
+                "",
+                vec![list("ForAllNamespaces", &[])],
+            );
+        }
+        let mut collection_ops = vec![
+            list("", LIST),
+            operation(
+                "post",
+                "create",
+                "post",
+                format!("create a {kind}"),
+                "",
+                WRITE,
+                whole.clone(),
+                Answer::Object,
+                &["200", "201", "202"],
+            ),
+        ];
+        if self.kind.strategy.deletes_collections() {
+            collection_ops.push(operation(
+                "delete",
+                "delete",
+                "deletecollection",
+                format!("delete collection of {kind}"),
+                "",
+                LIST,
+                None,
+                Answer::Status,
+                &["200"],
+            ));
+        }
+        self.path(out, base.clone(), collection, scope, collection_ops);
+        let three = |of: &str, suffix, answer: Answer| {
+            let body = Some(object([
+                ("content", self.content(answer)),
+                ("required", true.into()),
+            ]));
+            vec![
+                operation(
+                    "get",
+                    "read",
+                    "get",
+                    format!("read {of}the specified {kind}"),
+                    suffix,
+                    &["resourceVersion"][..],
+                    None,
+                    answer,
+                    &["200"][..],
+                ),
+                operation(
+                    "put",
+                    "replace",
+                    "put",
+                    format!("replace {of}the specified {kind}"),
+                    suffix,
+                    WRITE,
+                    body,
+                    answer,
+                    &["200", "201"],
+                ),
+                operation(
+                    "patch",
+                    "patch",
+                    "patch",
+                    format!("partially update {of}the specified {kind}"),
+                    suffix,
+                    PATCH,
+                    Some(patch_body(self.kind)),
+                    answer,
+                    &["200"],
+                ),
+            ]
+        };
+        let mut ops = three("", "", Answer::Object);
+        let options = object([("content", both(&reference(&format!("{META}.DeleteOptions"))))]);
+        ops.push(operation(
+            "delete",
+            "delete",
+            "delete",
+            format!("delete a {kind}"),
+            "",
+            DELETE,
+            Some(options),
+            Answer::Status,
+            &["200", "202"],
+        ));
+        self.path(out, format!("{base}/{{name}}"), item, scope, ops);
+        if self.version.finalize {
+            let mut ops = three("finalize of ", "Finalize", Answer::Object);
+            ops.retain(|o| o.method == "put");
+            self.path(out, format!("{base}/{{name}}/finalize"), item, scope, ops);
+        }
+        if self.version.scale.is_some() {
+            let ops = three("scale of ", "Scale", Answer::Scale);
+            self.path(out, format!("{base}/{{name}}/scale"), item, scope, ops);
+        }
+        if self.version.has_status() {
+            let ops = three("status of ", "Status", Answer::Object);
+            self.path(out, format!("{base}/{{name}}/status"), item, scope, ops);
+        }
+    }
+
+    fn parameters(&self, names: &[&str]) -> Value {
+        let one = |name: &&str| {
+            let mut p = SHARED.parameters.get(name).cloned().unwrap_or_default();
+            if let Some(m) = p.as_object_mut()
+                && *name == "name"
+            {
+                m.insert("description", format!("name of the {}", self.kind.kind).into());
+            }
+            p
+        };
+        Value::Array(names.iter().map(one).collect())
+    }
+
+    fn path(
+        &self,
+        out: &mut Map,
+        path: String,
+        shared: &[&str],
+        scope: &str,
+        operations: Vec<Operation<'_>>,
+    ) {
+        let mut item = Map::new();
+        item.insert("parameters", self.parameters(shared));
+        for o in operations {
+            let collection = if o.verb == "deletecollection" {
+                "Collection"
+            } else {
+                ""
+            };
+            let id = format!(
+                "{}{}{collection}{scope}{}{}",
+                o.action, self.word, self.kind.kind, o.suffix
+            );
+            let mut responses = Map::from_iter([("401", object([("description", "Unauthorized".into())]))]);
+            for code in o.codes {
+                let said = match *code {
+                    "200" => "OK",
+                    "201" => "Created",
+                    _ => "Accepted",
+                };
+                responses.insert(
+                    *code,
+                    object([("description", said.into()), ("content", self.content(o.answer))]),
+                );
+            }
+            let gvk = object([
+                ("group", self.kind.group.as_str().into()),
+                ("version", self.version.name.as_str().into()),
+                ("kind", self.kind.kind.as_str().into()),
+            ]);
+            let mut op = Map::from_iter([
+                ("tags", Value::from(vec![self.tag.as_str()])),
+                ("description", o.description.into()),
+                ("operationId", id.into()),
+                ("responses", responses.into()),
+                ("x-kubernetes-action", o.verb.into()),
+                ("x-kubernetes-group-version-kind", gvk),
+            ]);
+            if !o.parameters.is_empty() {
+                op.insert("parameters", self.parameters(o.parameters));
+            }
+            if let Some(body) = o.body {
+                op.insert("requestBody", body);
+            }
+            item.insert(o.method, op.into());
+        }
+        out.insert(path, item.into());
+    }
+
+    pub(super) fn list_schema(&self) -> Value {
+        let Kind {
+            group,
+            plural,
+            kind,
+            list_kind,
+            ..
+        } = self.kind;
+        let items = object([
+            ("type", "array".into()),
+            (
+                "description",
+                format!(
+                    "List of {plural}. More info: \
+                     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+                )
+                .into(),
+            ),
+            ("items", reference(&self.name)),
+        ]);
+        let metadata = object([
+            (
+                "allOf",
+                Value::Array(vec![reference(&format!("{META}.ListMeta"))]),
+            ),
+            ("description", LIST_META.into()),
+        ]);
+        let properties = [
+            ("apiVersion", text(API_VERSION)),
+            ("kind", text(KIND)),
+            ("metadata", metadata),
+            ("items", items),
+        ];
+        object([
+            ("type", "object".into()),
+            ("description", format!("{list_kind} is a list of {kind}").into()),
+            ("required", Value::from(vec!["items"])),
+            ("properties", Value::Object(properties.into_iter().collect())),
+            (
+                "x-kubernetes-group-version-kind",
+                gvk_list(group, &self.version.name, list_kind),
+            ),
+        ])
+    }
+}
+
+/// A group as a word: `s5-162.example.com` is `S5162ExampleCom`.
+fn group_word(group: &str) -> String {
+    let group = if group.is_empty() { "core" } else { group };
+    let mut out = String::new();
+    for part in group.split('.') {
+        let clean: String = part.chars().filter(char::is_ascii_alphanumeric).collect();
+        out.push_str(&capital(&clean));
+    }
+    out
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars
+        .next()
+        .map(|c| c.to_ascii_uppercase().to_string() + chars.as_str())
+        .unwrap_or_default()
+}
+
+fn both(schema: &Value) -> Value {
+    let media = object([("schema", schema.clone())]);
+    object([("application/json", media.clone()), ("application/yaml", media)])
+}
+
+fn patch_body(kind: &Kind) -> Value {
+    let media = object([("schema", reference(&format!("{META}.Patch")))]);
+    let types = kind.strategy.patch_types();
+    let content: Map = types.iter().map(|ty| (*ty, media.clone())).collect();
+    object([("content", content.into()), ("required", true.into())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        assert_eq!(group_word("s5-162.example.com"), "S5162ExampleCom");
+    }
+}

@@ -12,6 +12,7 @@ pub mod lists;
 pub mod math;
 pub mod net;
 pub mod optional;
+mod ordered;
 pub mod quantity;
 pub mod regex;
 mod scalars;

@@ -60,6 +60,14 @@ pub enum Actual {
     },
     /// Of the overload: a formula.
     Formula(Formula),
+    /// Of the overload: a formula for a list.
+    // UPSTREAM: a server fails altogether where the list is an error.
+    ListFormula {
+        /// Which argument the list is.
+        list: usize,
+        /// The formula.
+        formula: Formula,
+    },
     /// Of the function: a pass over one argument: its size times `factor`, rounded up.
     NamedPass {
         /// Which argument.
@@ -99,7 +107,9 @@ impl Actual {
     pub fn undecided(self) -> Actual {
         match self {
             Actual::NamedPass { .. } | Actual::NamedFormula(_) => self,
-            Actual::Fixed(_) | Actual::Pass { .. } | Actual::Formula(_) => Actual::NOMINAL,
+            Actual::Fixed(_) | Actual::Pass { .. } | Actual::Formula(_) | Actual::ListFormula { .. } => {
+                Actual::NOMINAL
+            }
         }
     }
 
@@ -111,8 +121,15 @@ impl Actual {
                 Some(value) => Actual::Fixed(scaled(value.cost_size(), factor)),
                 None => self,
             },
-            Actual::Fixed(_) | Actual::Formula(_) | Actual::NamedFormula(_) => self,
+            Actual::Fixed(_) | Actual::Formula(_) | Actual::ListFormula { .. } | Actual::NamedFormula(_) => {
+                self
+            }
         }
+    }
+
+    /// Whether there is no telling the cost, and so no going on.
+    pub(crate) fn fails(self, args: &[Option<Val<'_>>]) -> bool {
+        matches!(self, Actual::ListFormula { list, .. } if matches!(args.get(list), Some(None)))
     }
 
     /// The cost of a call.
@@ -122,7 +139,9 @@ impl Actual {
             Actual::Pass { arg, factor } | Actual::NamedPass { arg, factor } => {
                 scaled(size(args.get(arg).copied().flatten()), factor)
             }
-            Actual::Formula(formula) | Actual::NamedFormula(formula) => formula(args, result),
+            Actual::Formula(formula)
+            | Actual::ListFormula { formula, .. }
+            | Actual::NamedFormula(formula) => formula(args, result),
         }
     }
 }
@@ -133,6 +152,7 @@ impl fmt::Debug for Actual {
             Actual::Fixed(cost) => write!(f, "Fixed({cost})"),
             Actual::Pass { arg, factor } => write!(f, "Pass({arg}, {factor})"),
             Actual::Formula(_) => f.write_str("Formula"),
+            Actual::ListFormula { list, .. } => write!(f, "ListFormula({list})"),
             Actual::NamedPass { arg, factor } => write!(f, "NamedPass({arg}, {factor})"),
             Actual::NamedFormula(_) => f.write_str("NamedFormula"),
         }

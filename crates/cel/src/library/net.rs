@@ -1,5 +1,6 @@
 //! IP addresses and networks.
 
+use super::ordered::reading;
 use crate::data::ip::{Cidr, Ip};
 use crate::estimate::{TEXT_FACTOR, formula, scaled};
 use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
@@ -14,11 +15,6 @@ pub const CIDR_TYPE: &str = "net.CIDR";
 const IP: Ty = Ty::Opaque(IP_TYPE);
 const CIDR: Ty = Ty::Opaque(CIDR_TYPE);
 const S: Ty = Ty::String;
-
-/// Reading a text costs a pass over it.
-const fn reading(row: Overload) -> Overload {
-    row.costing(Estimate::text_pass(0), Actual::named_text_pass(0))
-}
 
 /// Addresses.
 pub static IPS: Library = Library {

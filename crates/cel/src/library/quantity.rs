@@ -1,20 +1,15 @@
 //! Resource quantities.
 
+use super::ordered::{Ordered, compare_to, is_greater, is_less, key, reading, sign_of};
 use crate::data::quantity::Quantity;
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run};
+use crate::overload::{Library, Overload, Ty};
+use crate::run::Run;
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The name of the type.
 pub const TYPE: &str = "kubernetes.Quantity";
 const Q: Ty = Ty::Message(TYPE);
-
-/// Reading a text costs a pass over it.
-const fn reading(row: Overload) -> Overload {
-    row.costing(Estimate::text_pass(0), Actual::named_text_pass(0))
-}
 
 /// Reading, comparing and adding quantities.
 pub static QUANTITIES: Library = Library {
@@ -40,21 +35,21 @@ pub static QUANTITIES: Library = Library {
             "isGreaterThan",
             &[Q, Q],
             Ty::Bool,
-            Run::Binary(is_greater),
+            Run::Binary(is_greater::<Amount>),
         ),
         Overload::member(
             "quantity_is_less_than",
             "isLessThan",
             &[Q, Q],
             Ty::Bool,
-            Run::Binary(is_less),
+            Run::Binary(is_less::<Amount>),
         ),
         Overload::member(
             "quantity_compare_to",
             "compareTo",
             &[Q, Q],
             Ty::Int,
-            Run::Binary(compare_to),
+            Run::Binary(compare_to::<Amount>),
         ),
         Overload::member(
             "quantity_get_float",
@@ -118,8 +113,16 @@ impl Opaque for Amount {
     }
 }
 
+impl Ordered for Amount {
+    type Key = Quantity;
+
+    fn key(&self) -> &Quantity {
+        &self.quantity
+    }
+}
+
 fn get(value: Val<'_>) -> Result<&Quantity, EvalError> {
-    Ok(&value.opaque::<Amount>()?.quantity)
+    key::<Amount>(value)
 }
 
 fn quantity<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
@@ -134,28 +137,8 @@ fn is_quantity<'a>(_: &'a Arena, text: Val<'a>) -> Res<'a> {
     Ok(Val::Bool(Quantity::parse(text.str()?).is_ok()))
 }
 
-pub(super) fn sign_of(order: Ordering) -> Val<'static> {
-    Val::Int(match order {
-        Ordering::Less => -1,
-        Ordering::Equal => 0,
-        Ordering::Greater => 1,
-    })
-}
-
 fn sign<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
     Ok(sign_of(get(q)?.sign()))
-}
-
-fn is_greater<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(get(a)? > get(b)?))
-}
-
-fn is_less<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(get(a)? < get(b)?))
-}
-
-fn compare_to<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    Ok(sign_of(get(a)?.cmp(get(b)?)))
 }
 
 fn as_approximate_float<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {

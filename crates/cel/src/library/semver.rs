@@ -1,20 +1,15 @@
 //! Semantic versions.
 
-use super::quantity::sign_of;
+use super::ordered::{Ordered, compare_to, is_greater, is_less, key, reading};
 use crate::data::semver::{Reading, Version};
-use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run};
+use crate::overload::{Library, Overload, Ty};
+use crate::run::Run;
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use std::sync::Arc;
 
 /// The name of the type.
 pub const TYPE: &str = "kubernetes.Semver";
 const V: Ty = Ty::Message(TYPE);
-
-/// Reading a text costs a pass over it.
-const fn reading(row: Overload) -> Overload {
-    row.costing(Estimate::text_pass(0), Actual::named_text_pass(0))
-}
 
 /// Reading and comparing versions.
 pub static VERSIONS: Library = Library {
@@ -39,21 +34,21 @@ pub static VERSIONS: Library = Library {
             "isGreaterThan",
             &[V, V],
             Ty::Bool,
-            Run::Binary(is_greater),
+            Run::Binary(is_greater::<Version>),
         ),
         Overload::member(
             "semver_is_less_than",
             "isLessThan",
             &[V, V],
             Ty::Bool,
-            Run::Binary(is_less),
+            Run::Binary(is_less::<Version>),
         ),
         Overload::member(
             "semver_compare_to",
             "compareTo",
             &[V, V],
             Ty::Int,
-            Run::Binary(compare_to),
+            Run::Binary(compare_to::<Version>),
         ),
         Overload::member("semver_major", "major", &[V], Ty::Int, Run::Unary(major)),
         Overload::member("semver_minor", "minor", &[V], Ty::Int, Run::Unary(minor)),
@@ -98,8 +93,16 @@ impl Opaque for Version {
     }
 }
 
+impl Ordered for Version {
+    type Key = Version;
+
+    fn key(&self) -> &Version {
+        self
+    }
+}
+
 fn get(value: Val<'_>) -> Result<&Version, EvalError> {
-    value.opaque::<Version>()
+    key::<Version>(value)
 }
 
 fn reading_of(normalize: Val<'_>) -> Result<Reading, EvalError> {
@@ -126,18 +129,6 @@ fn is_semver_normalizing<'a>(_: &'a Arena, text: Val<'a>, normalize: Val<'a>) ->
     Ok(Val::Bool(
         Version::parse(text.str()?, reading_of(normalize)?).is_ok(),
     ))
-}
-
-fn is_greater<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(get(a)? > get(b)?))
-}
-
-fn is_less<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    Ok(Val::Bool(get(a)? < get(b)?))
-}
-
-fn compare_to<'a>(_: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
-    Ok(sign_of(get(a)?.cmp(get(b)?)))
 }
 
 // UPSTREAM: numbers beyond the range of an `int` wrap around.

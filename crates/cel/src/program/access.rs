@@ -67,10 +67,10 @@ impl<'a> Machine<'a, '_> {
     fn access_slowly(&mut self, access: &'a Access) -> Res<'a> {
         let value = self.resolve_access(access);
         // Asking for presence costs what is selected on the way, including the last step, but no more.
-        if access.mode == Mode::Value {
-            self.charge(1)?;
+        match access.mode {
+            Mode::Value => self.charge_for(value, 1),
+            Mode::Presence => value,
         }
-        value
     }
 
     /// The value of an access, which costs 1 for every selection made.
@@ -135,8 +135,8 @@ impl<'a> Machine<'a, '_> {
                 place => Place::Val(self.read(place)?),
             };
             let found = self.select(container, &qualifier.key, optional || asks);
-            // A selection that finds nothing is free where it may find nothing.
-            if !(optional && matches!(found, Ok(None))) {
+            // Where a selection may find nothing, only one that finds something costs anything.
+            if !optional || matches!(found, Ok(Some(_))) {
                 self.charge(1)?;
             }
             match found? {

@@ -154,6 +154,7 @@ impl<'a> Machine<'a, '_> {
         }
         match actual {
             Actual::Fixed(cost) => self.charge(cost),
+            actual if actual.fails(args) => Err(EvalError::NoCost),
             actual => self.charge(actual.cost(args, ok(result))),
         }
     }

@@ -75,6 +75,15 @@ impl<'a, 'c> Machine<'a, 'c> {
         }
     }
 
+    /// Charges for what was done, unless that was the end of the evaluation.
+    #[inline]
+    pub(super) fn charge_for<T>(&mut self, done: Result<T, EvalError>, cost: u64) -> Result<T, EvalError> {
+        match done {
+            Err(e) if e.is_final() => Err(e),
+            done => self.charge(cost).and(done),
+        }
+    }
+
     /// Takes back a cost.
     pub(super) fn refund(&mut self, cost: u64) {
         self.cost = self.cost.saturating_sub(cost);
@@ -160,8 +169,7 @@ impl<'a, 'c> Machine<'a, 'c> {
     #[inline(never)]
     fn not_strictly_false(&mut self, term: &'a Node) -> Res<'a> {
         let value = self.eval(term);
-        self.charge(1)?;
-        match value {
+        match self.charge_for(value, 1) {
             Ok(Val::Bool(b)) => Ok(Val::Bool(b)),
             Err(e) if e.is_final() => Err(e),
             _ => Ok(Val::TRUE),
@@ -225,12 +233,18 @@ impl<'a, 'c> Machine<'a, 'c> {
 
     #[inline(never)]
     fn equality(&mut self, equality: &'a Equality) -> Res<'a> {
-        let left = self.operand(&equality.left);
-        let right = self.operand(&equality.right);
-        let (Ok(a), Ok(b)) = (&left, &right) else {
-            return self.equality_error(left, right, equality.negated);
+        let a = match self.operand(&equality.left) {
+            Ok(a) => a,
+            Err(e) if e.is_final() => return Err(e),
+            left => {
+                let right = self.eval(&equality.right);
+                return self.equality_error(left, right, equality.negated);
+            }
         };
-        let (a, b) = (*a, *b);
+        let b = match self.operand(&equality.right) {
+            Ok(b) => b,
+            right => return self.equality_error(Ok(a), right, equality.negated),
+        };
         match (a, b) {
             (Val::Int(a), Val::Int(b)) => {
                 self.charge(1)?;
@@ -259,11 +273,12 @@ impl<'a, 'c> Machine<'a, 'c> {
 
     #[cold]
     fn equality_error(&mut self, left: Res<'a>, right: Res<'a>, negated: bool) -> Res<'a> {
-        self.charge(equality_cost(ok(&left), ok(&right), negated))?;
-        match (left, right) {
-            (_, Err(e)) if e.is_final() => Err(e),
-            (left, right) => left.and(right),
-        }
+        let cost = equality_cost(ok(&left), ok(&right), negated);
+        let right = match right {
+            Err(e) if e.is_final() => return Err(e),
+            right => right,
+        };
+        self.charge_for(left.and(right), cost)
     }
 
     #[inline(never)]
@@ -289,8 +304,8 @@ impl<'a, 'c> Machine<'a, 'c> {
     #[inline(never)]
     fn list(&mut self, elements: &'a [Element]) -> Res<'a> {
         let items = self.elements(elements);
-        self.charge(LIST_COST)?;
-        self.arena.list(items?)
+        let items = self.charge_for(items, LIST_COST)?;
+        self.arena.list(items)
     }
 
     fn elements(&mut self, elements: &'a [Element]) -> Result<SmallVec<[Val<'a>; 4]>, EvalError> {
@@ -314,8 +329,7 @@ impl<'a, 'c> Machine<'a, 'c> {
     #[inline(never)]
     fn map(&mut self, entries: &'a [(Node, Element)]) -> Res<'a> {
         let entries = self.entries(entries);
-        self.charge(MAP_COST)?;
-        let entries = entries?;
+        let entries = self.charge_for(entries, MAP_COST)?;
         if self.program.strictness == Strictness::Specification {
             check_keys(entries.iter().map(|(key, _)| *key))?;
         }
@@ -346,8 +360,7 @@ impl<'a, 'c> Machine<'a, 'c> {
     #[inline(never)]
     fn message(&mut self, construction: &'a Construction) -> Res<'a> {
         let fields = self.fields(&construction.fields);
-        self.charge(STRUCT_COST)?;
-        let fields = fields?;
+        let fields = self.charge_for(fields, STRUCT_COST)?;
         let Some(message) = construction.message else {
             return Err(EvalError::text(format!("unknown type '{}'", construction.name)));
         };

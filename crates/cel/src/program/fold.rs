@@ -249,8 +249,7 @@ impl<'a> Machine<'a, '_> {
         } else {
             LIST_COST
         };
-        self.charge(2 + list_cost)?;
-        match (value, items) {
+        match (self.charge_for(value, 2 + list_cost), items) {
             (Err(e), _) if e.is_final() => Err(e),
             (_, Err(_)) => Ok(()),
             (Ok(value), Ok(items)) => {
@@ -281,7 +280,7 @@ impl<'a> Machine<'a, '_> {
                     Err(e) => Err(e),
                     Ok(key) => {
                         let value = self.eval(value);
-                        self.charge(1)?;
+                        let value = self.charge_for(value, 1);
                         value.and_then(|value| add_entry(map, key, value))
                     }
                 };
@@ -289,7 +288,7 @@ impl<'a> Machine<'a, '_> {
             }
             Insertion::Map(node) => {
                 let added = self.eval(node);
-                self.charge(1)?;
+                let added = self.charge_for(added, 1);
                 let Ok(map) = entries else {
                     return settle(added.map(|_| ()), &mut Ok(BTreeMap::<MapKey<'a>, Val<'a>>::new()));
                 };

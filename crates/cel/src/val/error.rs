@@ -14,6 +14,8 @@ pub enum EvalError {
     Interrupted,
     /// The values made on the way outgrew the arena: the evaluation ends here, whatever stands around.
     OutOfMemory,
+    /// The cost of a call cannot be told: the evaluation ends here, whatever stands around.
+    NoCost,
     /// Integer division by zero.
     DivisionByZero,
     /// Integer remainder by zero.
@@ -53,7 +55,10 @@ impl EvalError {
     pub fn is_final(&self) -> bool {
         matches!(
             self,
-            EvalError::CostLimitExceeded | EvalError::Interrupted | EvalError::OutOfMemory
+            EvalError::CostLimitExceeded
+                | EvalError::Interrupted
+                | EvalError::OutOfMemory
+                | EvalError::NoCost
         )
     }
 }
@@ -65,6 +70,9 @@ impl fmt::Display for EvalError {
             EvalError::CostLimitExceeded => "operation cancelled: actual cost limit exceeded",
             EvalError::Interrupted => "operation interrupted",
             EvalError::OutOfMemory => "operation cancelled: memory limit exceeded",
+            EvalError::NoCost => {
+                "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add"
+            }
             EvalError::DivisionByZero => "division by zero",
             EvalError::ModulusByZero => "modulus by zero",
             EvalError::IntOverflow => "integer overflow",

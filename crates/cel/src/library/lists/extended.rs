@@ -139,10 +139,7 @@ pub static EXTENDED: Library = Library {
             LIST_T,
             Run::Unary(distinct),
         )
-        .costing(
-            Estimate::Formula(formula::pairwise),
-            Actual::Formula(|args, _| pairwise(args, 0)),
-        ),
+        .costing(Estimate::Formula(formula::pairwise), PAIRWISE),
     ],
     types: &[],
 };
@@ -153,8 +150,7 @@ const TEXT_KEYS: Estimate = Estimate::Formula(formula::pairwise_text_keys);
 const OTHER_KEYS: Estimate = Estimate::Formula(formula::pairwise_keys);
 
 const fn sort_row(id: &'static str, params: &'static [Ty], result: Ty, estimate: Estimate) -> Overload {
-    Overload::member(id, "sort", params, result, Run::Unary(sort))
-        .costing(estimate, Actual::Formula(|args, _| pairwise(args, 0)))
+    Overload::member(id, "sort", params, result, Run::Unary(sort)).costing(estimate, PAIRWISE)
 }
 
 const fn sort_by_row(id: &'static str, params: &'static [Ty], estimate: Estimate) -> Overload {
@@ -165,13 +161,23 @@ const fn sort_by_row(id: &'static str, params: &'static [Ty], estimate: Estimate
         LIST_T,
         Run::Binary(sort_by_keys),
     )
-    .costing(estimate, Actual::Formula(|args, _| pairwise(args, 1)))
+    .costing(estimate, PAIRWISE_KEYS)
 }
 
 /// The cost of a call that makes a list, at `factor` per element.
 fn making(factor: f64, size: u64) -> u64 {
     ((size as f64 * factor) as u64).saturating_add(1 + LIST_COST)
 }
+
+const PAIRWISE: Actual = Actual::ListFormula {
+    list: 0,
+    formula: |args, _| pairwise(args, 0),
+};
+
+const PAIRWISE_KEYS: Actual = Actual::ListFormula {
+    list: 1,
+    formula: |args, _| pairwise(args, 1),
+};
 
 const OUTPUT: Actual = Actual::Formula(|_, result| making(1.0, size(result)));
 

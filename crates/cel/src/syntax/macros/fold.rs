@@ -79,17 +79,7 @@ fn all_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Exp
     let accu = x.accu();
     let step = x.call("_&&_", vec![accu, predicate]);
     let result = x.accu();
-    finish(
-        x,
-        range,
-        vars,
-        Parts {
-            init,
-            condition,
-            step,
-            result,
-        },
-    )
+    fold(x, range, vars, [init, condition, step, result])
 }
 
 /// `range.exists(var, predicate)`
@@ -112,17 +102,7 @@ fn any_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Exp
     let accu = x.accu();
     let step = x.call("_||_", vec![accu, predicate]);
     let result = x.accu();
-    finish(
-        x,
-        range,
-        vars,
-        Parts {
-            init,
-            condition,
-            step,
-            result,
-        },
-    )
+    fold(x, range, vars, [init, condition, step, result])
 }
 
 /// `range.exists_one(var, predicate)`
@@ -148,17 +128,7 @@ fn one_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Exp
     let accu = x.accu();
     let one = x.int(1);
     let result = x.call("_==_", vec![accu, one]);
-    finish(
-        x,
-        range,
-        vars,
-        Parts {
-            init,
-            condition,
-            step,
-            result,
-        },
-    )
+    fold(x, range, vars, [init, condition, step, result])
 }
 
 /// `range.map(var, transform)`
@@ -191,17 +161,7 @@ fn collect(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Option<Expr
     let condition = x.bool(true);
     let step = append(x, predicate, transform);
     let result = x.accu();
-    finish(
-        x,
-        range,
-        vars,
-        Parts {
-            init,
-            condition,
-            step,
-            result,
-        },
-    )
+    fold(x, range, vars, [init, condition, step, result])
 }
 
 /// The accumulator and one element more.
@@ -244,17 +204,7 @@ fn list_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Option<Expr
     let init = x.list(Vec::new());
     let condition = x.bool(true);
     let result = x.accu();
-    finish(
-        x,
-        range,
-        vars,
-        Parts {
-            init,
-            condition,
-            step,
-            result,
-        },
-    )
+    fold(x, range, vars, [init, condition, step, result])
 }
 
 /// `range.transformMap(key, value, transform)`
@@ -330,17 +280,7 @@ fn map_of(
     let init = x.node(ExprKind::Map(Vec::new()));
     let condition = x.bool(true);
     let result = x.accu();
-    finish(
-        x,
-        range,
-        vars,
-        Parts {
-            init,
-            condition,
-            step,
-            result,
-        },
-    )
+    fold(x, range, vars, [init, condition, step, result])
 }
 
 /// `list.sortBy(var, key)`: the list, sorted by the list of its keys.
@@ -378,24 +318,17 @@ pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> Expa
     }))
 }
 
-/// The parts of a fold over the accumulator.
-struct Parts {
-    init: Expr,
-    condition: Expr,
-    step: Expr,
-    result: Expr,
-}
-
-fn finish(x: &mut Expander<'_>, range: Expr, vars: Vars, parts: Parts) -> Expr {
+/// A fold over the accumulator: its first value, whether it goes on, its next value, and what it gives.
+fn fold(x: &mut Expander<'_>, range: Expr, vars: Vars, [init, condition, step, result]: [Expr; 4]) -> Expr {
     let accu_var = x.builder.name(ACCUMULATOR);
     x.fold(Fold {
         range,
         iter_var: vars.first,
         iter_var2: vars.second,
         accu_var,
-        init: parts.init,
-        condition: parts.condition,
-        step: parts.step,
-        result: parts.result,
+        init,
+        condition,
+        step,
+        result,
     })
 }

@@ -1,0 +1,155 @@
+//! Whatever parses is checked: to the same end each time, with a type for every node, bounds on the cost that are in
+//! order, and, where no type was left open, a run that finds every overload which the checker found.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use scantling_cel::ast::Expr;
+use scantling_cel::check::{Checked, Reference, check};
+use scantling_cel::env::Env;
+use scantling_cel::estimate::estimate;
+use scantling_cel::kubernetes::{Version, for_new_expressions, for_stored_expressions};
+use scantling_cel::program::{Input, Limits, Program};
+use scantling_cel::shape::{Field, Kind, ListType, Shape};
+use scantling_cel::syntax::parse;
+use scantling_cel::val::Arena;
+use scantling_cel::validate::validate;
+use scantling_value::Value;
+use scantling_value::json::decode;
+use std::sync::{Arc, LazyLock};
+
+static ROOT: LazyLock<Arc<Shape>> = LazyLock::new(|| {
+    let list = |element, list_type| shape(Kind::List { element, list_type });
+    let entry = || object(vec![("k", shape(Kind::String)), ("v", shape(Kind::Int))]);
+    object(vec![
+        ("b", shape(Kind::Bool)),
+        ("d", shape(Kind::Double)),
+        ("i", shape(Kind::Int)),
+        ("l", list(shape(Kind::Int), ListType::Atomic)),
+        ("lm", list(entry(), ListType::Map([Box::from("k")].into()))),
+        ("ls", list(shape(Kind::String), ListType::Set)),
+        ("m", shape(Kind::Map { value: shape(Kind::String) })),
+        ("o", entry()),
+        ("s", shape(Kind::String)),
+        ("t", shape(Kind::DateTime)),
+        ("u", shape(Kind::Duration)),
+        ("y", shape(Kind::Bytes)),
+    ])
+});
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let text = br#"{"b":true,"d":1.5,"i":1,"l":[3,1,2],"lm":[{"k":"a","v":1},{"k":"b","v":2}],"ls":["x","y"],
+        "m":{"a":"b"},"o":{"k":"c","v":3},"s":"text","t":"2024-02-29T01:02:03Z","u":"90s","y":"aGVsbG8="}"#;
+    decode(text, scantling_value::Limits::default()).expect("the document is JSON")
+});
+
+static ENVS: LazyLock<[Env; 2]> = LazyLock::new(|| {
+    [
+        for_stored_expressions(Version::LATEST),
+        for_new_expressions(Version::new(1, 29)),
+    ]
+    .map(|scope| Env::new(Arc::new(scope)).with_variable("self", ROOT.ty("selfType")))
+});
+
+fn shape(kind: Kind) -> Arc<Shape> {
+    Arc::new(Shape {
+        kind,
+        nullable: false,
+        min_serialized_size: 2,
+        max_elements: 100,
+    })
+}
+
+fn object(fields: Vec<(&str, Arc<Shape>)>) -> Arc<Shape> {
+    let field = |(name, shape): (&str, Arc<Shape>)| Field {
+        name: name.into(),
+        json: name.into(),
+        shape,
+    };
+    shape(Kind::Object {
+        fields: fields.into_iter().map(field).collect(),
+        preserve_unknown: false,
+    })
+}
+
+fuzz_target!(|source: &str| {
+    for env in &*ENVS {
+        let options = env.scope().options();
+        let Ok(ast) = parse(source, &options.parse) else {
+            continue;
+        };
+        let first = check(env, ast.clone());
+        let second = check(env, ast);
+        match (first, second) {
+            (Err(first), Err(second)) => {
+                assert_eq!(first.to_string(), second.to_string());
+                assert!(first.to_string().starts_with("ERROR: <input>:"));
+            }
+            (Ok(first), Ok(second)) => {
+                assert_eq!(facts(&first), facts(&second));
+                run(env, &first);
+            }
+            _ => panic!("checked once, but not twice"),
+        }
+    }
+});
+
+/// What the checker found out about every node, in the order of the tree.
+fn facts(checked: &Checked) -> Vec<String> {
+    fn visit(checked: &Checked, expr: &Expr, found: &mut Vec<String>) {
+        let ty = checked.ty(expr.id).to_string();
+        assert!(!ty.contains("_var") && !ty.contains("!error!"), "{ty} is left");
+        let overloads: Vec<_> = checked.overloads(expr.id).iter().map(|o| o.id).collect();
+        found.push(format!("{} {ty} {overloads:?}", expr.id.0));
+        expr.for_each_child(|child| visit(checked, child, found));
+    }
+    let mut found = Vec::new();
+    visit(checked, &checked.ast.root, &mut found);
+    found
+}
+
+/// Overloads whose own answer is that there is none: of text that is no address, and of sums of quantities, which equal
+/// nothing.
+const SELF_DENYING: [&str; 5] = [
+    "cidr_contains_ip_string",
+    "quantity_add",
+    "quantity_add_int",
+    "quantity_sub",
+    "quantity_sub_int",
+];
+
+/// Whether every type is known, and so is every overload.
+fn is_decided(checked: &Checked) -> bool {
+    fn visit(checked: &Checked, expr: &Expr, decided: &mut bool) {
+        *decided &= !checked.ty(expr.id).to_string().contains("dyn");
+        if let Some(Reference::Overloads(overloads)) = checked.reference(expr.id) {
+            *decided &= matches!(overloads.as_slice(), [one] if !SELF_DENYING.contains(&one.id));
+        }
+        expr.for_each_child(|child| visit(checked, child, decided));
+    }
+    let mut decided = true;
+    visit(checked, &checked.ast.root, &mut decided);
+    decided
+}
+
+fn run(env: &Env, checked: &Checked) {
+    let bounds = estimate(checked, Some(&ROOT));
+    assert!(bounds.min <= bounds.max, "{bounds:?}");
+    assert_eq!(bounds, estimate(checked, Some(&ROOT)));
+    if validate(checked, env.scope().options().validation).is_err() {
+        return;
+    }
+    let Ok(program) = Program::compile(env, checked) else {
+        return;
+    };
+    let arena = Arena::new();
+    let limits = Limits {
+        cost: 10_000,
+        interrupt: None,
+    };
+    let outcome = program.eval(&arena, &[Input::Json(&DOCUMENT, &ROOT)], limits);
+    if let Err(error) = outcome.result
+        && is_decided(checked)
+    {
+        assert!(!error.to_string().starts_with("no such overload"), "{error}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Scripts: a sequence of writes to one object, and after each the object and its owners.
 //!
-//! A script is a file of YAML documents: first the schema, then the writes. What they lead to is in the file of the same
+//! A script is a file of YAML documents: first the schema, then the writes. A write may be in a version other than `v1`
+//! (the kind has `v1` and `v2`, which are alike) and to the status; one to the object leaves the status alone. What they lead to is in the file of the same
 //! name that ends in `.out`: the object, and for each manager how it writes, the second of its last change, and the paths
 //! that it owns.
 #![expect(
@@ -19,15 +20,19 @@ use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Map, Value, yaml};
 use std::path::{Path, PathBuf};
 
-struct OneVersion(ObjectType);
+struct TwoVersions(ObjectType);
 
-impl Versions for OneVersion {
+impl Versions for TwoVersions {
     fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
-        (api_version == "g/v1").then_some(&self.0)
+        ["g/v1", "g/v2"].contains(&api_version).then_some(&self.0)
     }
 
-    fn convert(&self, object: &Value, _: &str) -> Result<Value, String> {
-        Ok(object.clone())
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+        let mut object = object.clone();
+        if let Some(object) = object.as_object_mut() {
+            object.insert("apiVersion", api_version.into());
+        }
+        Ok(object)
     }
 }
 
@@ -48,7 +53,19 @@ fn owners(object: &Value) -> String {
         let time = text(entry, "time");
         let time = time.get(17..19).map_or(String::new(), |s| format!("@{s}"));
         let (manager, operation) = (text(entry, "manager"), text(entry, "operation"));
-        out.push(format!("{manager} {operation}{time}: {}", paths.join(" ")));
+        let version = text(entry, "apiVersion")
+            .strip_prefix("g/v1")
+            .map_or_else(|| format!(" {}", text(entry, "apiVersion")), |_| String::new());
+        let part = text(entry, "subresource");
+        let part = if part.is_empty() {
+            String::new()
+        } else {
+            format!("/{part}")
+        };
+        out.push(format!(
+            "{manager} {operation}{part}{version}{time}: {}",
+            paths.join(" ")
+        ));
     }
     out.join("\n")
 }
@@ -74,8 +91,7 @@ fn run(path: &Path) -> String {
     let mut documents = yaml::documents(&bytes).map(|d| d.unwrap());
     let schema = yaml::decode(documents.next().unwrap().text, Limits::SAFE).unwrap();
     let schema = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
-    let versions = OneVersion(ObjectType::new(schema));
-    let fields = FieldManager::new(&versions, "g/v1", "Thing");
+    let versions = TwoVersions(ObjectType::new(schema));
     let mut live: Option<Value> = None;
     let mut out = String::new();
     for (i, document) in documents.enumerate() {
@@ -84,12 +100,21 @@ fn run(path: &Path) -> String {
             .iter()
             .find_map(|how| Some((*how, step.get(how)?.as_str()?)))
             .unwrap_or_else(|| panic!("{path:?}: step {i} has no manager"));
+        let version = step.get("version").and_then(Value::as_str).unwrap_or("v1");
+        let api_version = format!("g/{version}");
+        let fields = FieldManager::new(&versions, &api_version, "Thing");
+        let fields = match text(&step, "subresource") {
+            "" => fields.resets(&api_version, ["status"]),
+            part => fields
+                .subresource(part)
+                .resets(&api_version, ["metadata", "spec"]),
+        };
         let mut object = step
             .get("object")
             .cloned()
             .unwrap_or_else(|| Value::Object(Map::new()));
         let map = object.as_object_mut().unwrap();
-        map.insert("apiVersion", "g/v1".into());
+        map.insert("apiVersion", api_version.as_str().into());
         map.insert("kind", "Thing".into());
         let metadata = map.get_or_insert_with("metadata", || Value::Object(Map::new()));
         metadata.as_object_mut().unwrap().insert("name", "x".into());

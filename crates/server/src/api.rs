@@ -125,8 +125,16 @@ impl<'a> Call<'a> {
 
     /// The form of the answer.
     pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
+        let scale = self.path.subresource.as_deref() == Some("scale");
+        let has_form =
+            || self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
+        let offer = if scale || has_form() {
+            media::Offer::BuiltIn
+        } else {
+            media::Offer::Custom
+        };
         Shape::new(
-            media::wanted(self.accept, true)?,
+            media::wanted(self.accept, offer)?,
             self.query,
             &self.version.columns,
             now(),
@@ -280,7 +288,7 @@ impl Api {
         }
         let kinds = self.kinds.load();
         let document = |v: Value| -> ApiResult<Reply> {
-            let wanted = media::wanted(accept, false)?;
+            let wanted = media::wanted(accept, media::Offer::Document)?;
             Ok(Reply::object(200, &v, wanted.encoding))
         };
         match target {
@@ -320,7 +328,7 @@ impl Api {
     ) -> ApiResult<Reply> {
         let accept = head.accept.as_deref().unwrap_or("*/*");
         let Some(form) = media::clauses(accept).iter().find_map(Form::of) else {
-            let wanted = media::wanted(Some(accept), false)?;
+            let wanted = media::wanted(Some(accept), media::Offer::Document)?;
             return Ok(Reply::object(200, &plain(), wanted.encoding).with(header::VARY, "Accept"));
         };
         if form == Form::Plain {

@@ -3,6 +3,7 @@
 use crate::api::Call;
 use crate::media::{self, BodyForm};
 use crate::options::FieldValidation;
+use crate::protobuf;
 use crate::status::{ApiError, ApiResult};
 use scantling_value::{Decoded, Limits, Value, json, yaml};
 
@@ -17,6 +18,10 @@ pub(crate) struct Sent {
 /// What a decoder looks at first.
 const TYPE_META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// Why a custom resource does not come in protobuf.
+const NO_MESSAGE: &str = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and \
+                          cannot be encoded to a protobuf message";
 
 /// Decodes an object of a kind.
 pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldValidation) -> ApiResult<Sent> {
@@ -43,11 +48,12 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
             yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?
         }
         BodyForm::Protobuf => {
-            let why =
-                "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
-            let value = crate::protobuf::namespace(text).ok_or_else(|| unrecognized(why.to_owned()))?;
+            let envelope = protobuf::open(text).map_err(unrecognized)?;
+            let described = envelope.described().filter(|_| call.kind.built_in);
+            let read = described.map_or_else(|| Err(NO_MESSAGE.to_owned()), |m| envelope.read(m));
             Decoded {
-                value,
+                value: read
+                    .map_err(|why| ApiError::bad_request(crate::write::cannot_be_handled(call, &why)))?,
                 duplicates: Vec::new(),
             }
         }
@@ -103,7 +109,12 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
 }
 
 /// Decodes a small object of a type that all kinds share, named in errors as Go names it.
-pub(crate) fn decode_small(text: &[u8], content_type: Option<&str>, ty: &str) -> ApiResult<Value> {
+pub(crate) fn decode_small(
+    text: &[u8],
+    content_type: Option<&str>,
+    ty: &str,
+    message: &protobuf::Message,
+) -> ApiResult<Value> {
     let bad = |why: &dyn std::fmt::Display| {
         ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     };
@@ -112,12 +123,9 @@ pub(crate) fn decode_small(text: &[u8], content_type: Option<&str>, ty: &str) ->
         BodyForm::Yaml => {
             yaml::decode(text, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?
         }
-        BodyForm::Protobuf => {
-            return Err(ApiError::unsupported_media_type(&[
-                "application/json",
-                "application/yaml",
-            ]));
-        }
+        BodyForm::Protobuf => protobuf::open(text)
+            .and_then(|envelope| envelope.read(message))
+            .map_err(ApiError::bad_request)?,
     };
     if matches!(body, Value::Object(_)) {
         return Ok(body);

@@ -1,6 +1,7 @@
 //! Deleting: at once, or by marking what finalizers hold.
 
 use crate::options::{DeleteOptions, ListOptions, Propagation};
+use crate::protobuf;
 use crate::read::{self, Selection, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
@@ -75,7 +76,13 @@ impl Write<'_> {
         if self.body.is_empty() {
             return DeleteOptions::parse(self.call.query, None);
         }
-        let body = body::decode_small(&self.body, self.head.content_type.as_deref(), "v1.DeleteOptions")?;
+        let content_type = self.head.content_type.as_deref();
+        let body = body::decode_small(
+            &self.body,
+            content_type,
+            "v1.DeleteOptions",
+            &protobuf::DELETE_OPTIONS,
+        )?;
         DeleteOptions::parse(self.call.query, Some(&body))
     }
 

@@ -1,6 +1,9 @@
 //! The lines of recent events: written once, however many watch.
 
+use crate::media::Encoding;
+use crate::protobuf;
 use bytes::Bytes;
+use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -26,7 +29,16 @@ impl Happened {
         }
     }
 
-    /// Appends the line of an event.
+    /// Appends the event in the encoding of a stream.
+    pub(crate) fn write_object(self, out: &mut Vec<u8>, object: &Value, encoding: Encoding) {
+        let framed = (encoding == Encoding::Protobuf).then(|| protobuf::event(self.word(), object));
+        match framed.flatten() {
+            Some(event) => out.extend_from_slice(&event),
+            None => self.write(out, |out| object.write_json(out)),
+        }
+    }
+
+    /// Appends the event as a line of JSON.
     pub(crate) fn write(self, out: &mut Vec<u8>, object: impl FnOnce(&mut Vec<u8>)) {
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(self.word().as_bytes());

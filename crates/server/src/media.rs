@@ -8,7 +8,7 @@ pub(crate) enum Encoding {
     #[default]
     Json,
     Yaml,
-    /// Kubernetes' envelope; custom resources have no such form, but their refusals do.
+    /// Kubernetes' envelope; custom resources have no such form, but their metadata and refusals do.
     Protobuf,
 }
 
@@ -59,6 +59,17 @@ impl MetaVersion {
 pub(crate) struct Wanted {
     pub(crate) encoding: Encoding,
     pub(crate) view: View,
+}
+
+/// What can be written: each in its own set of forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// A document, as it is.
+    Document,
+    /// Objects that have a protobuf form.
+    BuiltIn,
+    /// Objects that have none.
+    Custom,
 }
 
 /// One alternative of an `Accept` header.
@@ -133,42 +144,47 @@ pub(crate) fn encoding(accept: Option<&str>) -> Encoding {
         .unwrap_or_default()
 }
 
-/// The encoding of an error: `Accept` decides as far as it can be met.
-pub(crate) fn wanted(accept: Option<&str>, views: bool) -> ApiResult<Wanted> {
+/// The form that the client prefers of those that there are.
+pub(crate) fn wanted(accept: Option<&str>, offer: Offer) -> ApiResult<Wanted> {
     let accept = accept.filter(|a| !a.trim().is_empty()).unwrap_or("*/*");
-    let mut protobuf = None;
-    for c in clauses(accept) {
-        let Some(encoding) = encoding_of(c.kind) else {
-            continue;
-        };
-        let view = match c.param("as") {
-            None => View::Object,
-            Some(_) if !views => continue,
-            Some(target) => {
-                if c.param("g") != Some("meta.k8s.io") {
-                    continue;
-                }
-                let version = match c.param("v") {
-                    Some("v1") => MetaVersion::V1,
-                    Some("v1beta1") => MetaVersion::V1Beta1,
-                    _ => continue,
-                };
-                match target {
-                    "Table" => View::Table(version),
-                    "PartialObjectMetadata" => View::Metadata(version),
-                    "PartialObjectMetadataList" => View::MetadataList(version),
-                    _ => continue,
-                }
+    let fitting = clauses(accept).into_iter().find_map(|c| {
+        let encoding = encoding_of(c.kind)?;
+        let view = view_of(&c)?;
+        let possible = match (encoding, &view) {
+            (_, View::Table(_) | View::Metadata(_) | View::MetadataList(_)) if offer == Offer::Document => {
+                false
             }
+            (Encoding::Protobuf, View::Object) => offer != Offer::Custom,
+            (Encoding::Protobuf, View::Table(_)) => false,
+            _ => true,
         };
-        let wanted = Wanted { encoding, view };
-        if encoding != Encoding::Protobuf {
-            return Ok(wanted);
-        }
-        // Objects have no such form: whatever else the client takes comes first.
-        protobuf.get_or_insert(wanted);
+        possible.then_some(Wanted { encoding, view })
+    });
+    fitting.ok_or_else(not_acceptable)
+}
+
+/// What a clause wants an object turned into; nothing for what nobody can do.
+fn view_of(clause: &Clause<'_>) -> Option<View> {
+    if clause.param("stream").is_some_and(|s| !matches!(s, "" | "watch"))
+        || clause.param("sv").is_some_and(|v| !matches!(v, "" | "v1"))
+    {
+        return None;
     }
-    protobuf.ok_or_else(not_acceptable)
+    let (target, group, version) = (clause.param("as"), clause.param("g"), clause.param("v"));
+    if target.is_none() && group.is_none() && version.is_none() {
+        return Some(View::Object);
+    }
+    let version = match (group?, version?) {
+        ("meta.k8s.io", "v1") => MetaVersion::V1,
+        ("meta.k8s.io", "v1beta1") => MetaVersion::V1Beta1,
+        _ => return None,
+    };
+    match target? {
+        "Table" => Some(View::Table(version)),
+        "PartialObjectMetadata" => Some(View::Metadata(version)),
+        "PartialObjectMetadataList" => Some(View::MetadataList(version)),
+        _ => None,
+    }
 }
 
 /// What a body is written in.

@@ -1,231 +1,414 @@
-//! The parts that protobuf messages are made of, and a `Status` in Kubernetes' envelope.
+//! Kubernetes' protobuf form of the built-in kinds: an envelope around a message that a table describes.
 //!
-//! Custom resources have no protobuf form; clients that ask for nothing else get their refusal in the form that
-//! they asked for. A dozen fields are written by hand rather than by generated code.
+//! Clients in Go send and ask for built-in objects in this form unless told otherwise. Custom resources have no such
+//! form; what is asked about them (their metadata, what went wrong) has. Messages are data ([`messages`]), so that one
+//! reader and one writer serve all of them, and no compiler of descriptions is needed to build.
 
-use scantling_value::{Map, Value};
+mod messages;
+mod wire;
 
-/// A `Status` in its envelope (`k8s\0` + `runtime.Unknown`). Other objects are sent as the JSON inside of one.
-pub(crate) fn status(value: &Value) -> Vec<u8> {
-    let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut list_meta = Vec::new();
-    string(&mut list_meta, 1, "");
-    string(&mut list_meta, 2, "");
-    string(&mut list_meta, 3, "");
-    let mut body = Vec::new();
-    bytes(&mut body, 1, &list_meta);
-    string(&mut body, 2, &text(value, "status"));
-    string(&mut body, 3, &text(value, "message"));
-    string(&mut body, 4, &text(value, "reason"));
-    if let Some(details) = value.get("details") {
-        let mut d = Vec::new();
-        string(&mut d, 1, &text(details, "name"));
-        string(&mut d, 2, &text(details, "group"));
-        string(&mut d, 3, &text(details, "kind"));
-        for cause in details
-            .get("causes")
-            .and_then(Value::as_array)
-            .unwrap_or_default()
-        {
-            let mut c = Vec::new();
-            string(&mut c, 1, &text(cause, "reason"));
-            string(&mut c, 2, &text(cause, "message"));
-            string(&mut c, 3, &text(cause, "field"));
-            bytes(&mut d, 4, &c);
-        }
-        number(
-            &mut d,
-            5,
-            details
-                .get("retryAfterSeconds")
-                .and_then(Value::as_int)
-                .unwrap_or_default(),
+pub(crate) use messages::{DELETE_OPTIONS, SCALE};
+pub(crate) use wire::{boolean, bytes, double, length, number, string};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use scantling_value::{Limits, Map, Value, json};
+use wire::Held;
+
+/// What a message in the envelope begins with.
+const PREFIX: &[u8] = b"k8s\0";
+
+/// A message: the fields that it has, by number.
+#[derive(Debug)]
+pub(crate) struct Message(&'static [Field]);
+
+/// A field of a message, and the member of an object that it is.
+#[derive(Debug)]
+struct Field {
+    number: u64,
+    name: &'static str,
+    count: Count,
+    form: Form,
+}
+
+/// How often a field occurs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Count {
+    /// Always there; an empty one says nothing.
+    One,
+    /// There if it was set, be it to nothing.
+    Optional,
+    List,
+    /// By text.
+    Map,
+}
+
+/// What a field holds, and what that is in an object.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Text,
+    Int,
+    Bool,
+    Double,
+    /// Bytes, which an object writes in base 64.
+    Bytes,
+    /// Any value, written as JSON.
+    Json,
+    Time,
+    MicroTime,
+    /// A list of texts that has a message of its own.
+    Texts,
+    Part(&'static Message),
+    /// Whichever of these fields fits the type of the value; they have no names.
+    Either(&'static Message),
+}
+
+/// A body in its envelope.
+#[derive(Debug)]
+pub(crate) struct Envelope<'b> {
+    pub(crate) api_version: &'b str,
+    pub(crate) kind: &'b str,
+    message: &'b [u8],
+}
+
+/// Opens the envelope.
+pub(crate) fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
+    let Some(inner) = body.strip_prefix(PREFIX) else {
+        return Err(
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+                .to_owned(),
         );
-        string(&mut d, 6, &text(details, "uid"));
-        bytes(&mut body, 5, &d);
+    };
+    let mut envelope = Envelope {
+        api_version: "",
+        kind: "",
+        message: &[],
+    };
+    for field in wire::fields(inner) {
+        match field? {
+            (1, Held::Bytes(type_meta)) => {
+                for field in wire::fields(type_meta) {
+                    match field? {
+                        (1, Held::Bytes(b)) => envelope.api_version = text(b)?,
+                        (2, Held::Bytes(b)) => envelope.kind = text(b)?,
+                        _ => {}
+                    }
+                }
+            }
+            (2, Held::Bytes(b)) => envelope.message = b,
+            _ => {}
+        }
     }
-    number(
-        &mut body,
-        6,
-        value.get("code").and_then(Value::as_int).unwrap_or_default(),
-    );
+    Ok(envelope)
+}
 
+impl Envelope<'_> {
+    /// The message of the kind that the envelope names, if it is one of those that have this form.
+    pub(crate) fn described(&self) -> Option<&'static Message> {
+        messages::find(self.api_version, self.kind)
+    }
+
+    /// What is inside, with its version and kind.
+    pub(crate) fn read(&self, message: &Message) -> Result<Value, String> {
+        let mut object = message.read(self.message, Limits::SERVER.depth)?;
+        object.insert("apiVersion", self.api_version.into());
+        object.insert("kind", self.kind.into());
+        Ok(object.into())
+    }
+}
+
+/// Whether objects of a kind have this form.
+pub(crate) fn has_form(api_version: &str, kind: &str) -> bool {
+    messages::find(api_version, kind).is_some()
+}
+
+/// An object in the envelope; nothing for kinds that do not have this form.
+pub(crate) fn write(object: &Value) -> Option<Vec<u8>> {
+    let members = object.as_object()?;
+    let member = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (member("apiVersion"), member("kind"));
+    let mut message = Vec::with_capacity(1024);
+    messages::find(api_version, kind)?.write(members, &mut message);
     let mut type_meta = Vec::new();
-    string(&mut type_meta, 1, &text(value, "apiVersion"));
-    string(&mut type_meta, 2, &text(value, "kind"));
-    let mut out = b"k8s\0".to_vec();
+    string(&mut type_meta, 1, api_version);
+    string(&mut type_meta, 2, kind);
+    let mut out = PREFIX.to_vec();
     bytes(&mut out, 1, &type_meta);
-    bytes(&mut out, 2, &body);
+    bytes(&mut out, 2, &message);
     string(&mut out, 3, "");
     string(&mut out, 4, "");
-    out
-}
-
-fn varint(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push((n & 0x7f) as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-/// The beginning of a field whose content of that length follows.
-pub(crate) fn length(out: &mut Vec<u8>, field: u64, length: usize) {
-    varint(out, field << 3 | 2);
-    varint(out, length as u64);
-}
-
-pub(crate) fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
-    length(out, field, content.len());
-    out.extend_from_slice(content);
-}
-
-pub(crate) fn string(out: &mut Vec<u8>, field: u64, text: &str) {
-    bytes(out, field, text.as_bytes());
-}
-
-pub(crate) fn number(out: &mut Vec<u8>, field: u64, n: i64) {
-    varint(out, field << 3);
-    varint(out, n.cast_unsigned());
-}
-
-pub(crate) fn boolean(out: &mut Vec<u8>, field: u64, b: bool) {
-    number(out, field, i64::from(b));
-}
-
-pub(crate) fn double(out: &mut Vec<u8>, field: u64, n: f64) {
-    varint(out, field << 3 | 1);
-    out.extend_from_slice(&n.to_le_bytes());
-}
-
-/// What a field of a message holds.
-enum Held<'b> {
-    Number,
-    Bytes(&'b [u8]),
-}
-
-/// The fields of a message; nothing where it is malformed.
-fn fields(mut rest: &[u8]) -> Option<Vec<(u64, Held<'_>)>> {
-    let mut out = Vec::new();
-    while !rest.is_empty() {
-        let tag = read_varint(&mut rest)?;
-        let held = match tag & 7 {
-            0 => {
-                read_varint(&mut rest)?;
-                Held::Number
-            }
-            2 => {
-                let length = usize::try_from(read_varint(&mut rest)?).ok()?;
-                let (content, after) = rest.split_at_checked(length)?;
-                rest = after;
-                Held::Bytes(content)
-            }
-            _ => return None,
-        };
-        out.push((tag >> 3, held));
-    }
     Some(out)
 }
 
-fn read_varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut n = 0;
-    for shift in (0..64).step_by(7) {
-        let (first, after) = rest.split_first()?;
-        *rest = after;
-        n |= u64::from(first & 0x7f) << shift;
-        if first & 0x80 == 0 {
-            return Some(n);
-        }
-    }
-    None
+/// An event of a watch: its length, and a message without an envelope, around an object in one.
+pub(crate) fn event(kind: &str, object: &Value) -> Option<Vec<u8>> {
+    let mut raw = Vec::new();
+    bytes(&mut raw, 1, &write(object)?);
+    let mut message = Vec::with_capacity(raw.len() + 32);
+    string(&mut message, 1, kind);
+    bytes(&mut message, 2, &raw);
+    let mut out = u32::try_from(message.len()).ok()?.to_be_bytes().to_vec();
+    out.append(&mut message);
+    Some(out)
 }
 
-/// The texts in a field of a message.
-fn texts(message: &[u8], field: u64) -> Option<Vec<&str>> {
-    parts(message, field)?
-        .into_iter()
-        .map(|b| std::str::from_utf8(b).ok())
-        .collect()
+fn text(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8".to_owned())
 }
 
-fn parts(message: &[u8], field: u64) -> Option<Vec<&[u8]>> {
-    let of_field = |(f, held)| match held {
-        Held::Bytes(b) if f == field => Some(b),
-        _ => None,
-    };
-    Some(fields(message)?.into_iter().filter_map(of_field).collect())
+impl Message {
+    fn field(&self, number: u64) -> Option<&Field> {
+        self.0.iter().find(|f| f.number == number)
+    }
+
+    fn read(&self, bytes: &[u8], depth: usize) -> Result<Map, String> {
+        let mut out = Map::new();
+        for found in wire::fields(bytes) {
+            let (number, held) = found?;
+            // What newer clients know and this server does not is passed over, as any reader of protobuf does.
+            let Some(field) = self.field(number) else {
+                continue;
+            };
+            match field.count {
+                Count::One => {
+                    let value = field.form.read(field, held, depth)?;
+                    if !is_zero(&value) {
+                        out.insert(field.name, value);
+                    }
+                }
+                Count::Optional => {
+                    out.insert(field.name, field.form.read(field, held, depth)?);
+                }
+                Count::List => {
+                    let value = field.form.read(field, held, depth)?;
+                    let list = out.get_or_insert_with(field.name, || Value::Array(Vec::new()));
+                    if let Some(list) = list.as_array_mut() {
+                        list.push(value);
+                    }
+                }
+                Count::Map => {
+                    let (key, value) = field.read_entry(held, depth)?;
+                    let map = out.get_or_insert_with(field.name, || Map::new().into());
+                    if let Some(map) = map.as_object_mut() {
+                        map.insert(key, value);
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn write(&self, members: &Map, out: &mut Vec<u8>) {
+        for field in self.0 {
+            let value = members.get(field.name).filter(|v| !v.is_null());
+            match (field.count, value) {
+                (Count::One, value) => field.write(value.unwrap_or(&Value::Null), out),
+                (Count::Optional, Some(value)) => field.write(value, out),
+                (Count::List, Some(Value::Array(list))) => list.iter().for_each(|v| field.write(v, out)),
+                (Count::Map, Some(Value::Object(map))) => {
+                    for (key, value) in map.iter() {
+                        let mut entry = Vec::new();
+                        string(&mut entry, 1, key);
+                        field.write_as(2, value, &mut entry);
+                        bytes(out, field.number, &entry);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
-/// A namespace in Kubernetes' envelope, as clients create them: its names, labels, annotations and finalizers.
-pub(crate) fn namespace(body: &[u8]) -> Option<Value> {
-    let envelope = body.strip_prefix(b"k8s\0")?;
-    let type_meta = parts(envelope, 1)?.pop()?;
-    let (api_version, kind) = (texts(type_meta, 1)?.pop()?, texts(type_meta, 2)?.pop()?);
-    if (api_version, kind) != ("v1", "Namespace") {
-        return None;
+impl Field {
+    fn mistyped(&self) -> String {
+        format!("proto: wrong wireType for field {}", self.name)
     }
-    let namespace = parts(envelope, 2)?.pop()?;
-    let meta = parts(namespace, 1)?.pop().unwrap_or_default();
-    let mut metadata = Map::new();
-    for (field, name) in [
-        (1, "name"),
-        (2, "generateName"),
-        (5, "uid"),
-        (6, "resourceVersion"),
-    ] {
-        if let Some(text) = texts(meta, field)?.pop().filter(|t| !t.is_empty()) {
-            metadata.insert(name, text.into());
+
+    fn read_entry(&self, held: Held<'_>, depth: usize) -> Result<(String, Value), String> {
+        let Held::Bytes(entry) = held else {
+            return Err(self.mistyped());
+        };
+        let (mut key, mut value) = (String::new(), None);
+        for part in wire::fields(entry) {
+            match part? {
+                (1, Held::Bytes(b)) => text(b)?.clone_into(&mut key),
+                (2, held) => value = Some(self.form.read(self, held, depth)?),
+                _ => {}
+            }
+        }
+        // An entry without a value has the empty one.
+        let value = match value {
+            Some(v) => v,
+            None => self.form.read(self, Held::Bytes(&[]), depth)?,
+        };
+        Ok((key, value))
+    }
+
+    fn write(&self, value: &Value, out: &mut Vec<u8>) {
+        self.write_as(self.number, value, out);
+    }
+
+    /// Writes a value under a number of the caller's: that of the field, or of a map's entry.
+    fn write_as(&self, number: u64, value: &Value, out: &mut Vec<u8>) {
+        let text = value.as_str().unwrap_or_default();
+        match self.form {
+            Form::Text => string(out, number, text),
+            Form::Int => wire::number(out, number, value.as_int().unwrap_or_default()),
+            Form::Bool => boolean(out, number, value.as_bool().unwrap_or_default()),
+            Form::Double => double(out, number, as_double(value)),
+            Form::Bytes => bytes(out, number, &BASE64.decode(text).unwrap_or_default()),
+            Form::Json => {
+                let mut raw = Vec::new();
+                bytes(&mut raw, 1, value.to_json().as_bytes());
+                bytes(out, number, &raw);
+            }
+            Form::Time | Form::MicroTime => {
+                let mut time = Vec::new();
+                if let Ok(at) = text.parse::<jiff::Timestamp>() {
+                    wire::number(&mut time, 1, at.as_second());
+                    wire::number(&mut time, 2, i64::from(at.subsec_nanosecond()));
+                }
+                bytes(out, number, &time);
+            }
+            Form::Texts => {
+                let mut list = Vec::new();
+                for text in value.as_array().unwrap_or_default() {
+                    string(&mut list, 1, text.as_str().unwrap_or_default());
+                }
+                bytes(out, number, &list);
+            }
+            Form::Part(message) => {
+                let mut part = Vec::new();
+                match value.as_object() {
+                    Some(members) => message.write(members, &mut part),
+                    None => message.write(&Map::new(), &mut part),
+                }
+                bytes(out, number, &part);
+            }
+            Form::Either(message) => {
+                let mut part = Vec::new();
+                for field in message.0 {
+                    match (field.count, field.form, value) {
+                        (Count::List, _, Value::Array(list)) => {
+                            list.iter().for_each(|v| field.write(v, &mut part));
+                        }
+                        (Count::One, Form::Bool, Value::Bool(_)) => field.write(value, &mut part),
+                        // A schema in the place of a truth is allowed.
+                        (Count::One, Form::Bool, _) => field.write(&Value::Bool(true), &mut part),
+                        (Count::Optional, Form::Part(_), Value::Object(_)) => field.write(value, &mut part),
+                        _ => {}
+                    }
+                }
+                bytes(out, number, &part);
+            }
         }
     }
-    for (field, name) in [(11, "labels"), (12, "annotations")] {
-        let mut map = Map::new();
-        for entry in parts(meta, field)? {
-            let value = texts(entry, 2)?.pop().unwrap_or_default();
-            map.insert(texts(entry, 1)?.pop().unwrap_or_default(), value.into());
-        }
-        if !map.is_empty() {
-            metadata.insert(name, map.into());
+}
+
+impl Form {
+    fn read(self, field: &Field, held: Held<'_>, depth: usize) -> Result<Value, String> {
+        let depth = depth.checked_sub(1).ok_or("exceeded max depth")?;
+        Ok(match (self, held) {
+            (Form::Text, Held::Bytes(b)) => text(b)?.into(),
+            (Form::Int, Held::Varint(n)) => Value::Int(n.cast_signed()),
+            (Form::Bool, Held::Varint(n)) => Value::Bool(n != 0),
+            (Form::Double, Held::Fixed(b)) => of_double(f64::from_le_bytes(b)),
+            (Form::Bytes, Held::Bytes(b)) => BASE64.encode(b).into(),
+            (Form::Json, Held::Bytes(b)) => match inner(b)? {
+                [] => Value::Null,
+                raw => json::decode(raw, Limits { depth }).map_err(|e| e.to_string())?,
+            },
+            (Form::Time, Held::Bytes(b)) => time(b, "%Y-%m-%dT%H:%M:%SZ")?,
+            (Form::MicroTime, Held::Bytes(b)) => time(b, "%Y-%m-%dT%H:%M:%S.%6fZ")?,
+            (Form::Texts, Held::Bytes(b)) => {
+                let mut list = Vec::new();
+                for part in wire::fields(b) {
+                    if let (1, Held::Bytes(b)) = part? {
+                        list.push(Value::from(text(b)?));
+                    }
+                }
+                Value::Array(list)
+            }
+            (Form::Part(message), Held::Bytes(b)) => message.read(b, depth)?.into(),
+            (Form::Either(message), Held::Bytes(b)) => either(message, b, depth)?,
+            _ => return Err(field.mistyped()),
+        })
+    }
+}
+
+/// A part wins over a list, and that over a truth, which is always there.
+fn either(message: &Message, bytes: &[u8], depth: usize) -> Result<Value, String> {
+    let (mut truth, mut list, mut part) = (Value::Null, Vec::new(), None);
+    for found in wire::fields(bytes) {
+        let (number, held) = found?;
+        let Some(field) = message.field(number) else {
+            continue;
+        };
+        let value = field.form.read(field, held, depth)?;
+        match field.count {
+            Count::One => truth = value,
+            Count::List => list.push(value),
+            Count::Optional | Count::Map => part = Some(value),
         }
     }
-    let finalizers = texts(meta, 14)?;
-    if !finalizers.is_empty() {
-        metadata.insert("finalizers", finalizers.into());
+    Ok(match part {
+        Some(part) => part,
+        None if !list.is_empty() => Value::Array(list),
+        None => truth,
+    })
+}
+
+/// The bytes that a message of nothing else holds.
+fn inner(message: &[u8]) -> Result<&[u8], String> {
+    let mut out: &[u8] = &[];
+    for part in wire::fields(message) {
+        if let (1, Held::Bytes(b)) = part? {
+            out = b;
+        }
     }
-    let entries = [
-        ("apiVersion", Value::from(api_version)),
-        ("kind", kind.into()),
-        ("metadata", metadata.into()),
-    ];
-    Some(Value::Object(entries.into_iter().collect()))
+    Ok(out)
+}
+
+/// A time; the empty one is none.
+fn time(message: &[u8], format: &str) -> Result<Value, String> {
+    if message.is_empty() {
+        return Ok(Value::Null);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
+    for part in wire::fields(message) {
+        match part? {
+            (1, Held::Varint(n)) => seconds = n.cast_signed(),
+            (2, Held::Varint(n)) => nanos = i32::try_from(n.cast_signed()).unwrap_or_default(),
+            _ => {}
+        }
+    }
+    let at = jiff::Timestamp::new(seconds, nanos).map_err(|_| "a time is out of range".to_owned())?;
+    Ok(at.strftime(format).to_string().into())
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) | Value::Int(0) => true,
+        Value::String(s) => s.is_empty(),
+        _ => false,
+    }
+}
+
+fn as_double(value: &Value) -> f64 {
+    match value {
+        Value::Float(f) => *f,
+        other => other.as_int().unwrap_or_default() as f64,
+    }
+}
+
+/// Whole numbers are integers, as in JSON.
+fn of_double(n: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if n.fract() == 0.0 && n.abs() <= EXACT {
+        return Value::Int(n as i64);
+    }
+    Value::Float(n)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_namespace_is_read() {
-        let mut meta = Vec::new();
-        string(&mut meta, 1, "one");
-        number(&mut meta, 7, 300);
-        let mut label = Vec::new();
-        string(&mut label, 1, "a");
-        string(&mut label, 2, "b");
-        bytes(&mut meta, 11, &label);
-        let mut namespace_body = Vec::new();
-        bytes(&mut namespace_body, 1, &meta);
-        let mut type_meta = Vec::new();
-        string(&mut type_meta, 1, "v1");
-        string(&mut type_meta, 2, "Namespace");
-        let mut body = b"k8s\0".to_vec();
-        bytes(&mut body, 1, &type_meta);
-        bytes(&mut body, 2, &namespace_body);
-        assert_eq!(
-            namespace(&body).unwrap().to_json(),
-            r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"labels":{"a":"b"},"name":"one"}}"#
-        );
-        for end in 0..body.len() {
-            let _ = namespace(&body[..end]);
-        }
-    }
-}
+mod tests;

@@ -55,17 +55,18 @@ impl Reply {
 
     /// An object in the encoding that was asked for.
     pub(crate) fn object(status: u16, value: &Value, encoding: Encoding) -> Reply {
-        let body = match encoding {
-            Encoding::Json => {
-                let mut out = Vec::with_capacity(1024);
-                crate::order::write(value, &mut out);
-                out.push(b'\n');
-                out
-            }
-            Encoding::Yaml => scantling_value::yaml::encode(value).into_bytes(),
-            Encoding::Protobuf => crate::protobuf::status(value),
+        let written = match encoding {
+            Encoding::Json => None,
+            Encoding::Yaml => Some(scantling_value::yaml::encode(value).into_bytes()),
+            Encoding::Protobuf => crate::protobuf::write(value),
         };
-        Reply::bytes(status, encoding.content_type(), body)
+        if let Some(body) = written {
+            return Reply::bytes(status, encoding.content_type(), body);
+        }
+        let mut out = Vec::with_capacity(1024);
+        crate::order::write(value, &mut out);
+        out.push(b'\n');
+        Reply::bytes(status, Encoding::Json.content_type(), out)
     }
 
     /// A list of objects, as JSON.

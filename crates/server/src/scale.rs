@@ -4,6 +4,7 @@ use crate::api::Call;
 use crate::body;
 use crate::media::View;
 use crate::options::{WriteKind, WriteOptions};
+use crate::protobuf;
 use crate::read;
 use crate::reply::Reply;
 use crate::status::{ApiError, ApiResult};
@@ -70,7 +71,8 @@ pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply
     let call = write.call;
     let shape = call.shape()?;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-    let sent = body::decode_small(&write.body, write.head.content_type.as_deref(), "v1.Scale")?;
+    let content_type = write.head.content_type.as_deref();
+    let sent = body::decode_small(&write.body, content_type, "v1.Scale", &protobuf::SCALE)?;
     fit_name(&sent, name)?;
     let scale = replace(write, name, &options, &sent).await?;
     shown(shape, scale)

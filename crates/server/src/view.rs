@@ -94,9 +94,6 @@ impl<'a> Shape<'a> {
 
     /// One object.
     pub(crate) fn object(&self, status: u16, object: Value) -> ApiResult<Reply> {
-        if self.wanted.encoding == Encoding::Protobuf {
-            return Err(crate::media::not_acceptable());
-        }
         let shown = match self.wanted.view {
             View::Object => object,
             View::Table(v) => {
@@ -121,9 +118,6 @@ impl<'a> Shape<'a> {
         items: Vec<Value>,
         meta: &ListMeta,
     ) -> ApiResult<Reply> {
-        if self.wanted.encoding == Encoding::Protobuf {
-            return Err(crate::media::not_acceptable());
-        }
         let shown = match self.wanted.view {
             View::Object if self.wanted.encoding == Encoding::Json => {
                 let items = items.iter().map(Text::complete).collect();

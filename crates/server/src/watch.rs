@@ -70,9 +70,12 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
     let Shape {
         wanted, row_object, ..
     } = call.shape()?;
-    if wanted.encoding == Encoding::Protobuf {
-        return Err(crate::media::not_acceptable());
-    }
+    let content_type = match wanted.encoding {
+        // Documents in YAML do not follow each other in a stream.
+        Encoding::Yaml => return Err(crate::media::not_acceptable()),
+        Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        Encoding::Json => Encoding::Json.content_type(),
+    };
     let version = read::watch_version(&options.resource_version)?;
     let (out, mut chunks) = mpsc::channel::<Bytes>(BEHIND);
     let stream = Stream {
@@ -106,7 +109,7 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
             .map(|c| c.map(|b| Ok::<_, Infallible>(Frame::data(b))))
     });
     let body: Body = StreamBody::new(frames).boxed_unsync();
-    let mut reply = Reply::bytes(200, Encoding::Json.content_type(), Bytes::new());
+    let mut reply = Reply::bytes(200, content_type, Bytes::new());
     reply.body = Content::Stream(body);
     Ok(reply)
 }
@@ -129,7 +132,7 @@ impl Stream {
         let result = self.events_or_error(options, version, deadline).await;
         if let Err(Some(e)) = result {
             let mut line = Vec::new();
-            Happened::Error.write(&mut line, |out| e.to_status().write_json(out));
+            Happened::Error.write_object(&mut line, &e.to_status(), self.wanted.encoding);
             let _ = self.push(line.into());
         }
     }
@@ -303,7 +306,7 @@ impl Stream {
             Item::Object(object) => {
                 let shown = self.shape()?.event(object, self.first);
                 self.first = false;
-                happened.write(out, |out| shown.write_json(out));
+                happened.write_object(out, &shown, self.wanted.encoding);
             }
         }
         Ok(())

@@ -1,0 +1,103 @@
+use super::*;
+use expect_test::expect;
+
+fn value(text: &str) -> Value {
+    json::decode(text.as_bytes(), Limits::SAFE).unwrap()
+}
+
+/// Objects that use every form of a field.
+const OBJECTS: &[&str] = &[
+    r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"one","labels":{"a":"b","c":""},
+        "creationTimestamp":"2024-05-06T07:08:09Z","deletionGracePeriodSeconds":0,"generation":-1,
+        "ownerReferences":[{"apiVersion":"v1","kind":"K","name":"n","uid":"u","controller":false}],
+        "managedFields":[{"manager":"m","operation":"Apply","apiVersion":"v1","time":"2024-05-06T07:08:09Z",
+          "fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{".":{}}}}}]},
+        "spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}"#,
+    r#"{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"d"},"involvedObject":{"kind":"K"},
+        "source":{"component":"c"},"count":3,"eventTime":"2024-05-06T07:08:09.123456Z",
+        "series":{"count":2,"lastObservedTime":"2024-05-06T07:08:09.000001Z"}}"#,
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"ws.g"},
+        "spec":{"group":"g","names":{"plural":"ws","kind":"W","shortNames":["w"]},"scope":"Namespaced",
+         "conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"caBundle":"AAEC","url":"https://a",
+           "service":{"namespace":"n","name":"s","path":"","port":0}},"conversionReviewVersions":["v1"]}},
+         "versions":[{"name":"v1","served":true,"storage":true,"deprecationWarning":"",
+          "subresources":{"status":{},"scale":{"specReplicasPath":".a","statusReplicasPath":".b"}},
+          "selectableFields":[{"jsonPath":".spec.a"}],
+          "additionalPrinterColumns":[{"name":"A","type":"integer","jsonPath":".a","priority":1}],
+          "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":false,
+           "properties":{
+            "any":{"default":{"a":[1,null,"x"]},"enum":["a",1,null],"maximum":1.5,"minimum":-3,"maxLength":0},
+            "list":{"type":"array","items":{"type":"string"}},
+            "tuple":{"type":"array","items":[{"type":"string"},{"type":"integer"}]},
+            "open":{"additionalProperties":true},"closed":{"additionalProperties":false},
+            "map":{"additionalProperties":{"type":"string"}},
+            "depends":{"dependencies":{"a":["b"],"c":{"type":"object"}}},
+            "rules":{"x-kubernetes-validations":[{"rule":"true","optionalOldSelf":false,"reason":"r"}]}}}}}]},
+        "status":{"acceptedNames":{"plural":"ws","kind":"W"},"storedVersions":["v1"],
+         "conditions":[{"type":"T","status":"True","lastTransitionTime":"2024-05-06T07:08:09Z"}]}}"#,
+    r#"{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"ws.g"},
+        "spec":{"group":"g","version":"v1","names":{"plural":"ws","kind":"W"},"preserveUnknownFields":false,
+         "validation":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}},
+         "additionalPrinterColumns":[{"name":"A","type":"integer","JSONPath":".a"}]},
+        "status":{"acceptedNames":{}}}"#,
+    r#"{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"s"},"spec":{"replicas":-2147483648},
+        "status":{"replicas":1,"selector":"a=b"}}"#,
+    r#"{"apiVersion":"v1","kind":"APIResourceList","groupVersion":"v1",
+        "resources":[{"name":"a","kind":"A","namespaced":true,"verbs":["get"]}]}"#,
+];
+
+#[test]
+fn what_is_written_is_read_again() {
+    for text in OBJECTS {
+        let object = value(text);
+        let body = write(&object).unwrap();
+        let envelope = open(&body).unwrap();
+        let read = envelope.read(envelope.described().unwrap()).unwrap();
+        assert_eq!(read.to_json(), object.to_json());
+    }
+}
+
+#[test]
+fn fields_that_are_always_there_are_written_empty() {
+    let status = value(r#"{"apiVersion":"v1","kind":"Status","status":"Failure","details":{},"code":404}"#);
+    let shown = write(&status).unwrap().escape_ascii().to_string();
+    expect![[r#"k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12(\n\x06\n\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x00"\x00*\n\n\x00\x12\x00\x1a\x00(\x002\x000\x94\x03\x1a\x00"\x00"#]]
+    .assert_eq(&shown);
+}
+
+#[test]
+fn malformed_messages_are_refused() {
+    for text in OBJECTS {
+        let body = write(&value(text)).unwrap();
+        for end in 0..body.len() {
+            let _ = open(&body[..end]).map(|e| e.described().map(|m| e.read(m)));
+        }
+        for i in 0..body.len() {
+            let mut other = body.clone();
+            other[i] ^= 0x55;
+            let _ = open(&other).map(|e| e.described().map(|m| e.read(m)));
+        }
+    }
+}
+
+#[test]
+fn depth_is_limited() {
+    let mut not = Vec::new();
+    for _ in 0..300 {
+        let mut outer = Vec::new();
+        bytes(&mut outer, 28, &not);
+        not = outer;
+    }
+    let read = messages::SCHEMA.read(&not, Limits::SAFE.depth);
+    assert_eq!(read.unwrap_err(), "exceeded max depth");
+}
+
+#[test]
+fn events_are_framed() {
+    let object =
+        value(r#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"a"}}"#);
+    let framed = event("ADDED", &object).unwrap();
+    let length = u32::from_be_bytes(framed[..4].try_into().unwrap());
+    assert_eq!(length as usize, framed.len() - 4);
+    assert!(event("ADDED", &value(r#"{"apiVersion":"g/v1","kind":"W"}"#)).is_none());
+}

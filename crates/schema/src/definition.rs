@@ -42,6 +42,14 @@ impl ApiVersion {
             ApiVersion::V1Beta1 => "v1beta1",
         }
     }
+
+    /// The version that a document names; any but the old one is the current.
+    pub fn of(document: &Value) -> ApiVersion {
+        match document.get("apiVersion").and_then(Value::as_str) {
+            Some("apiextensions.k8s.io/v1beta1") => ApiVersion::V1Beta1,
+            _ => ApiVersion::V1,
+        }
+    }
 }
 
 /// The features that a server may switch on and off.

@@ -53,6 +53,7 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         built_in: true,
         mark: env!("CARGO_PKG_VERSION").to_owned(),
         serial: crate::text::next_serial(),
+        end: crate::kind::End::default(),
     };
     let strategy = |kind, name| -> Arc<dyn Strategy> {
         let model = Model::new("", "v1", name);

@@ -5,11 +5,12 @@
 
 use crate::api::Api;
 use crate::definitions::{self, GROUP, PLURAL};
+use crate::kind::End;
 
 use crate::read;
 use crate::write::timestamp;
 use bytes::Bytes;
-use scantling_schema::definition::{ApiVersion, Definition};
+use scantling_schema::definition::{ApiVersion, Definition, Names};
 use scantling_store::{Change, Entry, Event, ListRequest, ReadAt, StoreError, Write};
 use scantling_value::Value;
 use std::collections::BTreeMap;
@@ -33,6 +34,33 @@ struct Seen {
 pub(crate) struct Controller {
     api: Arc<Api>,
     seen: BTreeMap<String, Seen>,
+    served: BTreeMap<String, Served>,
+}
+
+/// What of a definition decides whether its kind stays what it is, and the end of that.
+struct Served {
+    uid: String,
+    /// Grows with every change to the specification.
+    generation: i64,
+    names: Names,
+    end: End,
+}
+
+impl Served {
+    fn new(definition: &Definition, end: End) -> Served {
+        let metadata = &definition.metadata;
+        let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default();
+        Served {
+            uid: uid.to_owned(),
+            generation: metadata.get("generation").and_then(Value::as_int).unwrap_or(0),
+            names: definition.status.accepted_names.clone(),
+            end,
+        }
+    }
+
+    fn is_still(&self, other: &Served) -> bool {
+        (&self.uid, self.generation, &self.names) == (&other.uid, other.generation, &other.names)
+    }
 }
 
 impl Controller {
@@ -41,6 +69,7 @@ impl Controller {
         let mut controller = Controller {
             api,
             seen: BTreeMap::new(),
+            served: BTreeMap::new(),
         };
         let revision = controller.read_all().await?;
         Ok((controller, revision))
@@ -138,8 +167,8 @@ impl Controller {
             Change::Delete { old } => {
                 let name = old.key.rsplit('/').next().unwrap_or_default();
                 if let Some(gone) = self.seen.remove(name) {
-                    let spec = gone.outline.spec;
-                    self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
+                    let spec = &gone.outline.spec;
+                    self.withdraw(&gone.outline);
                     // Names that were taken may be free now.
                     self.settle_group(&spec.group).await;
                 }
@@ -170,13 +199,35 @@ impl Controller {
     }
 
     /// Serves the kind of a definition, if it is established.
-    fn serve(&self, definition: &Definition, entry: &Arc<Entry>) {
+    fn serve(&mut self, definition: &Definition, entry: &Arc<Entry>) {
+        if !definition.is("Established") {
+            self.withdraw(definition);
+            return;
+        }
+        let mut now = Served::new(definition, End::default());
+        let before = self.served.remove(definition.name());
+        let replaced = match before {
+            Some(before) if before.is_still(&now) => {
+                now.end = before.end;
+                None
+            }
+            other => other,
+        };
+        let end = now.end.clone();
+        let kind = Arc::new(definitions::kind(definition, entry, &self.api.compiler, end));
+        self.api.publish(|k| k.insert(Arc::clone(&kind)));
+        self.served.insert(definition.name().to_owned(), now);
+        if let Some(old) = replaced {
+            old.end.reach();
+        }
+    }
+
+    /// Serves the kind of a definition no longer.
+    fn withdraw(&mut self, definition: &Definition) {
         let spec = &definition.spec;
-        if definition.is("Established") {
-            let kind = Arc::new(definitions::kind(definition, entry, &self.api.compiler));
-            self.api.publish(|k| k.insert(Arc::clone(&kind)));
-        } else {
-            self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
+        self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
+        if let Some(served) = self.served.remove(definition.name()) {
+            served.end.reach();
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::api::Api;
 use crate::builtin;
 use crate::custom::{Compiled, Custom};
-use crate::kind::{Kind, Kinds, Scale, Version};
+use crate::kind::{End, Kind, Kinds, Scale, Version};
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
@@ -62,7 +62,8 @@ impl Compiler {
 /// Decodes a definition of the store.
 pub(crate) fn decode(entry: &Entry, gates: Gates) -> Result<Definition, String> {
     let stored = crate::read::stored(entry).map_err(|e| e.private_text().unwrap_or_default().to_owned())?;
-    let received = Definition::decode(stored, ApiVersion::V1, gates).map_err(|e| e.to_string())?;
+    let written_as = ApiVersion::of(&stored);
+    let received = Definition::decode(stored, written_as, gates).map_err(|e| e.to_string())?;
     Ok(received.definition)
 }
 
@@ -97,7 +98,7 @@ impl Source {
 }
 
 /// The kind that a definition makes, once its names are accepted.
-pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compiler) -> Kind {
+pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compiler, end: End) -> Kind {
     let spec = &definition.spec;
     let names = &definition.status.accepted_names;
     let source = Arc::new(Source {
@@ -134,6 +135,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
         built_in: false,
         mark: entry.mod_revision.to_string(),
         serial: crate::text::next_serial(),
+        end,
     }
 }
 
@@ -245,8 +247,9 @@ impl Definitions {
 
 impl Strategy for Definitions {
     fn read(&self, _kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
+        let written_as = ApiVersion::of(&stored);
         let (definition, _) = self
-            .decode(stored, ApiVersion::V1)
+            .decode(stored, written_as)
             .map_err(|e| ApiError::internal_error("a stored definition cannot be read").private(e))?;
         Ok(definition.encode(api_version(version)))
     }
@@ -301,13 +304,7 @@ impl Strategy for Definitions {
         } else {
             ApiVersion::V1
         };
-        let from = if object.get("apiVersion").and_then(Value::as_str) == Some("apiextensions.k8s.io/v1beta1")
-        {
-            ApiVersion::V1Beta1
-        } else {
-            ApiVersion::V1
-        };
-        match self.decode(object.clone(), from) {
+        match self.decode(object.clone(), ApiVersion::of(&object)) {
             Ok((definition, _)) => definition.encode(api),
             Err(_) => object,
         }
@@ -397,7 +394,8 @@ fn keep_system_fields(new: &mut Map, old: &Map) {
 
 /// Marks a definition as being deleted: its objects go first.
 fn mark_deleted(object: Value, now: &str, gates: Gates) -> Option<Value> {
-    let mut definition = Definition::decode(object, ApiVersion::V1, gates).ok()?.definition;
+    let written_as = ApiVersion::of(&object);
+    let mut definition = Definition::decode(object, written_as, gates).ok()?.definition;
     definition.metadata.insert("deletionTimestamp", now.into());
     let finalizers = definition
         .metadata

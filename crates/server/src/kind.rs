@@ -4,6 +4,7 @@ use crate::strategy::Strategy;
 use crate::table::Columns;
 use imbl::OrdMap;
 use std::sync::Arc;
+use tokio::sync::watch as signal;
 
 /// A kind of object, in all its versions.
 #[derive(Debug)]
@@ -28,6 +29,32 @@ pub(crate) struct Kind {
     pub(crate) mark: String,
     /// The same for this process alone: what is noted about entries counts for one state of their kind.
     pub(crate) serial: u32,
+    /// When what the kind says of its objects holds no longer.
+    pub(crate) end: End,
+}
+
+/// The end of a kind's validity: watches do not outlive it, so that clients learn of what replaced it.
+#[derive(Clone, Debug)]
+pub(crate) struct End(Arc<signal::Sender<bool>>);
+
+impl Default for End {
+    fn default() -> Self {
+        End(Arc::new(signal::Sender::new(false)))
+    }
+}
+
+impl End {
+    /// Tells all that wait.
+    pub(crate) fn reach(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits for it.
+    pub(crate) async fn reached(&self) {
+        let mut seen = self.0.subscribe();
+        // Who waits holds what would tell it, so that it does not go untold.
+        let _ = seen.wait_for(|reached| *reached).await;
+    }
 }
 
 /// One version of a kind.

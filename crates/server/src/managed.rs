@@ -47,14 +47,17 @@ fn manager<'a>(call: &Call<'_>, versions: &'a KindVersions<'_>, part: Part) -> F
     if part == Part::Status {
         manager = manager.subresource("status");
     }
-    // What the version of the request leaves to another endpoint; other versions may differ.
-    let reset: &[&str] = match part {
-        Part::Status => &["spec", "metadata"],
-        _ if call.version.status => &["status"],
-        _ => &[],
-    };
-    if !reset.is_empty() {
-        manager = manager.resets(&call.api_version(), reset.iter().copied());
+    match part {
+        // Whichever version a manager wrote in: the status is all that changes.
+        Part::Status => {
+            for version in kind.versions.iter().filter(|v| v.status) {
+                let name = api_version(&kind.group, &version.name);
+                manager = manager.resets(&name, ["spec", "metadata"]);
+            }
+        }
+        // What the version of the request leaves to another endpoint; other versions may differ.
+        _ if call.version.status => manager = manager.resets(&call.api_version(), ["status"]),
+        _ => {}
     }
     manager
 }
@@ -116,6 +119,33 @@ fn entries(object: &Value) -> &[Value] {
         .at(["metadata", "managedFields"])
         .and_then(Value::as_array)
         .unwrap_or_default()
+}
+
+/// Gives an object back the times of its managers if nothing else about it changed: a write of what is there already
+/// is none.
+pub(crate) fn keep_times(old: &Value, new: &mut Value) {
+    let (before, after) = (entries(old), entries(new));
+    let untimed = |entry: &Value| {
+        let mut members = entry.as_object().cloned().unwrap_or_default();
+        members.remove("time");
+        members
+    };
+    let same_managers = !before.is_empty()
+        && before.len() == after.len()
+        && before != after
+        && before.iter().zip(after).all(|(b, a)| untimed(b) == untimed(a));
+    if !same_managers {
+        return;
+    }
+    let timed_as_before = {
+        let before = before.to_vec();
+        let mut new = new.clone();
+        set_entries(&mut new, before);
+        new
+    };
+    if timed_as_before == *old {
+        *new = timed_as_before;
+    }
 }
 
 pub(crate) fn set_entries(object: &mut Value, entries: Vec<Value>) {

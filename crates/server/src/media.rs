@@ -135,6 +135,14 @@ pub(crate) fn not_acceptable() -> ApiError {
     ApiError::not_acceptable(format!("only the following media types are accepted: {OFFERED}"))
 }
 
+/// The refusal of an `Accept` header that no stream fits.
+pub(crate) fn no_stream() -> ApiError {
+    ApiError::not_acceptable(
+        "only the following media types are accepted: application/json;stream=watch, \
+         application/vnd.kubernetes.protobuf;stream=watch",
+    )
+}
+
 /// The encoding alone, for errors and documents: what the client prefers of what can be written at all.
 pub(crate) fn encoding(accept: Option<&str>) -> Encoding {
     let accept = accept.unwrap_or("*/*");

@@ -35,6 +35,9 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// How long before its end a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
+/// How long a watch goes on after its kind has ended.
+const LAST_STRETCH: Duration = Duration::from_millis(100);
+
 /// How long a watch lasts whose client does not say: 30 to 60 minutes, so that clients come back spread out.
 fn default_timeout(seed: u64) -> Duration {
     Duration::from_secs(1800 + seed % 1800)
@@ -72,7 +75,7 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
     } = call.shape()?;
     let content_type = match wanted.encoding {
         // Documents in YAML do not follow each other in a stream.
-        Encoding::Yaml => return Err(crate::media::not_acceptable()),
+        Encoding::Yaml => return Err(crate::media::no_stream()),
         Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         Encoding::Json => Encoding::Json.content_type(),
     };
@@ -118,10 +121,17 @@ impl Stream {
     async fn run(mut self, options: ListOptions, version: u64, deadline: Instant) {
         let mut stop = self.api.stop.clone();
         let client = self.out.clone();
+        let end = self.kind.end.clone();
+        let ended = async {
+            end.reached().await;
+            // What was written before is still on its way.
+            tokio::time::sleep(LAST_STRETCH).await;
+        };
         let work = self.events(&options, version, deadline);
         tokio::select! {
             () = client.closed() => {}
             _ = work => {}
+            () = ended => {}
             () = tokio::time::sleep_until(deadline) => {}
             _ = stop.wait_for(|s| *s) => {}
         }

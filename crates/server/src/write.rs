@@ -73,10 +73,6 @@ impl Write<'_> {
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
         fit_namespace(call, &mut object)?;
-        if call.kind.terminating {
-            let why = "create not allowed while custom resource definition is terminating";
-            return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
-        }
         let created = self
             .create_object(object, &found, &options, Ownership::Update, Source::Body)
             .await?;
@@ -93,6 +89,10 @@ impl Write<'_> {
         source: Source<'_>,
     ) -> ApiResult<Value> {
         let call = self.call;
+        if call.kind.terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
+        }
         let mode = admission_mode(options.field_validation);
         let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
         let asked_version = text(&object, "resourceVersion").to_owned();
@@ -282,6 +282,7 @@ impl Write<'_> {
         let outcome = call.kind.strategy.decide(call.version, operation, object);
         let mut admitted = self.outcome(outcome, source)?;
         set_version(&mut admitted, entry.mod_revision);
+        managed::keep_times(&old, &mut admitted);
         let gone = is_released(&admitted);
         if options.dry_run {
             return Ok(Some(admitted));

@@ -69,7 +69,8 @@ pub fn scale_to_parent(
         if !owned.set.contains(&replicas_in_scale().0) {
             continue;
         }
-        if let Some(time) = parent.times.get(&id).or_else(|| scale.times.get(&id)) {
+        // Times are those of the parent alone: a manager that is new to it comes without one.
+        if let Some(time) = parent.times.get(&id) {
             out.times.insert(id.clone(), *time);
         }
         let set = replicas.iter().cloned().collect();

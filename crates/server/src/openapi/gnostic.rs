@@ -83,10 +83,10 @@ fn amount(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
     }
 }
 
-/// `Any { yaml = 2 }`; JSON is YAML.
+/// `Any { yaml = 2 }`
 fn any(value: &Value) -> Vec<u8> {
     let mut m = Vec::new();
-    string(&mut m, 2, &value.to_json());
+    string(&mut m, 2, &scantling_value::yaml::encode(value));
     m
 }
 

@@ -61,7 +61,7 @@ fn what_is_written_is_read_again() {
 fn fields_that_are_always_there_are_written_empty() {
     let status = value(r#"{"apiVersion":"v1","kind":"Status","status":"Failure","details":{},"code":404}"#);
     let shown = write(&status).unwrap().escape_ascii().to_string();
-    expect![[r#"k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12(\n\x06\n\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x00"\x00*\n\n\x00\x12\x00\x1a\x00(\x002\x000\x94\x03\x1a\x00"\x00"#]]
+    expect![[r#"k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12$\n\x06\n\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x00\"\x00*\n\n\x00\x12\x00\x1a\x00(\x002\x000\x94\x03\x1a\x00\"\x00"#]]
     .assert_eq(&shown);
 }
 

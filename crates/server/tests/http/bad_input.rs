@@ -67,8 +67,8 @@ async fn malformed_bodies() {
             "application/vnd.kubernetes.protobuf",
             b"k8s\0\n\x05hello",
             400,
-            "the object provided is unrecognized (must be of type Widget): provided data does not appear to be a \
-             protobuf message, expected prefix [107 56 115 0] (6b3873000a0568656c6c6f)",
+            "the object provided is unrecognized (must be of type Widget): proto: illegal wireType 4 \
+             (6b3873000a0568656c6c6f)",
         ),
         (
             "PATCH",

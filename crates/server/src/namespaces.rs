@@ -111,12 +111,16 @@ pub(crate) async fn is_open(call: &Call<'_>, object: &Value) -> ApiResult<()> {
         .keys
         .object("", "namespaces", None, namespace)
         .map_err(|_| missing())?;
-    let entry = api
+    let mut entry = api
         .store
         .get(&key, ReadAt::AtLeast(0))
         .await
-        .map_err(store_error)?
-        .ok_or_else(missing)?;
+        .map_err(store_error)?;
+    if entry.is_none() {
+        // It may be too new for what this server remembers.
+        entry = api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+    }
+    let entry = entry.ok_or_else(missing)?;
     if text(&read::stored(&entry)?, "deletionTimestamp").is_empty() {
         return Ok(());
     }

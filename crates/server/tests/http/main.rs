@@ -4,8 +4,11 @@ mod bad_input;
 #[path = "../support/client.rs"]
 mod client;
 mod kinds;
+mod managers;
 mod metrics;
 mod namespaces;
+mod protobuf;
+mod replaced;
 mod security;
 mod stopping;
 mod support;

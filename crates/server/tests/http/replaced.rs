@@ -1,0 +1,107 @@
+//! Definitions that change, go, or were written by others: what becomes of watches, writes and conditions.
+
+use crate::client::{Asking, Client};
+use crate::support::{DEFINITIONS, WIDGETS, eventually, serve_widgets, widget};
+use scantling_server::{Config, Server};
+use scantling_store::{MemStore, Store, Write};
+use scantling_value::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[tokio::test]
+async fn watches_end_with_what_their_kind_was() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let change = r#"[{"op":"add","path":"/spec/names/shortNames/-","value":"wid"}]"#;
+    for (method, body) in [("PATCH", Some(change)), ("DELETE", None)] {
+        let mut watcher = Client::of(&server);
+        let started = Instant::now();
+        let watching = tokio::spawn(async move {
+            let path = format!("{WIDGETS}?watch=1&timeoutSeconds=300");
+            watcher
+                .ask("GET", &path, Asking::default())
+                .await
+                .map(|a| a.status)
+        });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!watching.is_finished(), "{method}");
+        let asking = Asking {
+            body: body.map(|b| b.as_bytes().to_vec()),
+            content_type: body.map(|_| "application/json-patch+json"),
+            ..Asking::default()
+        };
+        let changed = client.ask(method, &path, asking).await.expect("an answer");
+        assert_eq!(changed.status, 200, "{}", changed.text());
+        let ended = watching.await.expect("the watch ends");
+        assert_eq!(ended.expect("an answer"), 200);
+        assert!(started.elapsed() < Duration::from_secs(60), "{method}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_applied_into_being_while_the_definition_goes() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let held = widget("held").replace(
+        r#""name":"held""#,
+        r#""name":"held","finalizers":["example.com/hold"]"#,
+    );
+    assert_eq!(client.send("POST", WIDGETS, &held).await.status, 201);
+    let definition = format!("{DEFINITIONS}/widgets.example.com");
+    let gone = client.ask("DELETE", &definition, Asking::default()).await;
+    assert_eq!(gone.expect("an answer").status, 200);
+    let asking = Asking {
+        body: Some(widget("new").into_bytes()),
+        content_type: Some("application/apply-patch+yaml"),
+        ..Asking::default()
+    };
+    let path = format!("{WIDGETS}/new?fieldManager=m&dryRun=All");
+    let refused = client.ask("PATCH", &path, asking).await.expect("an answer");
+    let why = "widgets.example.com \"new\" is forbidden: create not allowed while custom resource definition is \
+               terminating";
+    assert_eq!(refused.said(), (403, why.to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn definitions_that_were_stored_in_the_old_version_are_served() {
+    let store: Arc<dyn Store> = Arc::new(MemStore::default());
+    let server = Server::start(Config::default(), Arc::clone(&store)).await;
+    let server = server.expect("the server starts");
+    let mut client = Client::of(&server);
+    let old = r#"{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition",
+        "metadata":{"name":"widgets.example.com","uid":"u"},"spec":{"group":"example.com","version":"v1",
+        "scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},
+        "validation":{"openAPIV3Schema":{"properties":{"a":{}}}},"subresources":{"status":{}},
+        "versions":[{"name":"v1","served":true,"storage":true}]}}"#;
+    let key = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com";
+    let write = Write::Create { value: old.into() };
+    store.write(key, write).await.expect("the store takes it");
+    eventually("widgets are served", async || {
+        client.get(WIDGETS).await.status == 200
+    })
+    .await;
+    assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 201);
+    let status = client.get(&format!("{WIDGETS}/a/status")).await;
+    assert_eq!(status.status, 200, "{}", status.text());
+    let shown = client
+        .get(&format!("{DEFINITIONS}/widgets.example.com"))
+        .await
+        .json();
+    let conditions = shown.at(["status", "conditions"]).and_then(Value::as_array);
+    let message = conditions
+        .unwrap_or_default()
+        .iter()
+        .find(|c| c.get("type").and_then(Value::as_str) == Some("NonStructuralSchema"))
+        .and_then(|c| c.get("message")?.as_str())
+        .unwrap_or_default();
+    for part in [
+        "spec.preserveUnknownFields: Invalid value: true: must be false",
+        "spec.versions[0].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified \
+         object fields",
+        "spec.versions[0].schema.openAPIV3Schema.type: Required value: must not be empty at the root",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    server.stop().await;
+}

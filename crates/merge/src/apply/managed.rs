@@ -3,6 +3,7 @@
 use crate::fields::Set;
 use jiff::Timestamp;
 use scantling_value::{Map, Str, Value, go};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -26,7 +27,7 @@ impl Operation {
 }
 
 /// Who owns fields.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ManagerId {
     /// The name that the client gave.
     pub manager: Str,
@@ -36,6 +37,29 @@ pub struct ManagerId {
     pub api_version: Option<Str>,
     /// The subresource that it writes to; empty for the object itself.
     pub subresource: Str,
+}
+
+/// As a server sorts managers: that of a subresource before that of the object itself.
+impl Ord for ManagerId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        fn key(id: &ManagerId) -> (&Str, Operation, &Option<Str>, bool, &Str) {
+            let of_object = id.subresource.is_empty();
+            (
+                &id.manager,
+                id.operation,
+                &id.api_version,
+                of_object,
+                &id.subresource,
+            )
+        }
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for ManagerId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl ManagerId {

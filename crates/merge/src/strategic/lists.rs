@@ -6,7 +6,7 @@
 use super::{LIST_OF_LISTS, PATCH, Purpose, SET_ORDER, StrategicError, Strategy, strategy};
 use super::{bad_directive, bad_type, merge_objects, no_merge_key};
 use scantling_schema::structural::{Structural, Type};
-use scantling_value::{Map, Value, go};
+use scantling_value::{Map, Str, Value, go};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -228,7 +228,7 @@ pub(super) fn merge_lists(
             items.retain(|item| delete.get(Identity(item)).is_none());
             Ok(List { items, before })
         }
-        ElementKind::Scalars => merge_scalars(original, &patch),
+        ElementKind::Scalars => merge_scalars(original, &patch, merge_key.map(Str::as_str)),
         ElementKind::Objects => {
             let Some(key) = merge_key else {
                 let element = go_kind(schema.and_then(|s| s.items.as_deref()));
@@ -253,7 +253,11 @@ fn go_kind(schema: Option<&Structural>) -> &'static str {
     }
 }
 
-fn merge_scalars(original: Vec<Value>, patch: &[Value]) -> Result<List, StrategicError> {
+fn merge_scalars(
+    original: Vec<Value>,
+    patch: &[Value],
+    merge_key: Option<&str>,
+) -> Result<List, StrategicError> {
     let both: Vec<Value> = original.iter().chain(patch).cloned().collect();
     let items = deduplicate(both);
     // A server works in place: if nothing is added, the list as it was has lost its duplicates, too.
@@ -262,7 +266,7 @@ fn merge_scalars(original: Vec<Value>, patch: &[Value]) -> Result<List, Strategi
         items,
         before: before.clone(),
     };
-    let items = arrange(list, patch, None, Ok(ElementKind::Scalars))?;
+    let items = arrange(list, patch, merge_key, Ok(ElementKind::Scalars))?;
     Ok(List { items, before })
 }
 

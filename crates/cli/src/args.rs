@@ -70,8 +70,40 @@ pub(crate) struct Target {
     pub(crate) feature_gates: Gates,
 }
 
+/// A cluster to read from. None is contacted unless one of these is given; they mean what they mean to kubectl.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Cluster (contacted only if one of these is given)")]
+pub(crate) struct Cluster {
+    /// The kubeconfig to use
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// The address of the API server, instead of the one in the kubeconfig
+    #[arg(short = 's', long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// The bearer token, instead of the credentials in the kubeconfig
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// The authority that the server's certificate is checked against
+    #[arg(long, value_name = "FILE")]
+    pub(crate) certificate_authority: Option<PathBuf>,
+    /// Trust the server whatever its certificate is
+    #[arg(long)]
+    pub(crate) insecure_skip_tls_verify: bool,
+}
+
+impl Cluster {
+    /// Whether any flag names a cluster.
+    pub(crate) fn names_one(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some() || self.server.is_some() || self.token.is_some()
+    }
+}
+
 /// How results look.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct Output {
     /// The form of the output
     #[arg(short, long, value_enum, default_value_t = Form::Text)]
@@ -79,7 +111,7 @@ pub(crate) struct Output {
     /// Add the numbers of what was checked
     #[arg(long)]
     pub(crate) summary: bool,
-    /// Show what is fine, too
+    /// Show how each result came about, too
     #[arg(short, long)]
     pub(crate) verbose: bool,
     /// Show nothing but errors
@@ -129,6 +161,8 @@ pub(crate) struct Validate {
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    #[command(flatten)]
     pub(crate) output: Output,
 }
 
@@ -160,24 +194,26 @@ pub(crate) struct Cost {
     /// The same as the positional arguments
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) crds: Vec<PathBuf>,
-    /// Objects to measure the cost of rules with
+    /// Objects to measure the cost of rules with; with a cluster, its objects count as well
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(crate) filename: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
     #[command(flatten)]
     pub(crate) output: Output,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Upgrade {
-    /// Files or directories with the definitions as they are
-    #[arg(long, value_name = "FILE|DIR", required = true)]
+    /// Files or directories with the definitions as they are; without it, those of the cluster
+    #[arg(long, value_name = "FILE|DIR", required_unless_present_any = ["kubeconfig", "context", "server", "token"])]
     pub(crate) from: Vec<PathBuf>,
     /// Files or directories with the definitions as they will be
     #[arg(long, value_name = "FILE|DIR", required = true)]
     pub(crate) to: Vec<PathBuf>,
-    /// Files or directories with objects, `-` for standard input
+    /// Files or directories with objects, `-` for standard input; with a cluster, its objects count as well
     #[arg(value_name = "FILE|DIR|-")]
     pub(crate) paths: Vec<PathBuf>,
     /// The same as the positional arguments
@@ -185,6 +221,8 @@ pub(crate) struct Upgrade {
     pub(crate) filename: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -275,6 +313,16 @@ pub(crate) struct Serve {
     /// The authority whose client certificates are accepted
     #[arg(long, env = "SCANTLING_CLIENT_CA_FILE", value_name = "FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
+    /// Who may do what: `AlwaysAllow`, the one mode that there is
+    #[arg(
+        long,
+        env = "SCANTLING_AUTHORIZATION_MODE",
+        value_name = "MODE,…",
+        value_delimiter = ',',
+        default_value = "AlwaysAllow",
+        value_parser = authorization_mode
+    )]
+    pub(crate) authorization_mode: Vec<String>,
     /// A file of `token,user,uid,"groups"` lines
     #[arg(long, env = "SCANTLING_TOKEN_AUTH_FILE", value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
@@ -432,6 +480,18 @@ fn gates(text: &str) -> Result<Gates, String> {
         }
     }
     Ok(gates)
+}
+
+/// Those who are known may do everything: authentication alone keeps others out.
+fn authorization_mode(text: &str) -> Result<String, String> {
+    match text {
+        "AlwaysAllow" => Ok(text.to_owned()),
+        "RBAC" | "Node" | "ABAC" | "Webhook" | "AlwaysDeny" => Err(format!(
+            "{text} is a mode of kube-apiserver that this server does not have: it knows AlwaysAllow alone, so that \
+             everyone who is authenticated may do everything"
+        )),
+        _ => Err("there is no such mode: AlwaysAllow is the one that there is".to_owned()),
+    }
 }
 
 /// Reads `Name=true`.

@@ -1,15 +1,18 @@
 //! The definitions that objects are checked against, each compiled when its first object comes along.
 
 use crate::args::Target;
+use crate::cluster::Cluster;
 use crate::files::Source;
-use crate::input::{self, Object};
+use crate::input::{Document, Object};
 use crate::problem::Problem;
+use crate::stream;
 use rayon::prelude::*;
 use scantling_admit::{Resource, Workshop};
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Version};
 use scantling_schema::rules::Environments;
 use scantling_value::{FieldError, PathBuf, Value};
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A definition as it was read.
@@ -17,6 +20,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(crate) struct Entry {
     /// The file it comes from.
     pub(crate) file: Arc<str>,
+    /// Both, for those who want to know by what an object was judged.
+    pub(crate) title: Arc<str>,
     /// The definition.
     pub(crate) definition: Definition,
     /// The version of the definition kind it is written in.
@@ -37,8 +42,8 @@ pub(crate) struct Catalog {
     entries: Vec<Entry>,
     /// By `apiVersion` and kind: the definition and its version.
     kinds: BTreeMap<String, BTreeMap<String, (usize, usize)>>,
-    /// One for each thread: compiling changes what it shares.
-    workshops: Vec<Mutex<Workshop>>,
+    /// One for each thread, once it has something to compile: compiling changes what it shares.
+    workshops: Vec<Mutex<Option<Workshop>>>,
 }
 
 /// A version of a definition that an object is of.
@@ -64,22 +69,63 @@ impl Catalog {
             entries: Vec::new(),
             kinds: BTreeMap::new(),
             workshops: (0..=rayon::current_num_threads())
-                .map(|_| Mutex::new(Workshop::for_version(target.kubernetes_version)))
+                .map(|_| Mutex::new(None))
                 .collect(),
         }
     }
 
     /// Reads all definitions in some files. Of definitions of one kind the last one counts.
     pub(crate) fn load(&mut self, sources: &[Source], other: OtherObjects) -> Vec<Problem> {
-        let read: Vec<_> = sources
-            .par_iter()
-            .map(|source| definitions(source, self.target, other))
-            .collect();
+        let before = self.entries.len();
+        let (mut entries, mut problems, target) = (Vec::new(), Vec::new(), self.target);
+        let chosen: Vec<Source>;
+        let sources = match other {
+            OtherObjects::Unexpected => sources,
+            OtherObjects::Skipped => {
+                chosen = sources.par_iter().filter(|s| mentions_definitions(s)).cloned().collect();
+                &chosen
+            }
+        };
+        let unread = stream::each_document(
+            sources,
+            |document| definitions(document, target, other),
+            |(found, more): (Vec<Entry>, Vec<Problem>)| {
+                entries.extend(found);
+                problems.extend(more);
+            },
+        );
+        if other == OtherObjects::Skipped {
+            // Whoever reads the objects of these files will say so.
+            problems.clear();
+        } else {
+            problems.extend(unread);
+        }
+        for entry in entries {
+            self.add(entry);
+        }
+        if other == OtherObjects::Unexpected && problems.is_empty() {
+            let loaded = self.entries.get(before..).unwrap_or_default();
+            let without = |s: &&Source| !loaded.iter().any(|e| e.file == s.name);
+            problems.extend(sources.iter().filter(without).map(|source| {
+                Problem::plain(format!("no definition in {}", source.name))
+                    .hint("a definition is an object of kind CustomResourceDefinition")
+            }));
+        }
+        problems
+    }
+
+    /// Reads the definitions of a cluster that are wanted, by their names.
+    pub(crate) fn load_from(&mut self, cluster: &Cluster, wanted: impl Fn(&str) -> bool) -> Vec<Problem> {
+        let file = cluster.name();
+        let definitions = match cluster.definitions() {
+            Ok(definitions) => definitions,
+            Err(problem) => return vec![problem],
+        };
         let mut problems = Vec::new();
-        for (entries, problem) in read {
-            problems.extend(problem);
-            for entry in entries {
-                self.add(entry);
+        for object in definitions.into_iter().filter(|d| wanted(d.name())) {
+            match entry(&file, object, self.target) {
+                Ok(entry) => self.add(entry),
+                Err(why) => problems.push(Problem::new(&file, why)),
             }
         }
         problems
@@ -100,11 +146,11 @@ impl Catalog {
         &self.entries
     }
 
-    /// The definitions that objects were checked against.
-    pub(crate) fn used(&self) -> impl Iterator<Item = &Entry> {
-        self.entries
-            .iter()
-            .filter(|e| e.versions.iter().any(|v| v.get().is_some()))
+    /// What a cluster would refuse in the definitions that objects were checked against.
+    pub(crate) fn refused_of_used(&self) -> Vec<(&Entry, &[FieldError])> {
+        let used = |e: &&Entry| e.versions.iter().any(|v| v.get().is_some());
+        let used = self.entries.par_iter().filter(used);
+        used.map(|entry| (entry, self.refused(entry))).collect()
     }
 
     /// What rules may use.
@@ -134,12 +180,21 @@ impl Catalog {
     }
 
     /// The compiled version of a kind, or why there is none.
-    pub(crate) fn resource<'c>(&self, found: Found<'c>) -> Result<&'c Arc<Resource>, &'c str> {
+    fn resource<'c>(&self, found: Found<'c>) -> Result<&'c Arc<Resource>, &'c str> {
         let slot = found.entry.versions.get(found.version);
         let slot = slot.ok_or("the definition has no such version")?;
         slot.get_or_init(|| self.compile(found))
             .as_ref()
             .map_err(String::as_str)
+    }
+
+    /// The same, for those who cannot go on without it.
+    pub(crate) fn usable<'c>(&self, found: Found<'c>) -> Result<&'c Arc<Resource>, Problem> {
+        self.resource(found).map_err(|why| {
+            let name = found.entry.definition.name();
+            let what = format!("{}: cannot use the definition {name}", found.entry.file);
+            Problem::new(what, why).hint("`scantling lint` says everything that is wrong with a definition")
+        })
     }
 
     fn compile(&self, found: Found<'_>) -> Result<Arc<Resource>, String> {
@@ -150,6 +205,7 @@ impl Catalog {
         let workshop = workshop.ok_or("no thread can compile")?;
         let mut workshop = workshop.lock().unwrap_or_else(PoisonError::into_inner);
         workshop
+            .get_or_insert_with(|| Workshop::for_version(self.target.kubernetes_version))
             .resource(spec, version)
             .map(Arc::new)
             .map_err(|why| format!("version {}: {why}", version.name))
@@ -165,45 +221,56 @@ pub(crate) enum OtherObjects {
     Unexpected,
 }
 
-/// The definitions in a file.
-fn definitions(source: &Source, target: Target, other: OtherObjects) -> (Vec<Entry>, Vec<Problem>) {
-    let bytes = match source.read() {
-        Ok(bytes) => bytes,
-        // Whoever reads the objects of the file will say so.
-        Err(_) if other == OtherObjects::Skipped => return (Vec::new(), Vec::new()),
-        Err(problem) => return (Vec::new(), vec![problem]),
+/// What no definition is without.
+const KIND: &[u8] = b"CustomResourceDefinition";
+
+/// Whether there may be definitions in a file.
+fn mentions_definitions(source: &Source) -> bool {
+    let Ok(mut reader) = source.open() else {
+        return false;
     };
-    if other == OtherObjects::Skipped && memchr::memmem::find(&bytes, b"CustomResourceDefinition").is_none() {
+    let (mut window, mut kept) = (vec![0; 1 << 20], 0);
+    loop {
+        let read = match window.get_mut(kept..).map(|free| reader.read(free)) {
+            Some(Ok(read)) if read > 0 => read,
+            _ => return false,
+        };
+        let seen = window.get(..kept + read).unwrap_or_default();
+        if memchr::memmem::find(seen, KIND).is_some() {
+            return true;
+        }
+        // The name may stand across the border of what is read at once.
+        let border = seen.len().saturating_sub(KIND.len());
+        let end = seen.len();
+        window.copy_within(border..end, 0);
+        kept = end - border;
+    }
+}
+
+/// The definitions in a document.
+fn definitions(document: &Document<'_>, target: Target, other: OtherObjects) -> (Vec<Entry>, Vec<Problem>) {
+    if other == OtherObjects::Skipped && memchr::memmem::find(document.text, KIND).is_none() {
         return (Vec::new(), Vec::new());
     }
-    let (documents, mut problems) = input::documents(&source.name, &bytes);
-    let mut entries = Vec::new();
-    for document in documents {
-        match document.objects(&source.name) {
-            Ok(objects) => {
-                for object in objects.into_iter().filter(Object::is_definition) {
-                    let place = format!("{}:{}", source.name, document.line + 1);
-                    match entry(source, object, target) {
-                        Ok(entry) => entries.push(entry),
-                        Err(why) => problems.push(Problem::new(place, why)),
-                    }
-                }
+    let objects = match document.objects() {
+        Ok(objects) => objects,
+        Err(problem) => return (Vec::new(), vec![problem]),
+    };
+    let (mut entries, mut problems) = (Vec::new(), Vec::new());
+    for object in objects.into_iter().filter(Object::is_definition) {
+        match entry(document.file, object, target) {
+            Ok(entry) => entries.push(entry),
+            Err(why) => {
+                let place = format!("{}:{}", document.file, document.line + 1);
+                problems.push(Problem::new(place, why));
             }
-            Err(problem) => problems.push(problem),
         }
-    }
-    if other == OtherObjects::Skipped {
-        problems.clear();
-    } else if entries.is_empty() && problems.is_empty() {
-        let what = format!("no definition in {}", source.name);
-        let hint = "a definition is an object of kind CustomResourceDefinition";
-        problems.push(Problem::plain(what).hint(hint));
     }
     (entries, problems)
 }
 
 /// Reads a definition.
-pub(crate) fn entry(source: &Source, object: Object, target: Target) -> Result<Entry, String> {
+pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<Entry, String> {
     let api = match object.api_version() {
         "apiextensions.k8s.io/v1" => ApiVersion::V1,
         "apiextensions.k8s.io/v1beta1" => ApiVersion::V1Beta1,
@@ -218,7 +285,8 @@ pub(crate) fn entry(source: &Source, object: Object, target: Target) -> Result<E
         .map_err(|e| format!("the definition {name} cannot be read: {e}"))?;
     let versions = received.definition.spec.versions().len();
     Ok(Entry {
-        file: Arc::clone(&source.name),
+        file: Arc::clone(file),
+        title: format!("by {name} in {file}").into(),
         definition: received.definition,
         api,
         unknown: received.unknown,
@@ -236,14 +304,19 @@ pub(crate) struct Stored {
 impl Stored {
     /// Reads all objects of some files.
     pub(crate) fn load(sources: &[Source]) -> (Self, Vec<Problem>) {
-        let read: Vec<_> = sources.par_iter().map(objects).collect();
-        let (mut stored, mut problems) = (Stored::default(), Vec::new());
-        for (objects, problem) in read {
-            problems.extend(problem);
-            for object in objects {
-                stored.objects.insert(key(&object.value), object.value);
-            }
-        }
+        let (mut stored, mut undecoded) = (Stored::default(), Vec::new());
+        let mut problems = stream::each_document(
+            sources,
+            |document| {
+                let objects = document.objects()?.into_iter();
+                Ok(objects.map(|o| (key(&o.value), o.value)).collect::<Vec<_>>())
+            },
+            |read: Result<Vec<_>, Problem>| match read {
+                Ok(objects) => stored.objects.extend(objects),
+                Err(problem) => undecoded.push(problem),
+            },
+        );
+        problems.extend(undecoded);
         (stored, problems)
     }
 
@@ -269,20 +342,4 @@ fn key(object: &Value) -> (String, String, String, String) {
         },
         text(metadata.and_then(|m| m.get("name"))),
     )
-}
-
-fn objects(source: &Source) -> (Vec<Object>, Vec<Problem>) {
-    let bytes = match source.read() {
-        Ok(bytes) => bytes,
-        Err(problem) => return (Vec::new(), vec![problem]),
-    };
-    let (documents, mut problems) = input::documents(&source.name, &bytes);
-    let mut all = Vec::new();
-    for document in documents {
-        match document.objects(&source.name) {
-            Ok(objects) => all.extend(objects),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    (all, problems)
 }

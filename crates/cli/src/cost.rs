@@ -1,73 +1,66 @@
 //! `scantling cost`: what the rules of definitions cost, and which bounds would make them fit.
 
+mod measure;
+
 use crate::args;
 use crate::catalog::{Catalog, Entry, OtherObjects};
+use crate::cluster;
 use crate::files;
 use crate::problem::{Problem, Verdict};
-use crate::render;
-use crate::report::{Finding, Level, Report, Subject};
-use crate::rules::{self, Hint, RULE_LIMIT, Rule, SCHEMA_LIMIT, spell};
+use crate::render::Report;
+use crate::report::{self, Finding, Level, Subject};
+use crate::rules::{self, Bound, Hint, RULE_LIMIT, Rule, SCHEMA_LIMIT, spell};
+use measure::{Measured, Measurements};
 use rayon::prelude::*;
 use scantling_schema::document::Schema;
 use scantling_schema::structural::Interner;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Estimates the rules.
+/// Estimates the rules, and measures them where there are objects.
 pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
     let (sources, mut problems) = files::find(flags.definitions.iter().chain(&flags.crds));
     let mut catalog = Catalog::new(flags.target);
     problems.extend(catalog.load(&sources, OtherObjects::Unexpected));
-    let items: Vec<Item> = catalog
+    let (objects, more) = files::find(&flags.filename);
+    problems.extend(more);
+    let cluster = cluster::asked_for(&flags.cluster)?;
+    let mut items: Vec<Item> = catalog
         .entries()
         .par_iter()
         .flat_map_iter(|entry| definition(entry, &catalog))
         .collect();
-    let objects = if flags.filename.is_empty() {
-        Vec::new()
-    } else {
-        let (sources, more) = files::find(&flags.filename);
-        problems.extend(more);
-        let (measured, more) = crate::validate::measure(&catalog, &sources, flags.target);
-        problems.extend(more);
-        measured
-    };
-    let report = CostReport {
-        kind: "CostReport",
-        items,
-        objects,
-    };
-    render::print(&report, &flags.output)?;
-    for problem in &problems {
-        problem.print();
+    let mut measurements = Measurements::default();
+    problems.extend(measurements.of_files(&catalog, &objects, flags.target));
+    if let Some(cluster) = &cluster {
+        problems.extend(measurements.of_cluster(&catalog, cluster, flags.target));
     }
-    Ok(if !problems.is_empty() {
-        Verdict::Unreadable
-    } else if report.items.iter().any(Item::is_flawed) {
-        Verdict::Findings
-    } else {
-        Verdict::Well
-    })
-}
-
-#[derive(Debug, Serialize)]
-struct CostReport {
-    kind: &'static str,
-    items: Vec<Item>,
-    /// What the rules cost that ran for objects.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    objects: Vec<Measured>,
-}
-
-/// What the rules of an object cost.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Measured {
-    pub(crate) file: Arc<str>,
-    pub(crate) kind: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) cel_cost: u64,
+    let measured = !objects.is_empty() || cluster.is_some();
+    if measured {
+        for item in &mut items {
+            item.measured = Some(measurements.of_rule(&item.name, &item.version, &item.path, item.index));
+        }
+    }
+    let summary = Summary::of(&items);
+    let mut report = Report::begin("CostReport", "cost", &flags.output);
+    report.section("items");
+    for item in &items {
+        report.tell(item)?;
+    }
+    report.section("schemas");
+    for schema in schemas(&items) {
+        report.tell(&schema)?;
+    }
+    if measured {
+        report.section("objects");
+        for object in &measurements.objects {
+            report.tell(object)?;
+        }
+    }
+    let line = summary.line();
+    report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    let over = schemas(&items).any(|schema| schema.total_cost > SCHEMA_LIMIT);
+    Ok(Verdict::after(over || items.iter().any(Item::is_flawed), &problems))
 }
 
 /// A rule of a version of a definition.
@@ -90,8 +83,14 @@ struct Item {
     rule_share: f64,
     /// The same as a share of the limit for all rules of a schema.
     schema_share: f64,
+    /// The lists, maps and strings without a bound that a rule over its limit looks at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unbounded: Vec<Limit>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hints: Vec<Advice>,
+    /// What it cost for the objects that it ran for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<Measured>,
     #[serde(skip)]
     file: Arc<str>,
 }
@@ -99,29 +98,64 @@ struct Item {
 /// Bounds to set, so that a rule fits into its limit.
 #[derive(Debug, Serialize)]
 struct Advice {
-    /// The schemas that lack a bound.
-    bounds: Vec<Bound>,
+    /// What needs a bound, or a smaller one.
+    bounds: Vec<Limit>,
     /// The largest value of each with which the rule fits.
     value: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Bound {
+struct Limit {
     path: String,
     keyword: &'static str,
+    /// What it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<u64>,
+}
+
+impl From<Bound> for Limit {
+    fn from(bound: Bound) -> Self {
+        Limit {
+            path: spell(&bound.at),
+            keyword: bound.keyword,
+            now: bound.now,
+        }
+    }
 }
 
 impl From<Hint> for Advice {
     fn from(hint: Hint) -> Self {
-        let bound = |m: rules::Missing| Bound {
-            path: spell(&m.at),
-            keyword: m.keyword,
-        };
         Advice {
-            bounds: hint.bounds.into_iter().map(bound).collect(),
+            bounds: hint.bounds.into_iter().map(Limit::from).collect(),
             value: hint.value,
         }
     }
+}
+
+/// All rules of a version together.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SchemaCost {
+    name: String,
+    version: String,
+    total_cost: u64,
+    share: f64,
+    #[serde(skip)]
+    file: Arc<str>,
+}
+
+fn schemas(items: &[Item]) -> impl Iterator<Item = SchemaCost> {
+    let same = |a: &Item, b: &Item| (&a.file, &a.name, &a.version) == (&b.file, &b.name, &b.version);
+    items.chunk_by(same).filter_map(|rules| {
+        let total_cost = rules.iter().fold(0u64, |sum, r| sum.saturating_add(r.total_cost));
+        rules.first().map(|first| SchemaCost {
+            name: first.name.clone(),
+            version: first.version.clone(),
+            total_cost,
+            share: total_cost as f64 / SCHEMA_LIMIT as f64,
+            file: Arc::clone(&first.file),
+        })
+    })
 }
 
 fn definition(entry: &Entry, catalog: &Catalog) -> Vec<Item> {
@@ -135,12 +169,20 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Vec<Item> {
             continue;
         };
         for rule in rules::rules(&structural, catalog.environments()) {
-            let hints = if rule.total > RULE_LIMIT {
-                rules::hints(document, &structural, &rule, catalog.environments())
+            let over = rule.total > RULE_LIMIT;
+            let bounds = if over {
+                rules::bounds(&structural, &rule.at)
+            } else {
+                Vec::new()
+            };
+            let hints = if over {
+                rules::hints(document, &bounds, &rule, catalog.environments())
             } else {
                 Vec::new()
             };
             let mut item = Item::new(entry, &version.name, rule);
+            let unbounded = bounds.into_iter().filter(|b| b.now.is_none());
+            item.unbounded = unbounded.map(Limit::from).collect();
             item.hints = hints.into_iter().map(Advice::from).collect();
             items.push(item);
         }
@@ -165,7 +207,9 @@ impl Item {
             rule_share: share(RULE_LIMIT),
             schema_share: share(SCHEMA_LIMIT),
             rule: rule.text,
+            unbounded: Vec::new(),
             hints: Vec::new(),
+            measured: None,
             file: Arc::clone(&entry.file),
         }
     }
@@ -176,8 +220,16 @@ impl Item {
 
     /// The rule's own line of the text output.
     fn line(&self) -> String {
+        let measured = match &self.measured {
+            None => String::new(),
+            Some(Measured { evaluations: 0, .. }) => "; it did not run".to_owned(),
+            Some(m) => format!(
+                "; measured {} in {} evaluations, {} at most",
+                m.total_cost, m.evaluations, m.max_cost
+            ),
+        };
         format!(
-            "costs {} each, {} in all: {:.1}% of a rule's limit: {}",
+            "costs {} each, {} in all: {:.1}% of a rule's limit: {}{measured}",
             self.cost,
             self.total_cost,
             self.rule_share * 100.0,
@@ -186,43 +238,77 @@ impl Item {
     }
 }
 
-impl Report for CostReport {
-    const COMMAND: &'static str = "cost";
-
-    fn subjects(&self) -> Vec<Subject> {
-        let rules = self.items.iter().map(|item| {
-            let mut findings = Vec::new();
-            if !item.error.is_empty() {
-                findings.push(finding("CompileError", item.error.clone(), Vec::new()));
-            } else if item.total_cost > RULE_LIMIT {
-                let notes = item.hints.iter().map(Advice::text).collect();
-                findings.push(finding("CostLimit", item.line(), notes));
-            }
-            Subject {
-                file: Arc::clone(&item.file),
-                name: format!("{} {} {}[{}]", item.name, item.version, item.path, item.index),
-                findings,
-                outcome: item.line(),
-                body: None,
-            }
-        });
-        let objects = self.objects.iter().map(|o| Subject {
-            file: Arc::clone(&o.file),
-            name: format!("{} {}/{}", o.kind, o.namespace, o.name),
-            findings: Vec::new(),
-            outcome: format!("the rules that ran cost {}", o.cel_cost),
+impl report::Item for Item {
+    fn subject(&self) -> Subject {
+        let mut findings = Vec::new();
+        if !self.error.is_empty() {
+            findings.push(finding("CompileError", self.error.clone(), Vec::new()));
+        } else if self.total_cost > RULE_LIMIT {
+            let unbounded = self.unbounded.iter().map(|limit| {
+                let Limit { path, keyword, .. } = limit;
+                format!("{} has no {keyword}", place(path))
+            });
+            let notes = unbounded.chain(self.hints.iter().map(Advice::text)).collect();
+            findings.push(finding("CostLimit", self.line(), notes));
+        }
+        Subject {
+            file: Arc::clone(&self.file),
+            name: format!("{} {} {}[{}]", self.name, self.version, self.path, self.index),
+            findings,
+            outcome: self.line(),
+            details: Vec::new(),
             body: None,
-        });
-        rules.chain(objects).collect()
+        }
+    }
+}
+
+impl report::Item for SchemaCost {
+    fn subject(&self) -> Subject {
+        let line = format!(
+            "all rules together cost {}: {:.1}% of a schema's limit",
+            self.total_cost,
+            self.share * 100.0
+        );
+        let findings = if self.total_cost > SCHEMA_LIMIT {
+            vec![finding("CostLimit", line.clone(), Vec::new())]
+        } else {
+            Vec::new()
+        };
+        Subject {
+            file: Arc::clone(&self.file),
+            name: format!("{} {}", self.name, self.version),
+            findings,
+            outcome: line,
+            details: Vec::new(),
+            body: None,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary {
+    rules: usize,
+    over_limit: usize,
+    broken: usize,
+}
+
+impl Summary {
+    fn of(items: &[Item]) -> Self {
+        Summary {
+            rules: items.len(),
+            over_limit: items.iter().filter(|i| i.total_cost > RULE_LIMIT).count(),
+            broken: items.iter().filter(|i| !i.error.is_empty()).count(),
+        }
     }
 
-    fn summary(&self) -> String {
-        let over = self.items.iter().filter(|i| i.total_cost > RULE_LIMIT).count();
-        let broken = self.items.iter().filter(|i| !i.error.is_empty()).count();
-        format!(
-            "{} rules: {over} over the limit, {broken} that do not compile",
-            self.items.len()
-        )
+    fn line(&self) -> String {
+        let Summary {
+            rules,
+            over_limit,
+            broken,
+        } = self;
+        format!("{rules} rules: {over_limit} over the limit, {broken} that do not compile")
     }
 }
 
@@ -236,19 +322,17 @@ fn finding(code: &str, text: String, notes: Vec<String>) -> Finding {
     }
 }
 
+fn place(path: &str) -> &str {
+    if path.is_empty() { "the root" } else { path }
+}
+
 impl Advice {
     fn text(&self) -> String {
-        let bounds: Vec<String> = self
-            .bounds
-            .iter()
-            .map(|b| {
-                format!(
-                    "{} at {}",
-                    b.keyword,
-                    if b.path.is_empty() { "the root" } else { &b.path }
-                )
-            })
-            .collect();
+        let bound = |b: &Limit| {
+            let now = b.now.map(|now| format!(" (now {now})")).unwrap_or_default();
+            format!("{}{now} at {}", b.keyword, place(&b.path))
+        };
+        let bounds: Vec<String> = self.bounds.iter().map(bound).collect();
         format!("it fits with {} of at most {}", bounds.join(" and "), self.value)
     }
 }

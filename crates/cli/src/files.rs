@@ -2,9 +2,10 @@
 
 use crate::problem::Problem;
 use std::borrow::Cow;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The endings of files that a directory is searched for.
 const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
@@ -31,7 +32,7 @@ impl Source {
         }
     }
 
-    /// The bytes.
+    /// All bytes.
     pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, Problem> {
         match &self.from {
             From::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
@@ -39,6 +40,25 @@ impl Source {
                 Ok(bytes) => Ok(Cow::Owned(bytes)),
                 Err(e) => Err(unreadable(path, &e)),
             },
+        }
+    }
+
+    /// The bytes, for those who want them one after the other.
+    pub(crate) fn open(&self) -> Result<Box<dyn Read + Send + '_>, Problem> {
+        match &self.from {
+            From::Memory(bytes) => Ok(Box::new(&**bytes)),
+            From::File(path) => match std::fs::File::open(path) {
+                Ok(file) => Ok(Box::new(file)),
+                Err(e) => Err(unreadable(path, &e)),
+            },
+        }
+    }
+
+    /// The number of bytes, as far as it is known before they are read.
+    pub(crate) fn size(&self) -> u64 {
+        match &self.from {
+            From::Memory(bytes) => bytes.len() as u64,
+            From::File(path) => std::fs::metadata(path).map_or(0, |m| m.len()),
         }
     }
 }
@@ -75,7 +95,13 @@ pub(crate) fn find(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> (Vec<So
     (sources, problems)
 }
 
+/// Standard input is there once, whatever it is asked for.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 fn standard_input() -> Result<Source, Problem> {
+    if TAKEN.swap(true, Ordering::Relaxed) {
+        return Err(Problem::usage("standard input (`-`) is named more than once"));
+    }
     let mut bytes = Vec::new();
     match std::io::stdin().lock().read_to_end(&mut bytes) {
         Ok(_) => Ok(Source {
@@ -98,17 +124,19 @@ fn search(directory: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Proble
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        if path.is_dir() {
-            // Links could lead in a circle.
-            if !path.is_symlink() {
-                search(&path, sources, problems);
-            }
-        } else if path
-            .extension()
-            .and_then(|e| e.to_str())
-            .is_some_and(|e| MANIFESTS.contains(&e))
-        {
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        // Links to directories could lead in a circle.
+        if kind.is_dir() {
+            search(&path, sources, problems);
+        } else if is_manifest(&path) && (kind.is_file() || path.is_file()) {
             sources.push(Source::file(&path));
         }
     }
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let ending = path.extension().and_then(|e| e.to_str());
+    ending.is_some_and(|e| MANIFESTS.contains(&e))
 }

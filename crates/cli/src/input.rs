@@ -2,10 +2,13 @@
 
 use crate::problem::Problem;
 use scantling_value::{DecodeError, Decoded, Limits, Position, Value, json, yaml};
+use std::sync::Arc;
 
 /// One document of a file.
 #[derive(Debug)]
 pub(crate) struct Document<'a> {
+    /// The file, for messages.
+    pub(crate) file: &'a Arc<str>,
     /// The text of this document alone.
     pub(crate) text: &'a [u8],
     /// The number of lines before it.
@@ -61,73 +64,30 @@ fn text(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Splits a file into its documents.
-pub(crate) fn documents<'a>(file: &str, bytes: &'a [u8]) -> (Vec<Document<'a>>, Vec<Problem>) {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    if bytes.trim_ascii_start().starts_with(b"{") {
-        if let Some(documents) = json_stream(bytes) {
-            return (documents, Vec::new());
-        }
-        // A flow mapping of YAML begins the same.
-        if file.ends_with(".json") {
-            let document = Document {
-                text: bytes,
-                line: 0,
-                notation: Notation::Json,
-            };
-            return (vec![document], Vec::new());
-        }
-    }
-    let (mut documents, mut problems) = (Vec::new(), Vec::new());
-    for document in yaml::documents(bytes) {
-        match document {
-            Ok(d) => documents.push(Document {
-                text: d.text,
-                line: d.line,
-                notation: Notation::Yaml,
-            }),
-            Err(e) => problems.push(undecodable(file, bytes, 0, &e)),
-        }
-    }
-    (documents, problems)
-}
-
-/// The documents of a text that is JSON from beginning to end.
-fn json_stream(bytes: &[u8]) -> Option<Vec<Document<'_>>> {
-    let mut stream = serde_json::Deserializer::from_slice(bytes).into_iter::<serde::de::IgnoredAny>();
-    let (mut documents, mut start, mut line) = (Vec::new(), 0, 0);
-    while let Some(document) = stream.next() {
-        document.ok()?;
-        let end = stream.byte_offset();
-        let text = bytes.get(start..end)?;
-        documents.push(Document {
-            text,
-            line,
-            notation: Notation::Json,
-        });
-        line += memchr::memchr_iter(b'\n', text).count();
-        start = end;
-    }
-    Some(documents)
-}
-
 impl Document<'_> {
     /// Whatever the document holds.
-    pub(crate) fn value(&self, file: &str) -> Result<Value, Problem> {
-        self.decode(file).map(|decoded| decoded.value)
+    pub(crate) fn value(&self) -> Result<Value, Problem> {
+        self.decode().map(|decoded| decoded.value)
     }
 
-    fn decode(&self, file: &str) -> Result<Decoded, Problem> {
+    fn decode(&self) -> Result<Decoded, Problem> {
         let decoded = match self.notation {
-            Notation::Json => json::decode_strict(self.text, Limits::SERVER),
             Notation::Yaml => yaml::decode_strict(self.text, Limits::SERVER),
+            // A flow mapping of YAML can begin as JSON does.
+            Notation::Json => json::decode_strict(self.text, Limits::SERVER).or_else(|error| {
+                let other = yaml::decode_strict(self.text, Limits::SERVER);
+                other
+                    .ok()
+                    .filter(|_| !self.file.ends_with(".json"))
+                    .ok_or(error)
+            }),
         };
-        decoded.map_err(|e| undecodable(file, self.text, self.line, &e))
+        decoded.map_err(|e| undecodable(self.file, self.text, self.line, &e))
     }
 
     /// The objects of the document: itself, or those of a list; none where there is nothing.
-    pub(crate) fn objects(&self, file: &str) -> Result<Vec<Object>, Problem> {
-        let Decoded { value, duplicates } = self.decode(file)?;
+    pub(crate) fn objects(&self) -> Result<Vec<Object>, Problem> {
+        let Decoded { value, duplicates } = self.decode()?;
         let found_in_text = match self.notation {
             Notation::Yaml if !duplicates.is_empty() => vec![yaml::strict_error(&duplicates)],
             _ => duplicates,
@@ -135,6 +95,7 @@ impl Document<'_> {
         if value.is_null() {
             return Ok(Vec::new());
         }
+        let file = self.file;
         if value.as_object().is_none() {
             let place = format!("{file}:{}", self.line + 1);
             return Err(Problem::new(place, "the document is no Kubernetes object")
@@ -166,10 +127,20 @@ impl Document<'_> {
             None => Ok(objects),
         }
     }
+
+    /// One of the objects once more, as it was sent.
+    pub(crate) fn again(&self, index: Option<usize>) -> Value {
+        let mut value = self.value().unwrap_or(Value::Null);
+        let element = index.and_then(|index| {
+            let items = value.as_object_mut()?.get_mut("items")?.as_array_mut()?;
+            items.get_mut(index).map(std::mem::take)
+        });
+        element.unwrap_or(value)
+    }
 }
 
 /// The objects of a list. Those of a typed list need not repeat what they are.
-fn list(whole: Object) -> Vec<Object> {
+pub(crate) fn list(whole: Object) -> Vec<Object> {
     let element = (
         whole.kind().trim_end_matches("List").to_owned(),
         whole.api_version().to_owned(),
@@ -204,7 +175,8 @@ fn list(whole: Object) -> Vec<Object> {
         .collect()
 }
 
-fn undecodable(file: &str, text: &[u8], lines_before: usize, error: &DecodeError) -> Problem {
+/// Why a text cannot be read, and where.
+pub(crate) fn undecodable(file: &str, text: &[u8], lines_before: usize, error: &DecodeError) -> Problem {
     let place = match Position::of_error(text, error) {
         Some(at) => format!("{file}:{}:{}", at.line + lines_before, at.column),
         None if lines_before > 0 => format!("{file}: the document at line {}", lines_before + 1),

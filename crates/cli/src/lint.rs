@@ -5,14 +5,14 @@ mod pages;
 
 use crate::args;
 use crate::catalog;
-use crate::files::{self, Source};
-use crate::input::{self, Document, Object};
-use crate::locate::{locate, path_in};
+use crate::files;
+use crate::input::{Document, Object};
+use crate::locate::{Place, locate, locate_said, path_in};
 use crate::problem::{Problem, Verdict};
-use crate::render;
-use crate::report::{Finding, Issue, Level, Report, Subject};
+use crate::render::{self, Piece, Report};
+use crate::report::{Finding, Issue, Level, Subject};
+use crate::stream;
 use advice::Advice;
-use rayon::prelude::*;
 use scantling_schema::definition::{Accepted, Setting};
 use scantling_schema::rules::Environments;
 use scantling_value::Value;
@@ -29,30 +29,37 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
         flags,
         environments: Environments::of(flags.target.kubernetes_version),
     };
-    let checked: Vec<_> = sources.par_iter().map(|source| linter.file(source)).collect();
-    let mut items = Vec::new();
-    for (found, more) in checked {
-        items.extend(found);
-        problems.extend(more);
-    }
-    if items.is_empty() && problems.is_empty() {
+    let mut report = Report::begin("LintReport", "lint", &flags.output);
+    report.section("items");
+    let renderer = report.renderer();
+    let (mut summary, mut unusable) = (Summary::default(), Vec::new());
+    let unread = stream::each_document(
+        &sources,
+        |document| -> Result<Vec<(Summary, Piece)>, Problem> {
+            let definitions = document.objects()?.into_iter().filter(Object::is_definition);
+            let items = definitions.map(|object| linter.definition(document, object));
+            items
+                .map(|item| Ok((Summary::of(&item), renderer.piece(&item)?)))
+                .collect()
+        },
+        |checked| match checked {
+            Ok(items) => {
+                for (counts, piece) in items {
+                    summary.add(&counts);
+                    report.add(piece);
+                }
+            }
+            Err(problem) => unusable.push(problem),
+        },
+    );
+    problems.extend(unread);
+    problems.extend(unusable);
+    if summary.definitions == 0 && problems.is_empty() {
         problems.push(Problem::plain("there is no definition among the inputs"));
     }
-    let report = LintReport {
-        kind: "LintReport",
-        items,
-    };
-    render::print(&report, &flags.output)?;
-    for problem in &problems {
-        problem.print();
-    }
-    Ok(if !problems.is_empty() {
-        Verdict::Unreadable
-    } else if report.items.iter().all(|item| item.accepted) {
-        Verdict::Well
-    } else {
-        Verdict::Findings
-    })
+    let line = summary.line();
+    report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    Ok(Verdict::after(summary.refused > 0, &problems))
 }
 
 fn explain(code: &str) -> Result<Verdict, Problem> {
@@ -72,10 +79,36 @@ fn explain(code: &str) -> Result<Verdict, Problem> {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct LintReport {
-    kind: &'static str,
-    items: Vec<Item>,
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    definitions: usize,
+    refused: usize,
+    advice: usize,
+}
+
+impl Summary {
+    fn of(item: &Item) -> Self {
+        Summary {
+            definitions: 1,
+            refused: usize::from(!item.accepted),
+            advice: item.advice.len(),
+        }
+    }
+
+    fn add(&mut self, other: &Summary) {
+        self.definitions += other.definitions;
+        self.refused += other.refused;
+        self.advice += other.advice;
+    }
+
+    fn line(&self) -> String {
+        let Summary {
+            definitions,
+            refused,
+            advice,
+        } = self;
+        format!("{definitions} definitions: {refused} refused, {advice} pieces of advice")
+    }
 }
 
 /// What became of one definition.
@@ -87,29 +120,17 @@ struct Item {
     errors: Vec<Issue>,
     warnings: Vec<String>,
     advice: Vec<Advice>,
+    /// Beside the warnings.
+    #[serde(skip)]
+    places: Vec<Option<Place>>,
 }
 
-impl Report for LintReport {
-    const COMMAND: &'static str = "lint";
-
-    fn subjects(&self) -> Vec<Subject> {
-        self.items.iter().map(Item::subject).collect()
-    }
-
-    fn summary(&self) -> String {
-        let refused = self.items.iter().filter(|i| !i.accepted).count();
-        let advice: usize = self.items.iter().map(|i| i.advice.len()).sum();
-        format!(
-            "{} definitions: {refused} refused, {advice} pieces of advice",
-            self.items.len()
-        )
-    }
-}
-
-impl Item {
+impl crate::report::Item for Item {
     fn subject(&self) -> Subject {
         let errors = self.errors.iter().map(Finding::error);
-        let warnings = self.warnings.iter().map(|w| Finding::warning(w));
+        let places = self.places.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        let warnings = self.warnings.iter().zip(places);
+        let warnings = warnings.map(|(text, place)| Finding::warning(text, place));
         let advice = self.advice.iter().map(|a| Finding {
             level: Level::Advice,
             code: a.code.to_owned(),
@@ -122,6 +143,7 @@ impl Item {
             name: self.name.clone(),
             findings: errors.chain(warnings).chain(advice).collect(),
             outcome: "accepted".to_owned(),
+            details: Vec::new(),
             body: None,
         }
     }
@@ -133,45 +155,21 @@ struct Linter<'a> {
 }
 
 impl Linter<'_> {
-    fn file(&self, source: &Source) -> (Vec<Item>, Vec<Problem>) {
-        let bytes = match source.read() {
-            Ok(bytes) => bytes,
-            Err(problem) => return (Vec::new(), vec![problem]),
-        };
-        let (documents, mut problems) = input::documents(&source.name, &bytes);
-        let mut items = Vec::new();
-        for document in &documents {
-            match document.objects(&source.name) {
-                Ok(objects) => {
-                    let definitions = objects.into_iter().filter(Object::is_definition);
-                    items.extend(definitions.map(|object| self.definition(source, document, object)));
-                }
-                Err(problem) => problems.push(problem),
-            }
-        }
-        (items, problems)
-    }
-
-    fn definition(&self, source: &Source, document: &Document<'_>, object: Object) -> Item {
+    fn definition(&self, document: &Document<'_>, object: Object) -> Item {
         let mut item = Item {
-            file: Arc::clone(&source.name),
+            file: Arc::clone(document.file),
             name: object.name().to_owned(),
             accepted: false,
             errors: Vec::new(),
             warnings: object.found_in_text.clone(),
             advice: Vec::new(),
+            places: Vec::new(),
         };
         let (index, sent) = (object.index, object.value.clone());
-        let entry = match catalog::entry(source, object, self.flags.target) {
+        let entry = match catalog::entry(document.file, object, self.flags.target) {
             Ok(entry) => entry,
             Err(why) => {
-                item.errors.push(Issue {
-                    field: String::new(),
-                    reason: "BadRequest".to_owned(),
-                    message: why,
-                    place: None,
-                    old: None,
-                });
+                item.errors.push(Issue::plain("BadRequest", why));
                 return item;
             }
         };
@@ -204,6 +202,7 @@ impl Linter<'_> {
                     .collect();
             }
         }
+        item.places = locate_said(document, index, &item.warnings);
         item.advice = advice::of(&entry.definition, &self.environments);
         let paths: Vec<_> = item.advice.iter().map(|a| path_in(&a.field, &sent)).collect();
         for (advice, place) in item.advice.iter_mut().zip(locate(document, index, &paths)) {

@@ -2,15 +2,17 @@
 
 use crate::input::{Document, Notation};
 use scantling_value::{FieldError, Limits, Path, PathBuf, Position, Segment, Value};
+use serde::Serialize;
 
 /// A place in a file, and the line that stands there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Place {
     /// The line, from 1, counted from the beginning of the file.
     pub(crate) line: usize,
     /// The column, from 1.
     pub(crate) column: usize,
     /// The line's text.
+    #[serde(skip)]
     pub(crate) text: String,
 }
 
@@ -33,19 +35,57 @@ pub(crate) fn locate(document: &Document<'_>, index: Option<usize>, paths: &[Pat
         _ => Position::all_in_yaml(document.text, &paths, Limits::SERVER),
     };
     let lines: Vec<&[u8]> = document.text.split(|b| *b == b'\n').collect();
-    let place = |position: Option<Position>| {
-        let position = position?;
-        let text = lines
-            .get(position.line.saturating_sub(1))
-            .copied()
-            .unwrap_or_default();
-        Some(Place {
-            line: position.line + document.line,
-            column: position.column,
-            text: String::from_utf8_lossy(text).trim_end().to_owned(),
-        })
-    };
-    positions.into_iter().map(place).collect()
+    let place = |position| place(document, &lines, position);
+    positions.into_iter().map(|p| p.map(place)).collect()
+}
+
+fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Place {
+    let text = lines.get(at.line.saturating_sub(1)).copied().unwrap_or_default();
+    Place {
+        line: at.line + document.line,
+        column: at.column,
+        text: String::from_utf8_lossy(text).trim_end().to_owned(),
+    }
+}
+
+/// The places of what a server says in words: of unknown and duplicate fields, and of fields that a text begins with.
+pub(crate) fn locate_said(
+    document: &Document<'_>,
+    index: Option<usize>,
+    said: &[impl AsRef<str>],
+) -> Vec<Option<Place>> {
+    if said.is_empty() {
+        return Vec::new();
+    }
+    let sent = document.again(index);
+    let paths: Vec<PathBuf> = said.iter().map(|text| path_said(text.as_ref(), &sent)).collect();
+    let lines: Vec<&[u8]> = document.text.split(|b| *b == b'\n').collect();
+    let found = locate(document, index, &paths).into_iter().zip(&paths);
+    let found = found.map(|(place, path)| place.filter(|_| path.segments().next().is_some()));
+    found
+        .zip(said)
+        .map(|(found, text)| found.or_else(|| line_said(text.as_ref(), document, &lines)))
+        .collect()
+}
+
+fn path_said(text: &str, sent: &Value) -> PathBuf {
+    let quoted = ["unknown field ", "duplicate field "]
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix))
+        .map(|rest| rest.trim_matches('"'));
+    path_in(
+        quoted.unwrap_or_else(|| text.split(": ").next().unwrap_or_default()),
+        sent,
+    )
+}
+
+/// The place that a text of YAML's strict decoder names: `line 6: key "size" already set in map`.
+fn line_said(text: &str, document: &Document<'_>, lines: &[&[u8]]) -> Option<Place> {
+    let number = text.strip_prefix("yaml: unmarshal errors:\n  line ")?;
+    let line: usize = number.split(':').next()?.parse().ok()?;
+    let text = lines.get(line.checked_sub(1)?)?;
+    let column = text.iter().take_while(|b| b.is_ascii_whitespace()).count() + 1;
+    Some(place(document, lines, Position { line, column }))
 }
 
 /// The path of an error in an object: the one that it carries, or the one that its field spells where that goes

@@ -7,6 +7,7 @@
 
 mod args;
 mod catalog;
+mod cluster;
 mod cost;
 mod eval;
 mod files;
@@ -19,7 +20,9 @@ mod render;
 mod report;
 mod rules;
 mod serve;
+mod split;
 mod store;
+mod stream;
 mod upgrade;
 mod validate;
 
@@ -54,7 +57,7 @@ fn main() -> ExitCode {
         Ok(verdict) => verdict.into(),
         Err(problem) => {
             problem.print();
-            problem::Verdict::Unreadable.into()
+            problem.verdict().into()
         }
     }
 }

@@ -28,25 +28,44 @@ impl From<Verdict> for ExitCode {
     }
 }
 
+impl Verdict {
+    /// How a command ends whose results are told already: problems, which are told now, outweigh findings.
+    pub(crate) fn after(found: bool, problems: &[Problem]) -> Self {
+        let results = if found { Verdict::Findings } else { Verdict::Well };
+        let problems = problems.iter().map(|problem| {
+            problem.print();
+            problem.verdict
+        });
+        problems.fold(results, Ord::max)
+    }
+}
+
 /// Something that could not be read, loaded or done: what and where, and what may help.
 #[derive(Debug)]
 pub(crate) struct Problem {
     what: String,
     hint: Option<String>,
+    verdict: Verdict,
 }
 
 impl Problem {
     pub(crate) fn new(what: impl fmt::Display, why: impl fmt::Display) -> Self {
-        Problem {
-            what: format!("{what}: {why}"),
-            hint: None,
-        }
+        Problem::plain(format!("{what}: {why}"))
     }
 
     pub(crate) fn plain(what: impl Into<String>) -> Self {
         Problem {
             what: what.into(),
             hint: None,
+            verdict: Verdict::Unreadable,
+        }
+    }
+
+    /// A command line that makes no sense.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Problem {
+            verdict: Verdict::Usage,
+            ..Problem::plain(what)
         }
     }
 
@@ -55,6 +74,11 @@ impl Problem {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// How a command ends that this ends.
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.verdict
     }
 
     /// Tells the user, on standard error.

@@ -1,4 +1,7 @@
-//! From reports to text on standard output.
+//! From what commands find to text on standard output.
+//!
+//! Each item of a report is rendered on its own, on whatever core found it; the pieces are written in their order, and
+//! those of long reports are not kept. Forms that say at the beginning how many there are keep their pieces.
 
 mod github;
 mod junit;
@@ -7,40 +10,240 @@ mod text;
 
 use crate::args::{Form, Output};
 use crate::problem::Problem;
-use crate::report::Report;
+use crate::report::{Item, Level};
 use scantling_value::{Limits, json, yaml};
-use std::io::Write as _;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::io::{BufWriter, Stdout, Write};
+use std::sync::Arc;
+use text::Palette;
 
-/// Prints a report in the wanted form.
-pub(crate) fn print<R: Report>(report: &R, output: &Output) -> Result<(), Problem> {
-    let text = match output.output {
-        Form::Text => return write(&text::render(report, output)),
-        Form::Json => json_text(report)?,
-        Form::Yaml => {
-            let text = json_text(report)?;
-            let value = json::decode(text.as_bytes(), Limits::SERVER);
-            yaml::encode(&value.map_err(|e| Problem::new("cannot write the report", e))?)
-        }
-        Form::Junit => junit::render(report),
-        Form::Sarif => sarif::render(report)?,
-        Form::Github => github::render(report),
-    };
-    write(&text)
+/// Renders items.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renderer {
+    form: Form,
+    verbosity: text::Verbosity,
+    palette: Palette,
 }
 
-fn json_text<R: Report>(report: &R) -> Result<String, Problem> {
-    let text = serde_json::to_string_pretty(report);
-    text.map(|t| t + "\n")
-        .map_err(|e| Problem::new("cannot write the report", e))
+/// A rendered item.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    text: String,
+    /// What forms that keep their pieces want to know of them.
+    kept: Option<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    file: Arc<str>,
+    failed: bool,
+    codes: Vec<String>,
+}
+
+impl Renderer {
+    pub(crate) fn new(output: &Output) -> Self {
+        Renderer {
+            form: output.output,
+            verbosity: text::Verbosity::of(output),
+            palette: Palette::of_standard_output(),
+        }
+    }
+
+    /// Renders an item.
+    pub(crate) fn piece<I: Item>(&self, item: &I) -> Result<Piece, Problem> {
+        let text = match self.form {
+            Form::Json => indented(&json_text(item)?),
+            Form::Yaml => yaml_text(item)?,
+            Form::Text => text::render(&item.subject(), self.verbosity, &self.palette),
+            Form::Github => github::render(&item.subject()),
+            Form::Junit | Form::Sarif => return self.kept(item),
+        };
+        Ok(Piece { text, kept: None })
+    }
+
+    fn kept<I: Item>(&self, item: &I) -> Result<Piece, Problem> {
+        let subject = item.subject();
+        let text = match self.form {
+            Form::Junit => junit::case(&subject),
+            _ => sarif::results(&subject)?,
+        };
+        let kept = Kept {
+            failed: subject.findings.iter().any(|f| f.level == Level::Error),
+            codes: subject.findings.iter().map(|f| f.code.clone()).collect(),
+            file: subject.file,
+        };
+        Ok(Piece {
+            text,
+            kept: Some(kept),
+        })
+    }
+}
+
+/// Writes the pieces of a report.
+pub(crate) struct Report {
+    renderer: Renderer,
+    command: &'static str,
+    out: BufWriter<Stdout>,
+    /// What could not be written; a reader that has seen enough is no problem.
+    failed: Option<std::io::Error>,
+    section: Option<&'static str>,
+    /// The number of items in the section.
+    items: usize,
+    kept: Vec<Piece>,
+}
+
+impl Report {
+    /// Begins a report of a kind, which a command makes.
+    pub(crate) fn begin(kind: &str, command: &'static str, output: &Output) -> Self {
+        let mut report = Report {
+            renderer: Renderer::new(output),
+            command,
+            out: BufWriter::with_capacity(1 << 16, std::io::stdout()),
+            failed: None,
+            section: None,
+            items: 0,
+            kept: Vec::new(),
+        };
+        match output.output {
+            Form::Json => report.write(&format!("{{\n  \"kind\": \"{kind}\"")),
+            Form::Yaml => report.write(&format!("kind: {kind}\n")),
+            Form::Text | Form::Github | Form::Junit | Form::Sarif => {}
+        }
+        report
+    }
+
+    /// What renders items for this report, on any core.
+    pub(crate) fn renderer(&self) -> Renderer {
+        self.renderer
+    }
+
+    /// Begins a list of items.
+    pub(crate) fn section(&mut self, name: &'static str) {
+        self.end_section();
+        self.section = Some(name);
+        self.items = 0;
+        match self.renderer.form {
+            Form::Json => self.write(&format!(",\n  \"{name}\": [")),
+            Form::Yaml => self.write(&format!("{name}:")),
+            Form::Text | Form::Github | Form::Junit | Form::Sarif => {}
+        }
+    }
+
+    /// Writes an item of the section.
+    pub(crate) fn add(&mut self, piece: Piece) {
+        let first = self.items == 0;
+        self.items += 1;
+        match self.renderer.form {
+            Form::Json => self.write(if first { "\n    " } else { ",\n    " }),
+            Form::Yaml if first => self.write("\n"),
+            Form::Junit | Form::Sarif => {
+                self.kept.push(piece);
+                return;
+            }
+            Form::Yaml | Form::Text | Form::Github => {}
+        }
+        self.write(&piece.text);
+    }
+
+    /// Renders an item and writes it.
+    pub(crate) fn tell<I: Item>(&mut self, item: &I) -> Result<(), Problem> {
+        let piece = self.renderer.piece(item)?;
+        self.add(piece);
+        Ok(())
+    }
+
+    fn end_section(&mut self) {
+        let Some(_) = self.section.take() else {
+            return;
+        };
+        match (self.renderer.form, self.items) {
+            (Form::Json, 0) => self.write("]"),
+            (Form::Json, _) => self.write("\n  ]"),
+            (Form::Yaml, 0) => self.write(" []\n"),
+            _ => {}
+        }
+    }
+
+    /// Ends the report; `summary` says how much there was of what, as one line and in the form of the JSON contract.
+    pub(crate) fn end(mut self, summary: Option<(&str, &impl Serialize)>) -> Result<(), Problem> {
+        self.end_section();
+        match (self.renderer.form, summary) {
+            (Form::Json, Some((_, summary))) => {
+                let text = json_text(summary)?.replace('\n', "\n  ");
+                self.write(&format!(",\n  \"summary\": {text}"));
+            }
+            (Form::Yaml, Some((_, summary))) => {
+                let text = yaml_of(summary)?.replace('\n', "\n  ");
+                self.write(&format!("summary:\n  {}\n", text.trim_end()));
+            }
+            (Form::Text, Some((line, _))) => self.write(&format!("{line}\n")),
+            _ => {}
+        }
+        match self.renderer.form {
+            Form::Json => self.write("\n}\n"),
+            Form::Junit => {
+                let text = junit::document(self.command, &self.kept);
+                self.write(&text);
+            }
+            Form::Sarif => {
+                let text = sarif::document(&self.kept)?;
+                self.write(&text);
+            }
+            Form::Yaml | Form::Text | Form::Github => {}
+        }
+        let flushed = self.out.flush();
+        written(self.failed.map_or(flushed, Err))
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(text.as_bytes()).err();
+        }
+    }
+}
+
+fn json_text(item: &impl Serialize) -> Result<String, Problem> {
+    serde_json::to_string_pretty(item).map_err(|e| unwritable(&e))
+}
+
+/// An item of a list that is two levels deep. Strings of JSON have no line ends.
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n    ")
+}
+
+fn yaml_text(item: &impl Serialize) -> Result<String, Problem> {
+    let text = yaml_of(&[item])?;
+    Ok(text)
+}
+
+fn yaml_of(item: &impl Serialize) -> Result<String, Problem> {
+    let text = serde_json::to_string(item).map_err(|e| unwritable(&e))?;
+    let value = json::decode(text.as_bytes(), Limits::SERVER).map_err(|e| unwritable(&e))?;
+    Ok(yaml::encode(&value))
+}
+
+fn unwritable(why: &dyn std::fmt::Display) -> Problem {
+    Problem::new("cannot write the report", why)
 }
 
 /// Writes to standard output. A reader that has seen enough is no problem.
 pub(crate) fn write(text: &str) -> Result<(), Problem> {
-    let mut out = anstream::AutoStream::auto(std::io::stdout().lock());
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    let mut out = std::io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+fn written(result: std::io::Result<()>) -> Result<(), Problem> {
+    match result {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Problem::new("cannot write to standard output", e))
         }
         _ => Ok(()),
     }
+}
+
+/// The codes of all pieces, each once.
+fn codes(pieces: &[Piece]) -> BTreeSet<&str> {
+    let kept = pieces.iter().filter_map(|p| p.kept.as_ref());
+    kept.flat_map(|k| k.codes.iter().map(String::as_str)).collect()
 }

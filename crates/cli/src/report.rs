@@ -15,25 +15,17 @@ pub(crate) struct Issue {
     /// The text.
     pub(crate) message: String,
     /// Where it stands.
-    #[serde(flatten, serialize_with = "position")]
+    #[serde(flatten)]
     pub(crate) place: Option<Place>,
+    /// The value that it is about, where the text does not tell.
+    #[serde(skip)]
+    pub(crate) value: Option<String>,
     /// The value before the update.
     #[serde(skip)]
     pub(crate) old: Option<String>,
-}
-
-/// Writes a place as `line` and `column`.
-pub(crate) fn position<S: serde::Serializer>(
-    place: &Option<Place>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    use serde::ser::SerializeMap as _;
-    let mut map = serializer.serialize_map(None)?;
-    if let Some(place) = place {
-        map.serialize_entry("line", &place.line)?;
-        map.serialize_entry("column", &place.column)?;
-    }
-    map.end()
+    /// Where else in the file.
+    #[serde(skip)]
+    pub(crate) also: Vec<Place>,
 }
 
 impl Issue {
@@ -44,7 +36,22 @@ impl Issue {
             reason: error.reason().to_owned(),
             message: error.message(),
             place,
+            value: None,
             old: None,
+            also: Vec::new(),
+        }
+    }
+
+    /// What is said of an object as a whole.
+    pub(crate) fn plain(reason: &str, message: impl Into<String>) -> Self {
+        Issue {
+            field: String::new(),
+            reason: reason.to_owned(),
+            message: message.into(),
+            place: None,
+            value: None,
+            old: None,
+            also: Vec::new(),
         }
     }
 
@@ -100,17 +107,17 @@ impl Finding {
             code: issue.reason.clone(),
             text: issue.text(),
             place: issue.place.clone(),
-            notes: issue.old.iter().map(|old| format!("old: {old}")).collect(),
+            notes: notes(issue),
         }
     }
 
     /// A server's warning.
-    pub(crate) fn warning(text: &str) -> Self {
+    pub(crate) fn warning(text: &str, place: Option<&Place>) -> Self {
         Finding {
             level: Level::Warning,
             code: "Warning".to_owned(),
             text: text.to_owned(),
-            place: None,
+            place: place.cloned(),
             notes: Vec::new(),
         }
     }
@@ -126,18 +133,24 @@ pub(crate) struct Subject {
     pub(crate) findings: Vec<Finding>,
     /// What to say where nothing was found: `ok`, `skipped: no definition`.
     pub(crate) outcome: String,
+    /// How that came about.
+    pub(crate) details: Vec<String>,
     /// Text that belongs to the result itself, shown whatever was found.
     pub(crate) body: Option<String>,
 }
 
-/// A report that every renderer can show. Its serialised form is the JSON contract.
-pub(crate) trait Report: Serialize {
-    /// The command it comes from.
-    const COMMAND: &'static str;
+/// One thing that a command reports about. Its serialised form is that of the JSON contract.
+pub(crate) trait Item: Serialize {
+    /// The same in the form that all renderers understand.
+    fn subject(&self) -> Subject;
+}
 
-    /// What was looked at.
-    fn subjects(&self) -> Vec<Subject>;
-
-    /// The numbers of what was checked, as one line.
-    fn summary(&self) -> String;
+fn notes(issue: &Issue) -> Vec<String> {
+    let value = issue.value.iter().map(|value| format!("value: {value}"));
+    let old = issue.old.iter().map(|old| format!("old: {old}"));
+    let also = issue
+        .also
+        .iter()
+        .map(|place| format!("also at {}:{}", place.line, place.column));
+    value.chain(old).chain(also).collect()
 }

@@ -138,18 +138,20 @@ fn max_entries(schema: &Structural) -> Option<u64> {
     Some(u64::try_from(max).unwrap_or(0))
 }
 
-/// A bound that is missing.
+/// A bound on the size of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
-    /// The schema that lacks it.
+pub(crate) struct Bound {
+    /// The schema that has it, or lacks it.
     pub(crate) at: Vec<Step>,
     /// `maxItems`, `maxProperties` or `maxLength`.
     pub(crate) keyword: &'static str,
+    /// What it is; none where it is missing.
+    pub(crate) now: Option<u64>,
 }
 
-/// The lists, maps and strings without a bound that bear on the cost of a rule: those above its place, and those below
+/// The bounds of all lists, maps and strings that bear on the cost of a rule: those above its place, and those below
 /// it.
-pub(crate) fn missing(schema: &Structural, rule_at: &[Step]) -> Vec<Missing> {
+pub(crate) fn bounds(schema: &Structural, rule_at: &[Step]) -> Vec<Bound> {
     let (mut found, mut here) = (Vec::new(), schema);
     for (depth, step) in rule_at.iter().enumerate() {
         let next = match step {
@@ -159,12 +161,9 @@ pub(crate) fn missing(schema: &Structural, rule_at: &[Step]) -> Vec<Missing> {
         };
         // A record has each of its fields once; lists and maps have any number of entries.
         if matches!(step, Step::Items | Step::Additional)
-            && let (Some(keyword), Some(at)) = (unbounded(here), rule_at.get(..depth))
+            && let Some(at) = rule_at.get(..depth)
         {
-            found.push(Missing {
-                at: at.to_vec(),
-                keyword,
-            });
+            found.extend(bound(here, at));
         }
         match next {
             Some(next) => here = next,
@@ -175,13 +174,8 @@ pub(crate) fn missing(schema: &Structural, rule_at: &[Step]) -> Vec<Missing> {
     found
 }
 
-fn collect(schema: &Structural, at: &mut Vec<Step>, found: &mut Vec<Missing>) {
-    if let Some(keyword) = unbounded(schema) {
-        found.push(Missing {
-            at: at.clone(),
-            keyword,
-        });
-    }
+fn collect(schema: &Structural, at: &mut Vec<Step>, found: &mut Vec<Bound>) {
+    found.extend(bound(schema, at));
     let properties = schema
         .properties
         .iter()
@@ -198,25 +192,30 @@ fn collect(schema: &Structural, at: &mut Vec<Step>, found: &mut Vec<Missing>) {
     }
 }
 
+/// The bound of a schema whose values can be of any size.
+fn bound(schema: &Structural, at: &[Step]) -> Option<Bound> {
+    let limits = schema.validation.as_deref();
+    let (keyword, now) = match schema.ty? {
+        Type::Array => ("maxItems", limits.and_then(|l| l.max_items)),
+        Type::Object if schema.additional_schema().is_some() => {
+            ("maxProperties", limits.and_then(|l| l.max_properties))
+        }
+        Type::String if limits.is_none_or(|l| l.enumeration.is_empty() && !is_short(&l.format)) => {
+            ("maxLength", limits.and_then(|l| l.max_length))
+        }
+        _ => return None,
+    };
+    Some(Bound {
+        at: at.to_vec(),
+        keyword,
+        now: now.map(|n| u64::try_from(n).unwrap_or(0)),
+    })
+}
+
 /// The bound that a schema lacks.
 pub(crate) fn unbounded(schema: &Structural) -> Option<&'static str> {
-    let limits = schema.validation.as_deref();
-    match schema.ty {
-        Some(Type::Array) if limits.is_none_or(|l| l.max_items.is_none()) => Some("maxItems"),
-        Some(Type::Object)
-            if schema.additional_schema().is_some() && limits.is_none_or(|l| l.max_properties.is_none()) =>
-        {
-            Some("maxProperties")
-        }
-        Some(Type::String)
-            if limits.is_none_or(|l| {
-                l.max_length.is_none() && l.enumeration.is_empty() && !is_short(&l.format)
-            }) =>
-        {
-            Some("maxLength")
-        }
-        _ => None,
-    }
+    let bound = bound(schema, &[])?;
+    bound.now.is_none().then_some(bound.keyword)
 }
 
 /// Formats whose texts have a length that rules are charged for instead of a bound.
@@ -228,43 +227,33 @@ fn is_short(format: &str) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Hint {
     /// Set all of these…
-    pub(crate) bounds: Vec<Missing>,
+    pub(crate) bounds: Vec<Bound>,
     /// …to this, or less.
     pub(crate) value: u64,
 }
 
-/// Finds bounds that make a rule fit: each one alone that suffices, or else all that help, together.
+/// Finds bounds that make a rule fit: each missing one alone that suffices, or else all that help, together. Where
+/// that is not enough, bounds that are there have to become smaller as well.
 pub(crate) fn hints(
     document: &Value,
-    structural: &Structural,
+    bounds: &[Bound],
     rule: &Rule,
     environments: &Environments,
 ) -> Vec<Hint> {
     let Some(document) = reduced(document, &rule.at, rule.index) else {
         return Vec::new();
     };
-    let try_out = Trial {
+    let trial = Trial {
         document,
         rule,
         environments,
     };
-    let helping: Vec<Missing> = missing(structural, &rule.at)
-        .into_iter()
-        .take(MAX_CANDIDATES)
-        .filter(|m| {
-            try_out
-                .total(std::slice::from_ref(m), 1)
-                .is_some_and(|t| t < rule.total)
-        })
-        .collect();
-    let alone: Vec<Hint> = helping
-        .iter()
-        .filter_map(|m| try_out.largest(vec![m.clone()]))
-        .collect();
-    if alone.is_empty() && helping.len() > 1 {
-        try_out.largest(helping).into_iter().collect()
+    let missing = trial.helping(bounds.iter().filter(|b| b.now.is_none()));
+    let hints = trial.hints(missing);
+    if hints.is_empty() {
+        trial.hints(trial.helping(bounds.iter()))
     } else {
-        alone
+        hints
     }
 }
 
@@ -281,8 +270,27 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    /// The bounds that make the rule cost less.
+    fn helping<'b>(&self, bounds: impl Iterator<Item = &'b Bound>) -> Vec<Bound> {
+        let helps = |b: &&Bound| {
+            let total = self.total(std::slice::from_ref(b), 1);
+            total.is_some_and(|t| t < self.rule.total)
+        };
+        bounds.take(MAX_CANDIDATES).filter(helps).cloned().collect()
+    }
+
+    fn hints(&self, helping: Vec<Bound>) -> Vec<Hint> {
+        let alone = helping.iter().filter_map(|b| self.largest(vec![b.clone()]));
+        let alone: Vec<Hint> = alone.collect();
+        if alone.is_empty() && helping.len() > 1 {
+            self.largest(helping).into_iter().collect()
+        } else {
+            alone
+        }
+    }
+
     /// The largest value of the bounds with which the rule fits.
-    fn largest(&self, bounds: Vec<Missing>) -> Option<Hint> {
+    fn largest(&self, bounds: Vec<Bound>) -> Option<Hint> {
         let fits = |value: u64| self.total(&bounds, value).is_some_and(|t| t <= RULE_LIMIT);
         if !fits(1) {
             return None;
@@ -299,11 +307,12 @@ impl Trial<'_> {
         Some(Hint { bounds, value: good })
     }
 
-    /// What the rule costs if these bounds are set.
-    fn total(&self, bounds: &[Missing], value: u64) -> Option<u64> {
+    /// What the rule costs if these bounds are set; those that are smaller already stay.
+    fn total(&self, bounds: &[Bound], value: u64) -> Option<u64> {
         let mut document = self.document.clone();
         for bound in bounds {
             let schema = descend(&mut document, &bound.at)?;
+            let value = bound.now.map_or(value, |now| value.min(now));
             schema.insert(bound.keyword, Value::Int(i64::try_from(value).ok()?));
         }
         let structural = Schema::new(&document).structural(&mut Interner::new()).ok()?;

@@ -4,12 +4,16 @@ mod changes;
 
 use crate::args;
 use crate::catalog::{Catalog, OtherObjects};
-use crate::files::{self, Source};
-use crate::input::{self, Document, Object};
-use crate::locate::{locate, path_of};
+use crate::cluster;
+use crate::files;
+use crate::input::{Document, Object};
+use crate::locate::{Place, locate, path_in, path_of};
 use crate::problem::{Problem, Verdict};
-use crate::render;
-use crate::report::{Finding, Issue, Level, Report, Subject};
+use crate::render::{Piece, Renderer, Report};
+use crate::report::{self, Finding, Issue, Level, Subject};
+use crate::stream;
+use crate::validate::judge::{no_match, settle};
+use crate::validate::title;
 use rayon::prelude::*;
 use scantling_admit::{Operation, Options, Refusal, Request, Resource, admit, check, load};
 use scantling_value::{FieldError, Value};
@@ -23,46 +27,84 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
     problems.extend(more);
     let (sources, more) = files::find(flags.filename.iter().chain(&flags.paths));
     problems.extend(more);
+    let cluster = cluster::asked_for(&flags.cluster)?;
     let (mut before, mut after) = (Catalog::new(flags.target), Catalog::new(flags.target));
-    problems.extend(before.load(&from, OtherObjects::Unexpected));
     problems.extend(after.load(&to, OtherObjects::Unexpected));
+    match &cluster {
+        Some(cluster) if flags.from.is_empty() => {
+            let wanted = |name: &str| after.entries().iter().any(|e| e.definition.name() == name);
+            problems.extend(before.load_from(cluster, wanted));
+        }
+        _ => problems.extend(before.load(&from, OtherObjects::Unexpected)),
+    }
+    let mut report = Report::begin("UpgradeReport", "upgrade", &flags.output);
+    report.section("definitions");
     let definitions = changes::compare(&before, &after);
+    for definition in &definitions {
+        report.tell(definition)?;
+    }
+    report.section("items");
     let trial = Trial {
         before: &before,
         after: &after,
         flags,
     };
-    let tried: Vec<_> = sources.par_iter().map(|source| trial.file(source)).collect();
-    let mut items = Vec::new();
-    for (found, more) in tried {
-        items.extend(found);
-        problems.extend(more);
+    let renderer = report.renderer();
+    let (mut summary, mut unusable) = (Summary::default(), Vec::new());
+    let unread = stream::each_document(
+        &sources,
+        |document| trial.document(document, &renderer),
+        |tried| match tried {
+            Ok(items) => summary.tell(items, &mut report),
+            Err(problem) => unusable.push(problem),
+        },
+    );
+    problems.extend(unread);
+    problems.extend(unusable);
+    if let Some(cluster) = &cluster {
+        problems.extend(cluster.each_page(&before, |file, objects| {
+            let tried = objects
+                .into_par_iter()
+                .map(|object| trial.render(file, None, &object, &renderer));
+            let tried: Vec<_> = tried.collect::<Result<_, Problem>>()?;
+            summary.tell(tried.into_iter().flatten(), &mut report);
+            Ok(())
+        }));
     }
-    let report = UpgradeReport {
-        kind: "UpgradeReport",
-        definitions,
-        items,
-    };
-    render::print(&report, &flags.output)?;
-    for problem in &problems {
-        problem.print();
-    }
-    let breaks = report.items.iter().any(|i| i.outcome == Fate::Refused)
-        || report.definitions.iter().any(changes::Definition::breaks);
-    Ok(if !problems.is_empty() {
-        Verdict::Unreadable
-    } else if breaks {
-        Verdict::Findings
-    } else {
-        Verdict::Well
-    })
+    let line = summary.line();
+    report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    let breaks = summary.refused > 0 || definitions.iter().any(changes::Definition::breaks);
+    Ok(Verdict::after(breaks, &problems))
 }
 
-#[derive(Debug, Serialize)]
-struct UpgradeReport {
-    kind: &'static str,
-    definitions: Vec<changes::Definition>,
-    items: Vec<Item>,
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    ok: usize,
+    ratcheted: usize,
+    refused: usize,
+}
+
+impl Summary {
+    fn tell(&mut self, items: impl IntoIterator<Item = (Fate, Piece)>, report: &mut Report) {
+        for (fate, piece) in items {
+            match fate {
+                Fate::Ok => self.ok += 1,
+                Fate::Ratcheted => self.ratcheted += 1,
+                Fate::Refused => self.refused += 1,
+            }
+            report.add(piece);
+        }
+    }
+
+    fn line(&self) -> String {
+        let Summary {
+            ok,
+            ratcheted,
+            refused,
+        } = self;
+        let all = ok + ratcheted + refused;
+        format!("{all} objects: {ok} ok, {ratcheted} ratcheted, {refused} refused")
+    }
 }
 
 /// What becomes of an object on its next write.
@@ -92,27 +134,12 @@ struct Item {
     pruned: Vec<String>,
     /// Fields that the two definitions fill in differently.
     defaulted: Vec<String>,
+    /// Where those that go stand.
+    #[serde(skip)]
+    places: Vec<Option<Place>>,
 }
 
-impl Report for UpgradeReport {
-    const COMMAND: &'static str = "upgrade";
-
-    fn subjects(&self) -> Vec<Subject> {
-        let definitions = self.definitions.iter().map(changes::Definition::subject);
-        definitions.chain(self.items.iter().map(Item::subject)).collect()
-    }
-
-    fn summary(&self) -> String {
-        let count = |fate| self.items.iter().filter(|i| i.outcome == fate).count();
-        let (ok, ratcheted, refused) = (count(Fate::Ok), count(Fate::Ratcheted), count(Fate::Refused));
-        format!(
-            "{} objects: {ok} ok, {ratcheted} ratcheted, {refused} refused",
-            self.items.len()
-        )
-    }
-}
-
-impl Item {
+impl report::Item for Item {
     fn subject(&self) -> Subject {
         let note = |level, code: &str, text: String, place| Finding {
             level,
@@ -126,25 +153,18 @@ impl Item {
             let text = format!("passes only while it is not touched: {}", issue.text());
             note(Level::Warning, "Ratcheted", text, issue.place.clone())
         });
-        let pruned = self.pruned.iter().map(|field| {
-            note(
-                Level::Warning,
-                "Pruned",
-                format!("{field} is dropped with the next write"),
-                None,
-            )
+        let places = self.places.iter().cloned().chain(std::iter::repeat(None));
+        let pruned = self.pruned.iter().zip(places).map(|(field, place)| {
+            let text = format!("{field} is dropped with the next write");
+            note(Level::Warning, "Pruned", text, place)
         });
         let defaulted = self.defaulted.iter().map(|field| {
-            note(
-                Level::Advice,
-                "Defaulted",
-                format!("{field} is filled in differently"),
-                None,
-            )
+            let text = format!("{field} is filled in differently");
+            note(Level::Advice, "Defaulted", text, None)
         });
         Subject {
             file: Arc::clone(&self.file),
-            name: format!("{} {}/{}", self.kind, self.namespace, self.name),
+            name: title(&self.kind, &self.namespace, &self.name),
             findings: errors.chain(ratcheted).chain(pruned).chain(defaulted).collect(),
             outcome: match self.outcome {
                 Fate::Ok => "ok",
@@ -152,6 +172,7 @@ impl Item {
                 Fate::Refused => "refused",
             }
             .to_owned(),
+            details: Vec::new(),
             body: None,
         }
     }
@@ -164,43 +185,39 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn file(&self, source: &Source) -> (Vec<Item>, Vec<Problem>) {
-        let bytes = match source.read() {
-            Ok(bytes) => bytes,
-            Err(problem) => return (Vec::new(), vec![problem]),
-        };
-        let (documents, mut problems) = input::documents(&source.name, &bytes);
-        let mut items = Vec::new();
-        for document in &documents {
-            match document.objects(&source.name) {
-                Ok(objects) => {
-                    for object in objects.into_iter().filter(|o| !o.is_definition()) {
-                        match self.object(&source.name, document, &object) {
-                            Ok(item) => items.extend(item),
-                            Err(problem) => problems.push(problem),
-                        }
-                    }
-                }
-                Err(problem) => problems.push(problem),
-            }
-        }
-        (items, problems)
+    fn document(&self, document: &Document<'_>, renderer: &Renderer) -> Result<Vec<(Fate, Piece)>, Problem> {
+        let objects = document.objects()?;
+        let tried = objects
+            .into_par_iter()
+            .filter(|o| !o.is_definition())
+            .map(|object| self.render(document.file, Some(document), &object, renderer));
+        let tried: Vec<_> = tried.collect::<Result<_, Problem>>()?;
+        Ok(tried.into_iter().flatten().collect())
+    }
+
+    fn render(
+        &self,
+        file: &Arc<str>,
+        document: Option<&Document<'_>>,
+        object: &Object,
+        renderer: &Renderer,
+    ) -> Result<Option<(Fate, Piece)>, Problem> {
+        let item = self.object(file, document, object)?;
+        item.map(|item| Ok((item.outcome, renderer.piece(&item)?)))
+            .transpose()
     }
 
     /// The compiled kind of an object in a set of definitions.
     fn resource<'c>(catalog: &'c Catalog, object: &Object) -> Result<Option<&'c Arc<Resource>>, Problem> {
-        let Some(found) = catalog.find(object.api_version(), object.kind()) else {
-            return Ok(None);
-        };
-        let failed = |why| Problem::new(format!("{}: cannot use the definition", found.entry.file), why);
-        catalog.resource(found).map(Some).map_err(failed)
+        let found = catalog.find(object.api_version(), object.kind());
+        found.map(|found| catalog.usable(found)).transpose()
     }
 
     /// Tries an object out; nothing comes of one whose kind neither side defines.
     fn object(
         &self,
         file: &Arc<str>,
-        document: &Document<'_>,
+        document: Option<&Document<'_>>,
         object: &Object,
     ) -> Result<Option<Item>, Problem> {
         let before = Self::resource(self.before, object)?;
@@ -215,37 +232,28 @@ impl Trial<'_> {
             ratcheted: Vec::new(),
             pruned: Vec::new(),
             defaulted: Vec::new(),
+            places: Vec::new(),
         };
         let Some(after) = after else {
             if before.is_none() {
                 return Ok(None);
             }
-            let message = format!(
-                "no matches for kind \"{}\" in version \"{}\"",
-                item.kind,
-                object.api_version()
-            );
+            let message = no_match(&item.kind, object.api_version());
             item.outcome = Fate::Refused;
-            item.errors.push(Issue {
-                field: String::new(),
-                reason: "NotFound".to_owned(),
-                message,
-                place: None,
-                old: None,
-            });
+            item.errors.push(Issue::plain("NotFound", message));
             return Ok(Some(item));
+        };
+        let places = |paths: &[_]| match document {
+            Some(document) => locate(document, object.index, paths),
+            None => vec![None; paths.len()],
         };
         let issues = |errors: &[FieldError]| -> Vec<Issue> {
             let paths: Vec<_> = errors.iter().map(|e| path_of(e, &object.value)).collect();
-            let places = locate(document, object.index, &paths);
-            errors
-                .iter()
-                .zip(places)
-                .map(|(e, place)| Issue::new(e, place))
-                .collect()
+            let issues = errors.iter().zip(places(&paths));
+            issues.map(|(e, place)| Issue::new(e, place)).collect()
         };
         let mut stored = object.value.clone();
-        crate::validate::settle(after, &mut stored, Some(&"1".into()));
+        settle(after, &mut stored, Some(&"1".into()));
         let mut old = stored.clone();
         load(after, &mut old);
         let options = Options {
@@ -267,6 +275,8 @@ impl Trial<'_> {
                     .map(str::to_owned)
             })
             .collect();
+        let pruned: Vec<_> = item.pruned.iter().map(|f| path_in(f, &object.value)).collect();
+        item.places = places(&pruned);
         match &outcome.refusal {
             Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => {
                 item.outcome = Fate::Refused;
@@ -294,13 +304,7 @@ impl Trial<'_> {
 impl Item {
     fn refuse(&mut self, why: &str) {
         self.outcome = Fate::Refused;
-        self.errors.push(Issue {
-            field: String::new(),
-            reason: "BadRequest".to_owned(),
-            message: why.to_owned(),
-            place: None,
-            old: None,
-        });
+        self.errors.push(Issue::plain("BadRequest", why));
     }
 }
 

@@ -13,11 +13,13 @@ mod encode;
 mod prepare;
 mod print;
 mod validate;
+mod versions;
 
 pub use accepted::{Acceptance, Accepted};
 pub use decode::Received;
 pub use print::rule as print_rule;
 pub use validate::warnings;
+pub use versions::compare_versions;
 pub(crate) use validate::{has_unknown_type, spells_int_or_string, structural_errors};
 
 use crate::document::Schema;

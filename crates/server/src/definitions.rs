@@ -174,7 +174,7 @@ fn version(definition: &Definition, v: &definition::Version) -> Version {
         name: v.name.to_string(),
         served: v.served,
         storage: v.storage,
-        deprecation: v.deprecated.then(|| deprecation(definition, v)),
+        deprecation: spec.deprecation(v),
         status: subresources.is_some_and(|s| s.status),
         scale,
         finalize: false,
@@ -185,26 +185,6 @@ fn version(definition: &Definition, v: &definition::Version) -> Version {
             .map(|f| f.trim_start_matches('.').to_owned())
             .collect(),
     }
-}
-
-/// What users of a deprecated version are told: the definition's text, or which version to use instead.
-fn deprecation(definition: &Definition, v: &definition::Version) -> String {
-    if let Some(text) = &v.deprecation_warning {
-        return text.to_string();
-    }
-    let (group, kind) = (&definition.spec.group, &definition.spec.names.kind);
-    let mut better: Vec<&str> = definition
-        .spec
-        .versions()
-        .iter()
-        .filter(|o| o.served && !o.deprecated && crate::discovery::compare_versions(&o.name, &v.name).is_gt())
-        .map(|o| o.name.as_str())
-        .collect();
-    better.sort_by(|a, b| crate::discovery::compare_versions(b, a));
-    let said = format!("{group}/{} {kind} is deprecated", v.name);
-    better
-        .first()
-        .map_or(said.clone(), |b| format!("{said}; use {group}/{b} {kind}"))
 }
 
 /// The kind of definitions itself.

@@ -3,9 +3,9 @@
 use crate::kind::{Kind, Kinds, Version};
 use crate::media::Clause;
 use base64::Engine as _;
+use scantling_schema::definition::compare_versions;
 use scantling_value::{Map, Value};
 use sha2::Digest as _;
-use std::cmp::Ordering;
 
 /// The form of `/api` and `/apis` that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,35 +123,6 @@ pub(crate) fn served_versions(kinds: &Kinds, group: &str) -> Vec<String> {
     out.sort_by(|a, b| compare_versions(b, a));
     out.dedup();
     out
-}
-
-/// Kubernetes' order of versions: v10 over v2 over v1beta1 over v1alpha1 over anything else.
-pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
-    match (rank(a), rank(b)) {
-        (Some(x), Some(y)) => x.cmp(&y),
-        (Some(_), None) => Ordering::Greater,
-        (None, Some(_)) => Ordering::Less,
-        (None, None) => b.cmp(a),
-    }
-}
-
-/// Stage (2 stable, 1 beta, 0 alpha), major, minor.
-fn rank(version: &str) -> Option<(u8, u64, u64)> {
-    let rest = version.strip_prefix('v')?;
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let (major, stage) = rest.split_at_checked(digits)?;
-    let number = |s: &str| (!s.starts_with('0')).then(|| s.parse::<u64>().ok()).flatten();
-    let major = number(major)?;
-    match stage {
-        "" => Some((2, major, 0)),
-        s => {
-            let (stage, minor) = s
-                .strip_prefix("beta")
-                .map(|m| (1, m))
-                .or_else(|| s.strip_prefix("alpha").map(|m| (0, m)))?;
-            Some((stage, major, if minor.is_empty() { 0 } else { number(minor)? }))
-        }
-    }
 }
 
 /// `/apis/<group>/<version>`

@@ -3,8 +3,8 @@
 use crate::args;
 use crate::catalog::{Catalog, OtherObjects};
 use crate::files;
-use crate::input;
 use crate::problem::Problem;
+use crate::split;
 use scantling_admit::Resource;
 use scantling_cel::shape::{Kind, Shape};
 use scantling_schema::rules::{Shapes, View};
@@ -70,9 +70,9 @@ fn first_document(file: &Path) -> Result<Value, Problem> {
         .first()
         .ok_or_else(|| Problem::plain(format!("there is no file in {}", file.display())))?;
     let bytes = source.read()?;
-    let (documents, problems) = input::documents(&source.name, &bytes);
+    let (documents, problems) = split::documents(&source.name, &bytes);
     match (documents.first(), problems.into_iter().next()) {
-        (Some(document), _) => document.value(&source.name),
+        (Some(document), _) => document.value(),
         (None, Some(problem)) => Err(problem),
         (None, None) => Err(Problem::plain(format!("{} is empty", source.name))),
     }

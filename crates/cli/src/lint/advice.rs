@@ -1,7 +1,6 @@
 //! What a cluster accepts, and we would do differently.
 
 use crate::locate::Place;
-use crate::report::position;
 use crate::rules::{self, RULE_LIMIT, Rule, SCHEMA_LIMIT, Step, spell};
 use scantling_schema::definition::{Definition, Version};
 use scantling_schema::document::Schema;
@@ -19,7 +18,7 @@ pub(super) struct Advice {
     pub(super) field: String,
     /// What to do.
     pub(super) message: String,
-    #[serde(flatten, serialize_with = "position")]
+    #[serde(flatten)]
     pub(super) place: Option<Place>,
 }
 

@@ -1,25 +1,23 @@
 //! Annotations of GitHub Actions.
 
-use crate::report::{Level, Report};
+use crate::report::{Level, Subject};
 use std::fmt::Write as _;
 
-/// The report as workflow commands, one on each line.
-pub(super) fn render<R: Report>(report: &R) -> String {
+/// What was found, as workflow commands, one on each line.
+pub(super) fn render(subject: &Subject) -> String {
     let mut out = String::new();
-    for subject in report.subjects() {
-        for finding in &subject.findings {
-            let command = match finding.level {
-                Level::Error => "error",
-                Level::Warning => "warning",
-                Level::Advice => "notice",
-            };
-            let _ = write!(out, "::{command} file={}", property(&subject.file));
-            if let Some(place) = &finding.place {
-                let _ = write!(out, ",line={},col={}", place.line, place.column);
-            }
-            let (title, text) = (property(&subject.name), data(&finding.text));
-            let _ = writeln!(out, ",title={title}::{text}");
+    for finding in &subject.findings {
+        let command = match finding.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::Advice => "notice",
+        };
+        let _ = write!(out, "::{command} file={}", property(&subject.file));
+        if let Some(place) = &finding.place {
+            let _ = write!(out, ",line={},col={}", place.line, place.column);
         }
+        let (title, text) = (property(&subject.name), data(&finding.text));
+        let _ = writeln!(out, ",title={title}::{text}");
     }
     out
 }

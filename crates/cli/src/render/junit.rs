@@ -1,28 +1,28 @@
 //! JUnit XML: a suite for each file, a case for each object.
 
-use crate::report::{Finding, Level, Report, Subject};
+use super::Piece;
+use crate::report::{Finding, Level, Subject};
 use std::fmt::Write as _;
 
-/// The report as XML.
-pub(super) fn render<R: Report>(report: &R) -> String {
-    let subjects = report.subjects();
-    let failed = |s: &&Subject| s.findings.iter().any(|f| f.level == Level::Error);
+/// The whole report.
+pub(super) fn document(command: &str, pieces: &[Piece]) -> String {
+    let file = |p: &Piece| p.kept.as_ref().map(|k| k.file.clone()).unwrap_or_default();
+    let failed = |p: &&Piece| p.kept.as_ref().is_some_and(|k| k.failed);
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let (tests, failures) = (subjects.len(), subjects.iter().filter(failed).count());
-    let command = R::COMMAND;
+    let (tests, failures) = (pieces.len(), pieces.iter().filter(failed).count());
     let _ = writeln!(
         out,
         "<testsuites name=\"scantling {command}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">"
     );
-    for suite in subjects.chunk_by(|a, b| a.file == b.file) {
+    for suite in pieces.chunk_by(|a, b| file(a) == file(b)) {
         let (tests, failures) = (suite.len(), suite.iter().filter(failed).count());
-        let file = suite.first().map(|s| escape(&s.file)).unwrap_or_default();
+        let file = suite.first().map(|p| escape(&file(p))).unwrap_or_default();
         let _ = writeln!(
             out,
             "  <testsuite name=\"{file}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">"
         );
-        for subject in suite {
-            case(&mut out, subject, command, &file);
+        for piece in suite {
+            out.push_str(&piece.text);
         }
         out.push_str("  </testsuite>\n");
     }
@@ -30,15 +30,17 @@ pub(super) fn render<R: Report>(report: &R) -> String {
     out
 }
 
-fn case(out: &mut String, subject: &Subject, command: &str, file: &str) {
-    let name = escape(&subject.name);
+/// One case.
+pub(super) fn case(subject: &Subject) -> String {
+    let mut out = String::new();
+    let (name, file) = (escape(&subject.name), escape(&subject.file));
     let _ = write!(
         out,
-        "    <testcase name=\"{name}\" classname=\"scantling.{command}\" file=\"{file}\""
+        "    <testcase name=\"{name}\" classname=\"scantling\" file=\"{file}\""
     );
     if subject.findings.is_empty() {
         out.push_str("/>\n");
-        return;
+        return out;
     }
     out.push_str(">\n");
     let of = |errors: bool| {
@@ -49,7 +51,7 @@ fn case(out: &mut String, subject: &Subject, command: &str, file: &str) {
     };
     for finding in of(true) {
         let (code, text) = (escape(&finding.code), escape(&finding.text));
-        let place = escape(&placed(file, finding));
+        let place = escape(&placed(&subject.file, finding));
         let _ = writeln!(
             out,
             "      <failure type=\"{code}\" message=\"{text}\">{place}: {text}</failure>"
@@ -59,11 +61,12 @@ fn case(out: &mut String, subject: &Subject, command: &str, file: &str) {
         out.push_str("      <system-out>");
         for finding in of(false) {
             let (level, text) = (finding.level.name(), escape(&finding.text));
-            let _ = writeln!(out, "{}: {level}: {text}", escape(&placed(file, finding)));
+            let _ = writeln!(out, "{}: {level}: {text}", escape(&placed(&subject.file, finding)));
         }
         out.push_str("</system-out>\n");
     }
     out.push_str("    </testcase>\n");
+    out
 }
 
 fn placed(file: &str, finding: &Finding) -> String {

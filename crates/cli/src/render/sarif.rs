@@ -1,21 +1,16 @@
 //! SARIF 2.1.0, for code scanning.
 
+use super::{Piece, codes, unwritable};
 use crate::problem::Problem;
-use crate::report::{Finding, Level, Report, Subject};
+use crate::report::{Finding, Level, Subject};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
-/// The report as a SARIF log.
-pub(super) fn render<R: Report>(report: &R) -> Result<String, Problem> {
-    let subjects = report.subjects();
-    let findings = || {
-        subjects
-            .iter()
-            .flat_map(|s| s.findings.iter().map(move |f| (s, f)))
-    };
-    let codes: BTreeSet<&str> = findings().map(|(_, f)| f.code.as_str()).collect();
-    let rules: Vec<Value> = codes.iter().map(|code| json!({"id": code})).collect();
-    let results: Vec<Value> = findings().map(|(s, f)| result(s, f)).collect();
+/// Where a run's results stand in the log.
+const RESULTS: &str = "\"results\": []";
+
+/// The whole log.
+pub(super) fn document(pieces: &[Piece]) -> Result<String, Problem> {
+    let rules: Vec<Value> = codes(pieces).iter().map(|code| json!({"id": code})).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -26,12 +21,30 @@ pub(super) fn render<R: Report>(report: &R) -> Result<String, Problem> {
                 "rules": rules,
             }},
             "columnKind": "unicodeCodePoints",
-            "results": results,
+            "results": [],
         }],
     });
-    let text = serde_json::to_string_pretty(&log);
-    text.map(|t| t + "\n")
-        .map_err(|e| Problem::new("cannot write the report", e))
+    let log = serde_json::to_string_pretty(&log).map_err(|e| unwritable(&e))?;
+    let texts = pieces.iter().map(|p| p.text.as_str());
+    let results: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    let filled = match results.as_slice() {
+        [] => log,
+        results => {
+            let results = format!("\"results\": [\n        {}\n      ]", results.join(",\n        "));
+            log.replacen(RESULTS, &results, 1)
+        }
+    };
+    Ok(filled + "\n")
+}
+
+/// The results for one subject, without the brackets of their list.
+pub(super) fn results(subject: &Subject) -> Result<String, Problem> {
+    let mut texts = Vec::with_capacity(subject.findings.len());
+    for finding in &subject.findings {
+        let text = serde_json::to_string_pretty(&result(subject, finding)).map_err(|e| unwritable(&e))?;
+        texts.push(text.replace('\n', "\n        "));
+    }
+    Ok(texts.join(",\n        "))
 }
 
 fn result(subject: &Subject, finding: &Finding) -> Value {

@@ -1,53 +1,99 @@
 //! For people: each finding with its place in the file.
 
 use crate::args::Output;
-use crate::report::{Finding, Level, Report, Subject};
+use crate::report::{Finding, Level, Subject};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 
-const FAINT: Style = Style::new().dimmed();
+/// The colours of a text, or none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Palette {
+    error: Style,
+    warning: Style,
+    advice: Style,
+    ok: Style,
+    faint: Style,
+}
 
-fn style(level: Level) -> Style {
-    match level {
-        Level::Error => AnsiColor::Red.on_default().bold(),
-        Level::Warning => AnsiColor::Yellow.on_default().bold(),
-        Level::Advice => AnsiColor::Cyan.on_default().bold(),
+impl Palette {
+    /// Colours on a terminal, and where the user wants them: `NO_COLOR` and its relatives are heard.
+    pub(super) fn of_standard_output() -> Self {
+        match anstream::AutoStream::choice(&std::io::stdout()) {
+            anstream::ColorChoice::Never => Palette {
+                error: Style::new(),
+                warning: Style::new(),
+                advice: Style::new(),
+                ok: Style::new(),
+                faint: Style::new(),
+            },
+            _ => Palette {
+                error: AnsiColor::Red.on_default().bold(),
+                warning: AnsiColor::Yellow.on_default().bold(),
+                advice: AnsiColor::Cyan.on_default().bold(),
+                ok: AnsiColor::Green.on_default(),
+                faint: Style::new().dimmed(),
+            },
+        }
+    }
+
+    fn of(&self, level: Level) -> Style {
+        match level {
+            Level::Error => self.error,
+            Level::Warning => self.warning,
+            Level::Advice => self.advice,
+        }
     }
 }
 
-/// The report as text.
-pub(super) fn render<R: Report>(report: &R, output: &Output) -> String {
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verbosity {
+    /// Errors alone.
+    Quiet,
+    /// What was found, and what became of each subject.
+    Normal,
+    /// And how that came about.
+    Verbose,
+}
+
+impl Verbosity {
+    pub(super) fn of(output: &Output) -> Self {
+        match (output.quiet, output.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, false) => Verbosity::Normal,
+            (false, true) => Verbosity::Verbose,
+        }
+    }
+}
+
+/// One subject as text.
+pub(super) fn render(subject: &Subject, verbosity: Verbosity, palette: &Palette) -> String {
     let mut out = String::new();
-    for subject in report.subjects() {
-        self::subject(&mut out, &subject, output);
-    }
-    if output.summary {
-        out.push_str(&report.summary());
-        out.push('\n');
-    }
-    out
-}
-
-fn subject(out: &mut String, subject: &Subject, output: &Output) {
-    let shown = |f: &&Finding| !output.quiet || f.level == Level::Error;
+    let shown = |f: &&Finding| verbosity != Verbosity::Quiet || f.level == Level::Error;
     for finding in subject.findings.iter().filter(shown) {
-        self::finding(out, subject, finding);
+        self::finding(&mut out, subject, finding, palette);
     }
-    let ok = AnsiColor::Green.on_default();
-    if !output.quiet && !subject.findings.iter().any(|f| f.level == Level::Error) {
+    let ok = palette.ok;
+    if verbosity != Verbosity::Quiet && !subject.findings.iter().any(|f| f.level == Level::Error) {
         let _ = writeln!(
             out,
             "{}: {}: {ok}{}{ok:#}",
             subject.file, subject.name, subject.outcome
         );
     }
+    if verbosity == Verbosity::Verbose {
+        for detail in &subject.details {
+            note(&mut out, detail, palette);
+        }
+    }
     if let Some(body) = &subject.body {
         out.push_str(body);
     }
+    out
 }
 
-fn finding(out: &mut String, subject: &Subject, finding: &Finding) {
-    let (style, level) = (style(finding.level), finding.level.name());
+fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Palette) {
+    let (style, level, faint) = (palette.of(finding.level), finding.level.name(), palette.faint);
     let _ = write!(out, "{}", subject.file);
     if let Some(place) = &finding.place {
         let _ = write!(out, ":{}:{}", place.line, place.column);
@@ -70,15 +116,20 @@ fn finding(out: &mut String, subject: &Subject, finding: &Finding) {
             .map(|c| if c == '\t' { '\t' } else { ' ' })
             .collect();
         let line = shorten(&place.text);
-        let _ = writeln!(out, "{FAINT}{margin} |{FAINT:#}");
-        let _ = writeln!(out, "{FAINT}{number} |{FAINT:#} {line}");
+        let _ = writeln!(out, "{faint}{margin} |{faint:#}");
+        let _ = writeln!(out, "{faint}{number} |{faint:#} {line}");
         if before.chars().count() < line.chars().count() {
-            let _ = writeln!(out, "{FAINT}{margin} |{FAINT:#} {before}{style}^{style:#}");
+            let _ = writeln!(out, "{faint}{margin} |{faint:#} {before}{style}^{style:#}");
         }
     }
     for note in &finding.notes {
-        let _ = writeln!(out, "{FAINT}  ={FAINT:#} {note}");
+        self::note(out, note, palette);
     }
+}
+
+fn note(out: &mut String, note: &str, palette: &Palette) {
+    let faint = palette.faint;
+    let _ = writeln!(out, "{faint}  ={faint:#} {}", shorten(note));
 }
 
 /// Lines of generated files can be endless.

@@ -1,7 +1,10 @@
 //! What changed between two definitions, and what each change means for those who use them.
 
 use crate::catalog::{Catalog, Entry};
-use crate::report::{Finding, Level, Subject};
+use crate::report::{Finding, Item, Level, Subject};
+use scantling_cel::ast::{Expr, ExprKind};
+use scantling_cel::syntax::{ParseOptions, parse};
+use scantling_schema::definition::{Spec, Version};
 use scantling_value::{Map, Value};
 use serde::Serialize;
 use std::sync::Arc;
@@ -25,6 +28,17 @@ pub(super) struct Change {
     path: String,
     what: String,
     verdict: Meaning,
+}
+
+impl Change {
+    /// Version and path, as far as it is about them.
+    fn place(&self) -> String {
+        let place = format!("{} {}", self.version, self.path);
+        match place.trim() {
+            "" => "the definition".to_owned(),
+            place => place.to_owned(),
+        }
+    }
 }
 
 /// A definition that both sides have, or one of them.
@@ -61,7 +75,10 @@ impl Definition {
         self.verdict == Meaning::Breaking
     }
 
-    pub(super) fn subject(&self) -> Subject {
+}
+
+impl Item for Definition {
+    fn subject(&self) -> Subject {
         let finding = |c: &Change| {
             let (level, said) = match c.verdict {
                 Meaning::Safe => (Level::Advice, "safe"),
@@ -71,7 +88,7 @@ impl Definition {
             Finding {
                 level,
                 code: "Change".to_owned(),
-                text: format!("{} {}: {} ({said})", c.version, c.path, c.what),
+                text: format!("{}: {} ({said})", c.place(), c.what),
                 place: None,
                 notes: Vec::new(),
             }
@@ -86,6 +103,7 @@ impl Definition {
                 Meaning::Breaking => "breaking",
             }
             .to_owned(),
+            details: Vec::new(),
             body: None,
         }
     }
@@ -123,6 +141,11 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<Definition> {
 fn definition(old: &Entry, new: &Entry) -> Vec<Change> {
     let (old, new) = (&old.definition.spec, &new.definition.spec);
     let mut changes = Vec::new();
+    Place {
+        version: "",
+        changes: &mut changes,
+    }
+    .spec(old, new);
     for before in old.versions() {
         let mut at = Place {
             version: &before.name,
@@ -139,6 +162,10 @@ fn definition(old: &Entry, new: &Entry) -> Vec<Change> {
                 Meaning::Breaking,
             );
         }
+        at.subresources(
+            (old, before),
+            (new, after),
+        );
         let schemas = (
             old.schema_of(before).and_then(|s| s.as_object()),
             new.schema_of(after).and_then(|s| s.as_object()),
@@ -170,6 +197,51 @@ impl Place<'_> {
             what,
             verdict,
         });
+    }
+
+    /// What all versions share.
+    fn spec(&mut self, old: &Spec, new: &Spec) {
+        let names = [
+            ("the kind", &old.names.kind, &new.names.kind),
+            ("the plural name", &old.names.plural, &new.names.plural),
+            ("the scope", &old.scope, &new.scope),
+        ];
+        for (what, before, after) in names.into_iter().filter(|(_, a, b)| a != b) {
+            let what = format!("{what} changes from {before} to {after}");
+            self.add("", what, Meaning::Breaking);
+        }
+        let stored = |spec: &Spec| spec.storage_version().map(|v| v.name.to_string());
+        if let (Some(before), Some(after)) = (stored(old), stored(new))
+            && before != after
+        {
+            let what = format!("objects are stored as {after} instead of {before}");
+            self.add("", what, Meaning::Safe);
+        }
+    }
+
+    /// What is served beside the objects themselves.
+    fn subresources(&mut self, old: (&Spec, &Version), new: (&Spec, &Version)) {
+        let of = |(spec, version): (&Spec, &Version)| {
+            let all = spec.subresources_of(version);
+            [
+                ("/status", all.is_some_and(|s| s.status)),
+                ("/scale", all.is_some_and(|s| s.scale.is_some())),
+            ]
+        };
+        for ((name, before), (_, after)) in of(old).into_iter().zip(of(new)) {
+            match (before, after) {
+                (true, false) => {
+                    self.add("", format!("{name} is no longer served"), Meaning::Breaking);
+                }
+                // Whoever wrote the status with the rest of the object no longer can.
+                (false, true) if name == "/status" => {
+                    let what = format!("{name} is served: it alone writes the status now");
+                    self.add("", what, Meaning::Breaking);
+                }
+                (false, true) => self.add("", format!("{name} is served"), Meaning::Safe),
+                _ => {}
+            }
+        }
     }
 
     fn schema(&mut self, old: &Map, new: &Map, path: &str) {
@@ -239,7 +311,7 @@ impl Place<'_> {
         let (before, after) = (rules(before), rules(after));
         for rule in after.iter().filter(|r| !before.contains(r)) {
             // Rules about changes are not let pass for what is not touched: there is nothing else that they look at.
-            let verdict = if rule.contains("oldSelf") {
+            let verdict = if compares(rule) {
                 Meaning::Breaking
             } else {
                 Meaning::SafeWithRatcheting
@@ -256,6 +328,16 @@ impl Place<'_> {
         let what = format!("{keyword} changes from {} to {}", show(before), show(after));
         self.add(path, what, meaning(keyword, before, after));
     }
+}
+
+/// Whether a rule looks at the state before an update.
+fn compares(rule: &str) -> bool {
+    fn mentions(expression: &Expr) -> bool {
+        let mut found = matches!(&expression.kind, ExprKind::Ident(name) if name.as_ref() == "oldSelf");
+        expression.for_each_child(|child| found = found || mentions(child));
+        found
+    }
+    parse(rule, &ParseOptions::default()).is_ok_and(|ast| mentions(&ast.root))
 }
 
 /// What it means that a keyword changes.

@@ -1,0 +1,213 @@
+//! Definitions and objects of a cluster, for those who ask for them.
+
+use crate::args;
+use crate::catalog::Catalog;
+use crate::input::{Object, list};
+use crate::problem::Problem;
+use kube::api::ListParams;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::core::Request;
+use scantling_schema::definition::{Definition, Version};
+use scantling_value::{Limits, Value, json};
+use secrecy::SecretString;
+use std::sync::Arc;
+
+/// So many objects are asked for at once.
+const PAGE: u32 = 500;
+
+/// A cluster that the user named.
+pub(crate) struct Cluster {
+    client: kube::Client,
+    runtime: tokio::runtime::Runtime,
+    url: Arc<str>,
+}
+
+/// The cluster that the flags name; none where they name none.
+pub(crate) fn asked_for(flags: &args::Cluster) -> Result<Option<Cluster>, Problem> {
+    if flags.names_one() {
+        Cluster::connect(flags).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+impl Cluster {
+    fn connect(flags: &args::Cluster) -> Result<Self, Problem> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Problem::new("cannot start a client", e))?;
+        let config = runtime.block_on(config(flags))?;
+        let url = config.cluster_url.to_string();
+        let _inside = runtime.enter();
+        let client = kube::Client::try_from(config)
+            .map_err(|e| Problem::new(format!("cannot make a client of {url}"), e))?;
+        drop(_inside);
+        Ok(Cluster {
+            client,
+            runtime,
+            url: url.trim_end_matches('/').into(),
+        })
+    }
+
+    /// The name for messages.
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.url)
+    }
+
+    /// All definitions.
+    pub(crate) fn definitions(&self) -> Result<Vec<Object>, Problem> {
+        let mut all = Vec::new();
+        let mut pages = self.pages("/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned());
+        while let Some(page) = pages.next()? {
+            all.extend(page);
+        }
+        Ok(all)
+    }
+
+    /// All objects of a definition, page by page: in the version that is stored, if clients may see that.
+    fn objects(&self, definition: &Definition) -> Pages<'_> {
+        let spec = &definition.spec;
+        let stored = spec.storage_version().filter(|v| v.served);
+        let version = stored.or_else(|| spec.versions().iter().find(|v| v.served));
+        let version = version.map_or("", |v: &Version| v.name.as_str());
+        self.pages(format!("/apis/{}/{version}/{}", spec.group, spec.names.plural))
+    }
+
+    /// Does work for all objects of some definitions, page by page.
+    pub(crate) fn each_page(
+        &self,
+        catalog: &Catalog,
+        mut work: impl FnMut(&Arc<str>, Vec<Object>) -> Result<(), Problem>,
+    ) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for entry in catalog.entries() {
+            let mut pages = self.objects(&entry.definition);
+            let name = pages.name();
+            let mut all = || -> Result<(), Problem> {
+                while let Some(page) = pages.next()? {
+                    work(&name, page)?;
+                }
+                Ok(())
+            };
+            problems.extend(all().err());
+        }
+        problems
+    }
+
+    fn pages(&self, path: String) -> Pages<'_> {
+        Pages {
+            cluster: self,
+            path,
+            next: Next::First,
+        }
+    }
+}
+
+/// The pages of a list.
+struct Pages<'c> {
+    cluster: &'c Cluster,
+    path: String,
+    next: Next,
+}
+
+/// Which page is to be asked for.
+enum Next {
+    First,
+    After(String),
+    None,
+}
+
+impl Pages<'_> {
+    /// What the objects come from, for messages.
+    fn name(&self) -> Arc<str> {
+        format!("{}{}", self.cluster.url, self.path).into()
+    }
+
+    /// The objects of the next page.
+    fn next(&mut self) -> Result<Option<Vec<Object>>, Problem> {
+        let mut parameters = ListParams::default().limit(PAGE);
+        match std::mem::replace(&mut self.next, Next::None) {
+            Next::First => {}
+            Next::After(token) => parameters = parameters.continue_token(&token),
+            Next::None => return Ok(None),
+        }
+        let failed = |why: &dyn std::fmt::Display| {
+            Problem::new(format!("cannot list {}", self.name()), why)
+        };
+        let request = Request::new(self.path.as_str())
+            .list(&parameters)
+            .map_err(|e| failed(&e))?;
+        let text = self
+            .cluster
+            .runtime
+            .block_on(self.cluster.client.request_text(request))
+            .map_err(|e| failed(&e))?;
+        let value = json::decode(text.as_bytes(), Limits::SERVER).map_err(|e| failed(&e))?;
+        let token = value.at(["metadata", "continue"]).and_then(Value::as_str);
+        if let Some(token) = token.filter(|token| !token.is_empty()) {
+            self.next = Next::After(token.to_owned());
+        }
+        let page = list(Object {
+            value,
+            found_in_text: Vec::new(),
+            index: None,
+        });
+        // The place in a page means nothing to anyone.
+        Ok(Some(page.into_iter().map(|o| Object { index: None, ..o }).collect()))
+    }
+}
+
+/// What kubectl would connect to with the same flags.
+async fn config(flags: &args::Cluster) -> Result<Config, Problem> {
+    let failed = |e: &dyn std::fmt::Display| Problem::new("cannot use the kubeconfig", e);
+    let options = KubeConfigOptions {
+        context: flags.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let kubeconfig = match &flags.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path).map(Some),
+        // Whoever names a server needs no file; where there is one, it counts.
+        None if flags.server.is_some() && flags.context.is_none() => Ok(Kubeconfig::read().ok()),
+        None => Kubeconfig::read().map(Some),
+    };
+    let mut config = match (kubeconfig.map_err(|e| failed(&e))?, &flags.server) {
+        (Some(kubeconfig), server) => {
+            match (Config::from_custom_kubeconfig(kubeconfig, &options).await, server) {
+                (Ok(config), _) => config,
+                (Err(_), Some(server)) if flags.kubeconfig.is_none() => Config::new(address(server)?),
+                (Err(e), _) => return Err(failed(&e)),
+            }
+        }
+        (None, Some(server)) => Config::new(address(server)?),
+        (None, None) => return Err(failed(&"there is none")),
+    };
+    if let Some(server) = &flags.server {
+        config.cluster_url = address(server)?;
+    }
+    if let Some(token) = &flags.token {
+        config.auth_info.token = Some(SecretString::from(token.clone()));
+        config.auth_info.token_file = None;
+    }
+    if let Some(file) = &flags.certificate_authority {
+        config.root_cert_file = Some(file.clone());
+        config.root_cert = None;
+    }
+    if flags.insecure_skip_tls_verify {
+        config.accept_invalid_certs = true;
+    }
+    Ok(config)
+}
+
+fn address<T: std::str::FromStr>(server: &str) -> Result<T, Problem>
+where
+    T::Err: std::fmt::Display,
+{
+    let complete = if server.contains("://") {
+        server.to_owned()
+    } else {
+        format!("https://{server}")
+    };
+    let parsed = complete.parse();
+    parsed.map_err(|e| Problem::usage(format!("--server {server} is no address: {e}")))
+}

@@ -1,0 +1,180 @@
+//! What rules cost that run for objects.
+
+use crate::args;
+use crate::catalog::Catalog;
+use crate::cluster::Cluster;
+use crate::files::Source;
+use crate::input::Object;
+use crate::problem::Problem;
+use crate::report::{self, Subject};
+use crate::rules::{Step, spell};
+use crate::stream;
+use crate::validate::judge::{Judge, Missing};
+use crate::validate::title;
+use rayon::prelude::*;
+use scantling_value::{Path, Segment};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What one rule cost.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Measured {
+    /// How often it ran.
+    pub(super) evaluations: u64,
+    /// The dearest run.
+    pub(super) max_cost: u64,
+    /// All runs.
+    pub(super) total_cost: u64,
+}
+
+impl Measured {
+    fn add(&mut self, other: &Measured) {
+        self.evaluations += other.evaluations;
+        self.max_cost = self.max_cost.max(other.max_cost);
+        self.total_cost = self.total_cost.saturating_add(other.total_cost);
+    }
+}
+
+/// What the rules of an object cost.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ObjectCost {
+    file: Arc<str>,
+    kind: String,
+    namespace: String,
+    name: String,
+    cel_cost: u64,
+}
+
+impl report::Item for ObjectCost {
+    fn subject(&self) -> Subject {
+        Subject {
+            file: Arc::clone(&self.file),
+            name: title(&self.kind, &self.namespace, &self.name),
+            findings: Vec::new(),
+            outcome: format!("the rules that ran cost {}", self.cel_cost),
+            details: Vec::new(),
+            body: None,
+        }
+    }
+}
+
+/// A rule: definition, version, path of its schema, index.
+type Key = (String, String, String, usize);
+
+/// All that was measured.
+#[derive(Debug, Default)]
+pub(super) struct Measurements {
+    rules: BTreeMap<Key, Measured>,
+    pub(super) objects: Vec<ObjectCost>,
+}
+
+impl Measurements {
+    /// What a rule cost.
+    pub(super) fn of_rule(&self, name: &str, version: &str, path: &str, index: usize) -> Measured {
+        let key = (name.to_owned(), version.to_owned(), path.to_owned(), index);
+        self.rules.get(&key).copied().unwrap_or_default()
+    }
+
+    /// Creates all objects in some files.
+    pub(super) fn of_files(
+        &mut self,
+        catalog: &Catalog,
+        sources: &[Source],
+        target: args::Target,
+    ) -> Vec<Problem> {
+        let judge = judge(catalog, target);
+        let mut failed = Vec::new();
+        let mut problems = stream::each_document(
+            sources,
+            |document| {
+                let objects = document.objects()?.into_iter();
+                let all = objects.map(|object| measure(&judge, document.file, object));
+                all.collect::<Result<Vec<_>, Problem>>()
+            },
+            |measured| match measured {
+                Ok(all) => all.into_iter().flatten().for_each(|one| self.add(one)),
+                Err(problem) => failed.push(problem),
+            },
+        );
+        problems.extend(failed);
+        problems
+    }
+
+    /// Creates all objects that a cluster has of the definitions.
+    pub(super) fn of_cluster(
+        &mut self,
+        catalog: &Catalog,
+        cluster: &Cluster,
+        target: args::Target,
+    ) -> Vec<Problem> {
+        let judge = judge(catalog, target);
+        let each = |file: &Arc<str>, objects: Vec<Object>| {
+            let all = objects.into_par_iter().map(|o| measure(&judge, file, o));
+            let all: Vec<_> = all.collect::<Result<_, Problem>>()?;
+            all.into_iter().flatten().for_each(|one| self.add(one));
+            Ok(())
+        };
+        cluster.each_page(catalog, each)
+    }
+
+    fn add(&mut self, (object, rules): One) {
+        self.objects.push(object);
+        for (key, measured) in rules {
+            self.rules.entry(key).or_default().add(&measured);
+        }
+    }
+}
+
+/// What came of one object.
+type One = (ObjectCost, BTreeMap<Key, Measured>);
+
+fn judge(catalog: &Catalog, target: args::Target) -> Judge<'_> {
+    Judge {
+        missing: Missing::Skipped,
+        ..Judge::new(catalog, target)
+    }
+}
+
+fn measure(judge: &Judge<'_>, file: &Arc<str>, object: Object) -> Result<Option<One>, Problem> {
+    let Some(found) = judge.catalog.find(object.api_version(), object.kind()) else {
+        return Ok(None);
+    };
+    let definition = found.entry.definition.name().to_owned();
+    let version = found.version().map(|v| v.name.to_string()).unwrap_or_default();
+    let rules = RefCell::new(BTreeMap::<Key, Measured>::new());
+    let meter = |at: &Path<'_>, index: usize, cost: u64| {
+        let key = (definition.clone(), version.clone(), schema_path(at), index);
+        let run = Measured {
+            evaluations: 1,
+            max_cost: cost,
+            total_cost: cost,
+        };
+        rules.borrow_mut().entry(key).or_default().add(&run);
+    };
+    let judged = judge.object(file, None, object, Some(&meter))?;
+    let rules = rules.into_inner();
+    Ok(judged.map(|judged| {
+        let object = ObjectCost {
+            file: judged.file,
+            kind: judged.kind,
+            namespace: judged.namespace,
+            name: judged.name,
+            cel_cost: judged.cel_cost,
+        };
+        (object, rules)
+    }))
+}
+
+/// The schema of the value at a path.
+fn schema_path(at: &Path<'_>) -> String {
+    let steps = at.segments().into_iter().map(|segment| match segment {
+        Segment::Field(name) => Step::Property(name.to_owned()),
+        Segment::Key(_) => Step::Additional,
+        Segment::Index(_) => Step::Items,
+    });
+    spell(&steps.collect::<Vec<_>>())
+}

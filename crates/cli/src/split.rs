@@ -1,0 +1,206 @@
+//! Where the documents of a file begin and end.
+
+use crate::input::{Document, Notation, undecodable};
+use crate::problem::Problem;
+use scantling_value::yaml;
+use std::sync::Arc;
+
+/// The documents of a whole file.
+pub(crate) fn documents<'a>(file: &'a Arc<str>, bytes: &'a [u8]) -> (Vec<Document<'a>>, Vec<Problem>) {
+    let bytes = without_mark(bytes);
+    let notation = notation(bytes, End::Here).unwrap_or(Notation::Yaml);
+    split(file, bytes, notation, 0)
+}
+
+/// Whether a text goes on after what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It ends there.
+    Here,
+    /// There is more.
+    Later,
+}
+
+/// A text without the mark that some editors put before it.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// How a file is written, by its beginning; none where more of it must be seen. It is JSON if nothing but objects
+/// whose keys are quoted stand one after the other: a flow mapping of YAML looks different, and so do documents of
+/// JSON between the separators of YAML.
+pub(crate) fn notation(bytes: &[u8], end: End) -> Option<Notation> {
+    let begun = bytes.trim_ascii_start();
+    let Some(inside) = begun.strip_prefix(b"{") else {
+        return (end == End::Here || !begun.is_empty()).then_some(Notation::Yaml);
+    };
+    let Some(length) = value_end(begun) else {
+        return match (end, inside.trim_ascii_start().first()) {
+            (End::Later, _) => None,
+            (End::Here, Some(b'"')) => Some(Notation::Json),
+            (End::Here, _) => Some(Notation::Yaml),
+        };
+    };
+    let quoted = matches!(inside.trim_ascii_start().first(), Some(b'"' | b'}'));
+    let after = begun.get(length..).unwrap_or_default().trim_ascii_start();
+    match after.first() {
+        None if end == End::Later => None,
+        None | Some(b'{') if quoted => Some(Notation::Json),
+        _ => Some(Notation::Yaml),
+    }
+}
+
+/// The documents of a text that ends with the last of them.
+pub(crate) fn split<'a>(
+    file: &'a Arc<str>,
+    bytes: &'a [u8],
+    notation: Notation,
+    line: usize,
+) -> (Vec<Document<'a>>, Vec<Problem>) {
+    let (mut documents, mut problems) = (Vec::new(), Vec::new());
+    match notation {
+        Notation::Json => {
+            let (mut rest, mut line) = (bytes, line);
+            while !rest.trim_ascii_start().is_empty() {
+                let end = value_end(rest).unwrap_or(rest.len());
+                let (text, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+                documents.push(Document {
+                    file,
+                    text,
+                    line,
+                    notation,
+                });
+                line += lines(text);
+                rest = after;
+            }
+        }
+        Notation::Yaml => {
+            for document in yaml::documents(bytes) {
+                match document {
+                    Ok(d) => documents.push(Document {
+                        file,
+                        text: d.text,
+                        line: line + d.line,
+                        notation,
+                    }),
+                    Err(e) => problems.push(undecodable(file, bytes, line, &e)),
+                }
+            }
+        }
+    }
+    (documents, problems)
+}
+
+/// So much of a text consists of whole documents, if it goes on later.
+pub(crate) fn whole_documents(bytes: &[u8], notation: Notation) -> usize {
+    match notation {
+        Notation::Yaml => memchr::memmem::rfind(bytes, b"\n---").map_or(0, |at| at + 1),
+        Notation::Json => {
+            let mut end = 0;
+            while let Some(length) = value_end(bytes.get(end..).unwrap_or_default()) {
+                end += length;
+            }
+            end
+        }
+    }
+}
+
+/// The number of line ends.
+pub(crate) fn lines(text: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', text).count()
+}
+
+/// The length of the first JSON value, with the space before it. What does not begin as an object or a list ends with
+/// its line: whoever decodes it says what is wrong.
+fn value_end(bytes: &[u8]) -> Option<usize> {
+    let start = bytes.iter().position(|b| !b.is_ascii_whitespace())?;
+    if !matches!(bytes.get(start), Some(b'{' | b'[')) {
+        let end = memchr::memchr(b'\n', bytes.get(start..)?)?;
+        return Some(start + end);
+    }
+    let (mut at, mut depth) = (start, 0usize);
+    loop {
+        match bytes.get(at)? {
+            b'"' => {
+                at += 1;
+                loop {
+                    at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+                    if bytes.get(at) == Some(&b'"') {
+                        break;
+                    }
+                    at += 2;
+                }
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{End, notation, split, value_end, whole_documents};
+    use crate::input::Notation::{Json, Yaml};
+    use std::sync::Arc;
+
+    #[test]
+    fn notations_are_told_by_the_beginning() {
+        let cases = [
+            ("{\"a\": 1}", Some(Json)),
+            ("  {}\n{}", Some(Json)),
+            ("{a: 1}", Some(Yaml)),
+            ("{\"a\": 1}\n---\n{\"a\": 2}", Some(Yaml)),
+            ("a: 1", Some(Yaml)),
+            ("", Some(Yaml)),
+            ("{\"a\": ", Some(Json)),
+            ("{a: ", Some(Yaml)),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(notation(text.as_bytes(), End::Here), wanted, "{text}");
+        }
+        for text in ["", "  ", "{\"a\": ", "{\"a\": 1}", "{\"a\": 1}\n"] {
+            assert_eq!(notation(text.as_bytes(), End::Later), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_end_where_their_brackets_do() {
+        let cases = [
+            (" {\"a\": \"}\\\"\"} {}", Some(14)),
+            ("[{}, [1]]x", Some(9)),
+            ("{\"a\": {", None),
+            ("{\"a\": \"\\", None),
+            ("nonsense\n{}", Some(8)),
+            ("  ", None),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(value_end(text.as_bytes()), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn documents_know_their_lines() {
+        let file: Arc<str> = "f".into();
+        let lines = |text: &str, notation| -> Vec<usize> {
+            let (documents, _) = split(&file, text.as_bytes(), notation, 10);
+            documents.iter().map(|d| d.line).collect()
+        };
+        // The line ends between two values belong to the second one.
+        assert_eq!(lines("{}\n{\n}\n{}\n", Json), [10, 10, 12]);
+        assert_eq!(lines("a: 1\n---\nb: 1\n", Yaml), [10, 12]);
+    }
+
+    #[test]
+    fn blocks_end_with_a_document() {
+        assert_eq!(whole_documents(b"{} {} {", Json), 5);
+        assert_eq!(whole_documents(b"a: 1\n---\nb: 1\n", Yaml), 5);
+        assert_eq!(whole_documents(b"a: 1\nb: 1\n", Yaml), 0);
+    }
+}

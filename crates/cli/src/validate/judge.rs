@@ -1,0 +1,320 @@
+//! Asks what a server would say to an object.
+
+use super::Judged;
+use crate::args;
+use crate::catalog::{Catalog, Found, Stored};
+use crate::input::{Document, Object};
+use crate::locate::{locate, locate_said, path_of, value_at};
+use crate::problem::Problem;
+use crate::report::Issue;
+use rayon::prelude::*;
+use scantling_admit::{
+    FieldValidation, Identity, Operation, Options, Refusal, Request, Resource, admit, load,
+};
+use scantling_schema::meta::Scope;
+use scantling_schema::rules::Meter;
+use scantling_value::{FieldError, Map, Value};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// From so many objects on, those of one list are shared out among the cores.
+const SHARED: usize = 32;
+
+pub(crate) struct Judge<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) target: args::Target,
+    /// Where updates are asked for.
+    pub(crate) stored: Option<&'a Stored>,
+    pub(crate) skip: &'a [String],
+    pub(crate) missing: Missing,
+    pub(crate) show_object: bool,
+    pub(crate) field_validation: FieldValidation,
+    pub(crate) identity: Identity,
+}
+
+/// What becomes of objects whose kind has no definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Reported,
+    Skipped,
+}
+
+impl<'a> Judge<'a> {
+    /// One that takes every object for a new one.
+    pub(crate) fn new(catalog: &'a Catalog, target: args::Target) -> Self {
+        Judge {
+            catalog,
+            target,
+            stored: None,
+            skip: &[],
+            missing: Missing::Reported,
+            show_object: false,
+            field_validation: FieldValidation::Warn,
+            identity: Identity {
+                uid: "00000000-0000-0000-0000-000000000000".into(),
+                created: "1970-01-01T00:00:00Z".into(),
+                suffix: "00000".into(),
+            },
+        }
+    }
+
+    /// Judges all objects of a document.
+    pub(crate) fn document(&self, document: &Document<'_>) -> (Vec<Judged>, Vec<Problem>) {
+        let objects = match document.objects() {
+            Ok(objects) => objects,
+            Err(problem) => return (Vec::new(), vec![problem]),
+        };
+        let judge = |object: Object| self.object(document.file, Some(document), object, None);
+        let judged: Vec<Result<Option<Judged>, Problem>> = if objects.len() < SHARED {
+            objects.into_iter().map(judge).collect()
+        } else {
+            objects.into_par_iter().map(judge).collect()
+        };
+        let (mut verdicts, mut problems) = (Vec::with_capacity(judged.len()), Vec::new());
+        for result in judged {
+            match result {
+                Ok(judged) => verdicts.extend(judged),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (verdicts, problems)
+    }
+
+    fn is_skipped(&self, object: &Object) -> bool {
+        let (kind, version) = (object.kind(), object.api_version());
+        let skipped =
+            |s: &String| s == kind || s.strip_suffix(kind).and_then(|s| s.strip_suffix('/')) == Some(version);
+        self.skip.iter().any(skipped)
+    }
+
+    /// Judges an object; nothing comes of one that is to be skipped. What each rule costs is told to the meter.
+    pub(crate) fn object(
+        &self,
+        file: &Arc<str>,
+        document: Option<&Document<'_>>,
+        object: Object,
+        meter: Option<Meter<'_>>,
+    ) -> Result<Option<Judged>, Problem> {
+        if self.is_skipped(&object) {
+            return Ok(None);
+        }
+        let mut judged = Judged {
+            file: Arc::clone(file),
+            api_version: object.api_version().to_owned(),
+            kind: object.kind().to_owned(),
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+            accepted: true,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            warning_positions: Vec::new(),
+            cel_cost: 0,
+            object: None,
+            stored: None,
+            update: false,
+            by: None,
+        };
+        let mut trial = Trial {
+            judged: &mut judged,
+            document,
+            index: object.index,
+        };
+        if object.is_definition() {
+            self.definition(&mut trial, &object);
+            return Ok(Some(judged));
+        }
+        let Some(found) = self.catalog.find(&trial.judged.api_version, &trial.judged.kind) else {
+            if self.missing == Missing::Skipped {
+                return Ok(None);
+            }
+            let text = no_match(&trial.judged.kind, &trial.judged.api_version);
+            trial.refuse_plainly("NotFound", text);
+            return Ok(Some(judged));
+        };
+        let resource = self.catalog.usable(found)?;
+        self.state(&mut trial, found, object, resource, meter);
+        Ok(Some(judged))
+    }
+
+    /// A definition among the inputs is checked as one.
+    fn definition(&self, trial: &mut Trial<'_, '_>, object: &Object) {
+        let (file, name) = (&trial.judged.file, &trial.judged.name);
+        let entry = self.catalog.entries().iter().rev();
+        let mut entry = entry.filter(|e| e.file == *file && e.definition.name() == name);
+        match entry.next() {
+            Some(entry) => {
+                let errors = self.catalog.refused(entry);
+                trial.refuse(errors, &object.value, None);
+            }
+            None => trial.refuse_plainly("BadRequest", "the definition cannot be read".to_owned()),
+        }
+    }
+
+    fn state(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        found: Found<'_>,
+        object: Object,
+        resource: &Resource,
+        meter: Option<Meter<'_>>,
+    ) {
+        let Object {
+            mut value,
+            found_in_text,
+            ..
+        } = object;
+        trial.judged.by = Some(Arc::clone(&found.entry.title));
+        let old = self.stored.and_then(|stored| stored.of(&value)).map(|old| {
+            let mut old = old.clone();
+            if let Some(members) = old.as_object_mut() {
+                members.insert("apiVersion", resource.api_version.as_str().into());
+            }
+            let version = old.at(["metadata", "resourceVersion"]).cloned();
+            settle(resource, &mut old, Some(&version.unwrap_or_else(|| "1".into())));
+            load(resource, &mut old);
+            old
+        });
+        let version = old
+            .as_ref()
+            .and_then(|old| old.at(["metadata", "resourceVersion"]));
+        // The metadata that a server adds cannot be known: those that were sent are shown.
+        let metadata = self.show_object.then(|| value.get("metadata").cloned());
+        settle(resource, &mut value, version);
+        trial.judged.update = old.is_some();
+        let request = Request {
+            operation: match &old {
+                Some(old) => Operation::Update(old),
+                None => Operation::Create(&self.identity),
+            },
+            object: value,
+            found_in_text: &found_in_text,
+        };
+        let options = Options {
+            gates: self.target.feature_gates,
+            field_validation: self.field_validation,
+            meter,
+            ..Options::default()
+        };
+        let outcome = admit(resource, request, &options);
+        trial.warn(found, outcome.warnings);
+        trial.judged.cel_cost = outcome.stats.rule_cost;
+        match &outcome.refusal {
+            None => {}
+            Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => {
+                trial.refuse(errors, &outcome.object, old.as_ref());
+            }
+            Some(Refusal::Strict(found)) => {
+                trial.refuse_undecodable(&format!("strict decoding error: {}", found.join(", ")));
+                trial.place_strict(found);
+            }
+            Some(Refusal::Undecodable(why)) => trial.refuse_undecodable(why),
+        }
+        if let Some(metadata) = metadata {
+            trial.show(outcome.object, metadata);
+        }
+    }
+}
+
+/// What a client says of a kind that nobody defines.
+pub(crate) fn no_match(kind: &str, api_version: &str) -> String {
+    format!("no matches for kind \"{kind}\" in version \"{api_version}\"")
+}
+
+/// Adds what a request says beside the object: the namespace in its path, and which state it is a change of.
+pub(crate) fn settle(resource: &Resource, object: &mut Value, version: Option<&Value>) {
+    let Some(members) = object.as_object_mut() else {
+        return;
+    };
+    let metadata = members.get_or_insert_with("metadata", || Value::Object(Map::new()));
+    let Some(metadata) = metadata.as_object_mut() else {
+        return;
+    };
+    if resource.scope == Scope::Namespaced {
+        metadata.get_or_insert_with("namespace", || "default".into());
+    }
+    if let Some(version) = version {
+        metadata.insert("resourceVersion", version.clone());
+    }
+}
+
+/// What is written about an object, and where it comes from.
+struct Trial<'j, 'd> {
+    judged: &'j mut Judged,
+    /// Objects of a cluster have none.
+    document: Option<&'d Document<'d>>,
+    index: Option<usize>,
+}
+
+impl Trial<'_, '_> {
+    /// Adds a server's warnings.
+    fn warn(&mut self, found: Found<'_>, warnings: Vec<String>) {
+        let judged = &mut *self.judged;
+        if let Some(version) = found.version() {
+            if !version.served {
+                let text = format!("{} {} is not served", judged.api_version, judged.kind);
+                judged.warnings.push(text);
+            }
+            let spec = &found.entry.definition.spec;
+            judged.warnings.extend(spec.deprecation(version));
+        }
+        // What concerns the version as a whole stands where the version is named.
+        let mut said = vec!["apiVersion"; judged.warnings.len()];
+        said.extend(warnings.iter().map(String::as_str));
+        if let Some(document) = self.document {
+            judged.warning_positions = locate_said(document, self.index, &said);
+        }
+        judged.warnings.extend(warnings);
+    }
+
+    fn refuse(&mut self, errors: &[FieldError], object: &Value, old: Option<&Value>) {
+        self.judged.accepted = self.judged.accepted && errors.is_empty();
+        let paths: Vec<_> = errors.iter().map(|error| path_of(error, object)).collect();
+        let places = match self.document {
+            Some(document) => locate(document, self.index, &paths),
+            None => vec![None; paths.len()],
+        };
+        for ((error, path), place) in errors.iter().zip(&paths).zip(places) {
+            let mut issue = Issue::new(error, place);
+            issue.old = old.and_then(|old| value_at(old, path)).map(Value::to_json);
+            let value = value_at(object, path).map(Value::to_json);
+            issue.value = value.filter(|v| issue.old.is_some() && !issue.message.contains(v.as_str()));
+            self.judged.errors.push(issue);
+        }
+    }
+
+    fn refuse_plainly(&mut self, reason: &str, message: String) {
+        self.judged.accepted = false;
+        self.judged.errors.push(Issue::plain(reason, message));
+    }
+
+    fn refuse_undecodable(&mut self, why: &str) {
+        let Judged {
+            kind, api_version, ..
+        } = &*self.judged;
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
+        self.refuse_plainly("BadRequest", text);
+    }
+
+    /// The one error about all that strict decoding found points at the first of it, and names the places of the rest.
+    fn place_strict(&mut self, found: &[String]) {
+        let (Some(document), Some(issue)) = (self.document, self.judged.errors.last_mut()) else {
+            return;
+        };
+        let mut places = locate_said(document, self.index, found).into_iter().flatten();
+        issue.place = places.next();
+        issue.also = places.collect();
+    }
+
+    /// Adds the object as it would be stored.
+    fn show(&mut self, mut stored: Value, metadata: Option<Value>) {
+        if let Some(members) = stored.as_object_mut() {
+            match metadata {
+                Some(metadata) => members.insert("metadata", metadata),
+                None => members.remove("metadata"),
+            };
+        }
+        self.judged.object = RawValue::from_string(stored.to_json()).ok();
+        self.judged.stored = Some(stored);
+    }
+}

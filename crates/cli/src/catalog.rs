@@ -146,13 +146,6 @@ impl Catalog {
         &self.entries
     }
 
-    /// What a cluster would refuse in the definitions that objects were checked against.
-    pub(crate) fn refused_of_used(&self) -> Vec<(&Entry, &[FieldError])> {
-        let used = |e: &&Entry| e.versions.iter().any(|v| v.get().is_some());
-        let used = self.entries.par_iter().filter(used);
-        used.map(|entry| (entry, self.refused(entry))).collect()
-    }
-
     /// What rules may use.
     pub(crate) fn environments(&self) -> &Environments {
         &self.environments

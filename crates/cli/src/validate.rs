@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, OtherObjects, Stored};
 use crate::cluster;
 use crate::files;
 use crate::locate::Place;
-use crate::problem::{Problem, Verdict, warn};
+use crate::problem::{Problem, Verdict};
 use crate::render::{Piece, Report};
 use crate::report::{Finding, Issue, Item, Subject};
 use crate::stream;
@@ -77,7 +77,6 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     problems.extend(unusable);
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
-    warn_of_refused(&catalog);
     Ok(Verdict::after(summary.refused > 0, &problems))
 }
 
@@ -87,23 +86,6 @@ struct Checked {
     pieces: Vec<Piece>,
     summary: Summary,
     problems: Vec<Problem>,
-}
-
-/// A cluster has no objects of definitions that it refuses.
-fn warn_of_refused(catalog: &Catalog) {
-    for (entry, refused) in catalog.refused_of_used() {
-        if let Some(first) = refused.first() {
-            let more = match refused.len() {
-                1 => String::new(),
-                n => format!(" (and {} more, see `scantling lint`)", n - 1),
-            };
-            let name = entry.definition.name();
-            warn(&format!(
-                "{}: a cluster would refuse the definition {name}: {first}{more}",
-                entry.file
-            ));
-        }
-    }
 }
 
 /// What became of one object.

@@ -313,16 +313,6 @@ pub(crate) struct Serve {
     /// The authority whose client certificates are accepted
     #[arg(long, env = "SCANTLING_CLIENT_CA_FILE", value_name = "FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
-    /// Who may do what: `AlwaysAllow`, the one mode that there is
-    #[arg(
-        long,
-        env = "SCANTLING_AUTHORIZATION_MODE",
-        value_name = "MODE,…",
-        value_delimiter = ',',
-        default_value = "AlwaysAllow",
-        value_parser = authorization_mode
-    )]
-    pub(crate) authorization_mode: Vec<String>,
     /// A file of `token,user,uid,"groups"` lines
     #[arg(long, env = "SCANTLING_TOKEN_AUTH_FILE", value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
@@ -480,18 +470,6 @@ fn gates(text: &str) -> Result<Gates, String> {
         }
     }
     Ok(gates)
-}
-
-/// Those who are known may do everything: authentication alone keeps others out.
-fn authorization_mode(text: &str) -> Result<String, String> {
-    match text {
-        "AlwaysAllow" => Ok(text.to_owned()),
-        "RBAC" | "Node" | "ABAC" | "Webhook" | "AlwaysDeny" => Err(format!(
-            "{text} is a mode of kube-apiserver that this server does not have: it knows AlwaysAllow alone, so that \
-             everyone who is authenticated may do everything"
-        )),
-        _ => Err("there is no such mode: AlwaysAllow is the one that there is".to_owned()),
-    }
 }
 
 /// Reads `Name=true`.

@@ -82,7 +82,11 @@ impl Catalog {
         let sources = match other {
             OtherObjects::Unexpected => sources,
             OtherObjects::Skipped => {
-                chosen = sources.par_iter().filter(|s| mentions_definitions(s)).cloned().collect();
+                chosen = sources
+                    .par_iter()
+                    .filter(|s| mentions_definitions(s))
+                    .cloned()
+                    .collect();
                 &chosen
             }
         };

@@ -132,9 +132,7 @@ impl Pages<'_> {
             Next::After(token) => parameters = parameters.continue_token(&token),
             Next::None => return Ok(None),
         }
-        let failed = |why: &dyn std::fmt::Display| {
-            Problem::new(format!("cannot list {}", self.name()), why)
-        };
+        let failed = |why: &dyn std::fmt::Display| Problem::new(format!("cannot list {}", self.name()), why);
         let request = Request::new(self.path.as_str())
             .list(&parameters)
             .map_err(|e| failed(&e))?;
@@ -154,7 +152,9 @@ impl Pages<'_> {
             index: None,
         });
         // The place in a page means nothing to anyone.
-        Ok(Some(page.into_iter().map(|o| Object { index: None, ..o }).collect()))
+        Ok(Some(
+            page.into_iter().map(|o| Object { index: None, ..o }).collect(),
+        ))
     }
 }
 

@@ -60,7 +60,10 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
     let over = schemas(&items).any(|schema| schema.total_cost > SCHEMA_LIMIT);
-    Ok(Verdict::after(over || items.iter().any(Item::is_flawed), &problems))
+    Ok(Verdict::after(
+        over || items.iter().any(Item::is_flawed),
+        &problems,
+    ))
 }
 
 /// A rule of a version of a definition.
@@ -91,7 +94,6 @@ struct Item {
     /// What it cost for the objects that it ran for.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Measured>,
-    #[serde(skip)]
     file: Arc<str>,
 }
 

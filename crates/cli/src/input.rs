@@ -76,10 +76,7 @@ impl Document<'_> {
             // A flow mapping of YAML can begin as JSON does.
             Notation::Json => json::decode_strict(self.text, Limits::SERVER).or_else(|error| {
                 let other = yaml::decode_strict(self.text, Limits::SERVER);
-                other
-                    .ok()
-                    .filter(|_| !self.file.ends_with(".json"))
-                    .ok_or(error)
+                other.ok().filter(|_| !self.file.ends_with(".json")).ok_or(error)
             }),
         };
         decoded.map_err(|e| undecodable(self.file, self.text, self.line, &e))

@@ -128,7 +128,11 @@ struct Item {
 impl crate::report::Item for Item {
     fn subject(&self) -> Subject {
         let errors = self.errors.iter().map(Finding::error);
-        let places = self.places.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        let places = self
+            .places
+            .iter()
+            .map(Option::as_ref)
+            .chain(std::iter::repeat(None));
         let warnings = self.warnings.iter().zip(places);
         let warnings = warnings.map(|(text, place)| Finding::warning(text, place));
         let advice = self.advice.iter().map(|a| Finding {

@@ -389,3 +389,122 @@ fn descend<'v>(document: &'v mut Value, steps: &[Step]) -> Option<&'v mut Map> {
     }
     here.as_object_mut()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{RULE_LIMIT, bounds, hints, rules};
+    use proptest::prelude::*;
+    use scantling_admit::Gates;
+    use scantling_cel::kubernetes::Version;
+    use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting};
+    use scantling_schema::document::Schema;
+    use scantling_schema::rules::Environments;
+    use scantling_schema::structural::Interner;
+    use scantling_value::{Limits, Value, json};
+
+    /// Whether a cluster finds a rule of the schema too dear.
+    fn is_too_dear(schema: &Value, environments: &Environments) -> bool {
+        let definition = format!(
+            r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {{"name":
+            "widgets.example.com"}}, "spec": {{"group": "example.com", "scope": "Cluster", "names": {{"plural": "widgets",
+            "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}}, "versions": [{{"name": "v1", "served": true,
+            "storage": true, "schema": {{"openAPIV3Schema": {}}}}}]}}}}"#,
+            schema.to_json()
+        );
+        let definition = json::decode(definition.as_bytes(), Limits::SAFE).unwrap();
+        let definition = Definition::decode(definition, ApiVersion::V1, Gates::default()).unwrap();
+        let setting = Setting {
+            api: ApiVersion::V1,
+            gates: Gates::default(),
+            environments,
+        };
+        let errors = Accepted::create(definition.definition, &setting)
+            .err()
+            .unwrap_or_default();
+        let (dear, other): (Vec<_>, Vec<_>) = errors.iter().partition(|e| e.to_string().contains("cost"));
+        assert!(other.is_empty(), "{other:?}");
+        dear.iter()
+            .any(|e| e.to_string().contains("estimated rule cost exceeds budget"))
+    }
+
+    fn schema(rule: &str, at_item: bool, sizes: [Option<u32>; 4]) -> Value {
+        let bound = |keyword: &str, size: Option<u32>| {
+            size.map(|n| format!(r#", "{keyword}": {n}"#)).unwrap_or_default()
+        };
+        let rules = format!(
+            r#", "x-kubernetes-validations": [{{"rule": {}}}]"#,
+            Value::from(rule).to_json()
+        );
+        let (outer, inner) = if at_item {
+            ("", rules.as_str())
+        } else {
+            (rules.as_str(), "")
+        };
+        let [items, name, tags, tag] = sizes;
+        let text = format!(
+            r#"{{"type": "object", "properties": {{"spec": {{"type": "object"{outer}, "properties": {{"list": {{"type":
+            "array"{}, "items": {{"type": "object"{inner}, "properties": {{"name": {{"type": "string"{}}}, "tags": {{"type":
+            "object"{}, "additionalProperties": {{"type": "string"{}}}}}}}}}}}}}}}}}}}"#,
+            bound("maxItems", items),
+            bound("maxLength", name),
+            bound("maxProperties", tags),
+            bound("maxLength", tag),
+        );
+        json::decode(text.as_bytes(), Limits::SAFE).unwrap()
+    }
+
+    const OUTER: [&str; 3] = [
+        "self.list.all(x, x.name.startsWith('a'))",
+        "self.list.all(x, self.list.exists_one(y, x.name == y.name))",
+        "self.list.all(x, x.tags.all(k, x.tags[k].contains(x.name)))",
+    ];
+    const INNER: [&str; 3] = [
+        "self.name.matches('^a+$')",
+        "self.tags.all(k, self.tags[k] != self.name)",
+        "self.tags.all(k, self.tags.exists(l, k == l))",
+    ];
+
+    fn size() -> impl Strategy<Value = Option<u32>> {
+        prop_oneof![
+            Just(None),
+            (1..2000u32).prop_map(Some),
+            (1..200_000u32).prop_map(Some)
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// A cluster accepts a rule with the bound that is proposed, and refuses it with the next larger one.
+        #[test]
+        fn proposed_bounds_are_the_largest_that_fit(
+            rule in 0..3usize,
+            at_item: bool,
+            sizes in [size(), size(), size(), size()],
+        ) {
+            let environments = Environments::of(Version::new(1, 37));
+            let rule = if at_item { INNER[rule] } else { OUTER[rule] };
+            let document = schema(rule, at_item, sizes);
+            let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
+            let rules = rules(&structural, &environments);
+            let rule = &rules[0];
+            prop_assert_eq!(rule.total > RULE_LIMIT, is_too_dear(&document, &environments));
+            if rule.total > RULE_LIMIT {
+                let bounds = bounds(&structural, &rule.at);
+                let found = hints(&document, &bounds, rule, &environments);
+                prop_assert!(!found.is_empty());
+                for hint in found {
+                    for (value, dear) in [(hint.value, false), (hint.value + 1, true)] {
+                        let mut document = document.clone();
+                        for bound in &hint.bounds {
+                            let value = bound.now.map_or(value, |now| value.min(now));
+                            let schema = super::descend(&mut document, &bound.at).unwrap();
+                            schema.insert(bound.keyword, Value::Int(i64::try_from(value).unwrap()));
+                        }
+                        prop_assert_eq!(is_too_dear(&document, &environments), dear, "{:?} {}", hint, value);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -90,10 +90,7 @@ impl Part<'_> {
     }
 }
 
-fn file<T: Send>(
-    source: &Source,
-    work: &(impl Fn(&Document<'_>) -> T + Sync),
-) -> Vec<Result<T, Problem>> {
+fn file<T: Send>(source: &Source, work: &(impl Fn(&Document<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
     match source.read() {
         Ok(bytes) => {
             let (documents, problems) = split::documents(&source.name, &bytes);
@@ -147,7 +144,11 @@ impl<'s> Iterator for Feed<'s> {
                 break;
             }
         }
-        if let Some((group, rest)) = self.sources.split_at_checked(files).filter(|(g, _)| !g.is_empty()) {
+        if let Some((group, rest)) = self
+            .sources
+            .split_at_checked(files)
+            .filter(|(g, _)| !g.is_empty())
+        {
             self.sources = rest;
             self.progress.advance(bytes);
             return Some(Part::Files(group));
@@ -193,7 +194,10 @@ impl<'s> Blocks<'s> {
             if let Err(e) = self.fill(wanted, progress) {
                 self.end = End::Here;
                 self.rest.clear();
-                return Some(Part::Problem(Problem::new(format!("cannot read {}", self.file), e)));
+                return Some(Part::Problem(Problem::new(
+                    format!("cannot read {}", self.file),
+                    e,
+                )));
             }
             if self.rest.is_empty() {
                 return None;
@@ -230,7 +234,9 @@ impl<'s> Blocks<'s> {
         }
         let first = self.line == 0 && self.rest.is_empty();
         self.rest.reserve(missing);
-        let read = (&mut self.reader).take(missing as u64).read_to_end(&mut self.rest)?;
+        let read = (&mut self.reader)
+            .take(missing as u64)
+            .read_to_end(&mut self.rest)?;
         if read < missing {
             self.end = End::Here;
         }

@@ -2,8 +2,17 @@
 //!
 //! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test walkthrough` writes the new output into the pages.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
 
+#[path = "support/server.rs"]
+mod server;
+
+use server::Server;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -23,6 +32,8 @@ fn check(page: &str) {
     let page = root.join(page);
     let text = std::fs::read_to_string(&page).unwrap();
     let mut fresh = String::new();
+    let server = Server::start();
+    server.fill(1);
     let (mut inside, mut commands) = (false, 0);
     for line in text.lines() {
         match (inside, line) {
@@ -33,7 +44,7 @@ fn check(page: &str) {
         }
         writeln!(fresh, "{line}").unwrap();
         if let Some(command) = line.strip_prefix("$ scantling ").filter(|_| inside) {
-            fresh.push_str(&output(&root, command));
+            fresh.push_str(&output(&root, command, &server));
             commands += 1;
         }
     }
@@ -51,15 +62,17 @@ fn check(page: &str) {
 }
 
 /// What a command prints, and its exit code where that is not zero.
-fn output(root: &Path, command: &str) -> String {
+fn output(root: &Path, command: &str, server: &Server) -> String {
     let output = Command::new("sh")
         .arg("-c")
         .arg(format!("\"$SCANTLING\" {command} 2>&1"))
         .env("SCANTLING", env!("CARGO_BIN_EXE_scantling"))
+        .env("KUBECONFIG", &server.kubeconfig)
         .current_dir(root)
         .output()
         .unwrap();
-    let mut text = String::from_utf8(output.stdout).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut text = text.replace(&server.address, "https://127.0.0.1:6443");
     match output.status.code() {
         Some(0) => {}
         Some(1) => text.push_str("(exit code 1)\n"),

@@ -19,8 +19,8 @@ pub use accepted::{Acceptance, Accepted};
 pub use decode::Received;
 pub use print::rule as print_rule;
 pub use validate::warnings;
-pub use versions::compare_versions;
 pub(crate) use validate::{has_unknown_type, spells_int_or_string, structural_errors};
+pub use versions::compare_versions;
 
 use crate::document::Schema;
 use crate::rules::Environments;

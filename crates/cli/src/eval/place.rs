@@ -101,7 +101,7 @@ fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
         let hint = format!("its versions are {}", names.join(", "));
         Problem::plain("the definition has no such version").hint(&hint)
     })?;
-    let resource = catalog.resource(found).map_err(Problem::plain)?;
+    let resource = catalog.usable(found)?;
     Ok(Arc::clone(resource))
 }
 

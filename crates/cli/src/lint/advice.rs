@@ -4,6 +4,8 @@ use crate::locate::Place;
 use crate::rules::{self, RULE_LIMIT, Rule, SCHEMA_LIMIT, Step, spell};
 use scantling_schema::definition::{Definition, Version};
 use scantling_schema::document::Schema;
+use scantling_schema::plan::Compiler;
+use scantling_schema::prune::{self, Nulls, Unknown};
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::{Interner, Structural, Type};
 use serde::Serialize;
@@ -137,6 +139,7 @@ impl Advisor<'_> {
             }
             _ => {}
         }
+        self.default(schema, at);
         if schema.preserves_unknown_fields() {
             self.add(
                 "SCT0401",
@@ -152,6 +155,37 @@ impl Advisor<'_> {
         }
         if let Some(values) = schema.additional_schema() {
             self.below(Step::Additional, values, at, under);
+        }
+    }
+
+    /// Defaults of which a part is dropped, and those that never apply.
+    fn default(&mut self, schema: &Arc<Structural>, at: &[Step]) {
+        let Some(default) = &schema.default else {
+            return;
+        };
+        if let Some(Step::Items | Step::Additional) = at.last() {
+            let text =
+                "a default of list elements or map values never applies: what is absent there has no place";
+            self.add("SCT0502", at, text);
+        }
+        let plan = Compiler::new().compile(schema);
+        let options = prune::Options {
+            nulls: Nulls::Drop,
+            unknown: Unknown::List,
+        };
+        let mut kept = (*default.0).clone();
+        let place = if schema.is_embedded_resource() {
+            prune::Place::Resource
+        } else {
+            prune::Place::Part
+        };
+        let unknown = prune::prune(plan.root(), &mut kept, place, &options);
+        if kept != *default.0 {
+            let what = match unknown.as_slice() {
+                [] => "its nulls".to_owned(),
+                fields => fields.join(", "),
+            };
+            self.add("SCT0501", at, format!("a part of the default is dropped: {what}"));
         }
     }
 

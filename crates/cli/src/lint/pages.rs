@@ -1,7 +1,7 @@
 //! A page for each piece of advice.
 
 /// The codes with their pages, in order.
-pub(super) const PAGES: [(&str, &str); 9] = [
+pub(super) const PAGES: [(&str, &str); 11] = [
     (
         "SCT0101",
         "a rule is near its cost limit\n\nA cluster refuses a definition with a rule whose estimated cost, times how often it may run, is above\n10 000 000. This rule is above half of that: a small change to it, or to the schema it stands in, may\nmake the definition unacceptable.\n\nWhat to do: add maxItems, maxProperties and maxLength where the rule looks. `scantling cost` shows\nevery rule's cost and the bounds that would help.\n",
@@ -37,6 +37,14 @@ pub(super) const PAGES: [(&str, &str); 9] = [
     (
         "SCT0402",
         "a status without its subresource\n\nWithout `subresources: {status: {}}`, status is written by every write of the object, and every change of\nit counts as a change of the specification (metadata.generation).\n\nWhat to do: switch on the subresource.\n",
+    ),
+    (
+        "SCT0501",
+        "a part of a default is dropped\n\nFields that the schema does not describe, and nulls where it does not allow them, go when a default is\nfilled in, as they do in objects. A cluster refuses unknown fields in the defaults of new definitions.\n\nWhat to do: describe the fields, or take them out of the default.\n",
+    ),
+    (
+        "SCT0502",
+        "a default that never applies\n\nDefaults fill in absent fields. Elements of lists and values of maps are never absent: a default right\nunder `items` or `additionalProperties` does nothing.\n\nWhat to do: put defaults on the fields inside, or on the list or map as a whole.\n",
     ),
 ];
 

@@ -61,7 +61,11 @@ pub(super) fn case(subject: &Subject) -> String {
         out.push_str("      <system-out>");
         for finding in of(false) {
             let (level, text) = (finding.level.name(), escape(&finding.text));
-            let _ = writeln!(out, "{}: {level}: {text}", escape(&placed(&subject.file, finding)));
+            let _ = writeln!(
+                out,
+                "{}: {level}: {text}",
+                escape(&placed(&subject.file, finding))
+            );
         }
         out.push_str("</system-out>\n");
     }

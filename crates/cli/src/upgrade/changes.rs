@@ -74,7 +74,6 @@ impl Definition {
     pub(super) fn breaks(&self) -> bool {
         self.verdict == Meaning::Breaking
     }
-
 }
 
 impl Item for Definition {
@@ -162,10 +161,7 @@ fn definition(old: &Entry, new: &Entry) -> Vec<Change> {
                 Meaning::Breaking,
             );
         }
-        at.subresources(
-            (old, before),
-            (new, after),
-        );
+        at.subresources((old, before), (new, after));
         let schemas = (
             old.schema_of(before).and_then(|s| s.as_object()),
             new.schema_of(after).and_then(|s| s.as_object()),

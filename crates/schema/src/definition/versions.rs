@@ -61,9 +61,13 @@ mod tests {
 
     #[test]
     fn versions_have_an_order() {
-        let mut versions = ["foo1", "v1", "v2alpha1", "v10", "v1beta2", "v2", "v1beta1", "foo10", "v1alpha1"];
+        let mut versions = [
+            "foo1", "v1", "v2alpha1", "v10", "v1beta2", "v2", "v1beta1", "foo10", "v1alpha1",
+        ];
         versions.sort_by(|a, b| compare_versions(b, a));
-        let wanted = ["v10", "v2", "v1", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1", "foo1", "foo10"];
+        let wanted = [
+            "v10", "v2", "v1", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1", "foo1", "foo10",
+        ];
         assert_eq!(versions, wanted);
     }
 
@@ -77,7 +81,11 @@ mod tests {
         };
         let mut spec = Spec {
             group: "example.com".into(),
-            versions: Some(vec![version("v1beta1", true), version("v1", false), version("v2", true)]),
+            versions: Some(vec![
+                version("v1beta1", true),
+                version("v1", false),
+                version("v2", true),
+            ]),
             ..Spec::default()
         };
         spec.names.kind = "Widget".into();

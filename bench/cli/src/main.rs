@@ -1,0 +1,130 @@
+//! How fast the command line validates: all objects of the corpus, many times over, against all of its definitions,
+//! rules included; and how long one small object takes from start to result.
+//!
+//! `cargo build --release --package scantling && cd bench && cargo run --release --bin bench-cli --
+//! ../target/release/scantling PATH/open.jsonl.gz [TIMES]`
+
+use flate2::read::GzDecoder;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[derive(Deserialize)]
+struct Entry {
+    crd: Box<RawValue>,
+    #[serde(default)]
+    objects: Option<Vec<Sample>>,
+}
+
+#[derive(Deserialize)]
+struct Sample {
+    object: Box<RawValue>,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [program, corpus, rest @ ..] = arguments.as_slice() else {
+        panic!("give the program and the corpus");
+    };
+    let times: usize = rest.first().map_or(50, |n| n.parse().unwrap());
+    let (mut definitions, mut objects) = (String::new(), Vec::new());
+    for line in BufReader::new(GzDecoder::new(fs::File::open(corpus).unwrap())).lines() {
+        let entry: Entry = serde_json::from_str(&line.unwrap()).unwrap();
+        definitions.push_str(entry.crd.get());
+        definitions.push('\n');
+        let samples = entry.objects.into_iter().flatten();
+        objects.extend(samples.map(|s| s.object.get().to_owned()));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::write(at.join("definitions.json"), &definitions).unwrap();
+    let once = objects.join("\n") + "\n";
+    fs::write(at.join("one-file.json"), once.repeat(times)).unwrap();
+    fs::create_dir(at.join("files")).unwrap();
+    for (n, object) in objects.iter().cycle().take(objects.len() * 5).enumerate() {
+        fs::write(at.join(format!("files/{n:06}.json")), object).unwrap();
+    }
+    fs::write(at.join("nothing.json"), "").unwrap();
+    fs::write(at.join("definition.yaml"), DEFINITION).unwrap();
+    fs::write(at.join("object.yaml"), OBJECT).unwrap();
+
+    println!("{:44} {:>9} {:>9} {:>10} {:>14}", "", "wall ms", "cpu ms", "objects/s", "cpu us/object");
+    let load = best(program, at, &["--crds", "definitions.json", "nothing.json"]);
+    show("the definitions alone", load, Taken::NONE, 0);
+    for (what, input, count) in [
+        ("one file of all objects, many times", "one-file.json", objects.len() * times),
+        ("a directory of small files", "files", objects.len() * 5),
+    ] {
+        for form in ["text", "json"] {
+            let taken = best(program, at, &["--crds", "definitions.json", input, "-o", form]);
+            show(&format!("{what}, -o {form}"), taken, Taken::NONE, count);
+            show("  without loading definitions", taken, load, count);
+        }
+    }
+    let small = best(program, at, &["--crds", "definition.yaml", "object.yaml"]);
+    show("one small object, from start to result", small, Taken::NONE, 1);
+}
+
+/// What a run takes: on the clock, and on all cores together.
+#[derive(Clone, Copy)]
+struct Taken {
+    wall: Duration,
+    cpu: Duration,
+}
+
+impl Taken {
+    const NONE: Taken = Taken {
+        wall: Duration::ZERO,
+        cpu: Duration::ZERO,
+    };
+}
+
+fn show(what: &str, taken: Taken, less: Taken, objects: usize) {
+    let wall = taken.wall.saturating_sub(less.wall).as_secs_f64();
+    let cpu = taken.cpu.saturating_sub(less.cpu).as_secs_f64();
+    print!("{what:44} {:9.1} {:9.0}", wall * 1e3, cpu * 1e3);
+    if objects > 1 {
+        print!(" {:10.0} {:14.1}", objects as f64 / wall, cpu * 1e6 / objects as f64);
+    }
+    println!();
+}
+
+/// The best of several runs: other work on the machine only ever adds.
+fn best(program: &str, directory: &Path, arguments: &[&str]) -> Taken {
+    let program = fs::canonicalize(program).unwrap();
+    let run = |_| {
+        let (start, before) = (Instant::now(), children());
+        Command::new(&program)
+            .arg("validate")
+            .args(arguments)
+            .current_dir(directory)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        Taken {
+            wall: start.elapsed(),
+            cpu: children() - before,
+        }
+    };
+    let runs: Vec<Taken> = (0..7).map(run).collect();
+    Taken {
+        wall: runs.iter().map(|t| t.wall).min().unwrap(),
+        cpu: runs.iter().map(|t| t.cpu).min().unwrap(),
+    }
+}
+
+/// The processor time of all children that ended, in hundredths of a second.
+fn children() -> Duration {
+    let text = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks = |n: usize| fields[n].parse::<u64>().unwrap();
+    Duration::from_millis((ticks(13) + ticks(14)) * 10)
+}
+
+const DEFINITION: &str = include_str!("../../../examples/crontab/definition.yaml");
+const OBJECT: &str = include_str!("../../../examples/crontab/object.yaml");

@@ -146,11 +146,25 @@ pub(crate) trait Item: Serialize {
 }
 
 fn notes(issue: &Issue) -> Vec<String> {
-    let value = issue.value.iter().map(|value| format!("value: {value}"));
-    let old = issue.old.iter().map(|old| format!("old: {old}"));
+    let value = issue
+        .value
+        .iter()
+        .map(|value| format!("value: {}", shorten(value)));
+    let old = issue.old.iter().map(|old| format!("old: {}", shorten(old)));
     let also = issue
         .also
         .iter()
         .map(|place| format!("also at {}:{}", place.line, place.column));
     value.chain(old).chain(also).collect()
+}
+
+/// Lines of generated files can be endless, and so can values.
+pub(crate) fn shorten(line: &str) -> String {
+    const MAX: usize = 160;
+    if line.chars().count() <= MAX {
+        return line.to_owned();
+    }
+    let mut short: String = line.chars().take(MAX).collect();
+    short.push('…');
+    short
 }

@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn values_end_where_their_brackets_do() {
         let cases = [
-            (" {\"a\": \"}\\\"\"} {}", Some(14)),
+            (" {\"a\": \"}\\\"\"} {}", Some(13)),
             ("[{}, [1]]x", Some(9)),
             ("{\"a\": {", None),
             ("{\"a\": \"\\", None),

@@ -85,6 +85,19 @@ fn bad_input_is_named() {
         error: cannot read absent.yaml: there is no such file or directory
         store --data-dir absent check
         error: the store is not sound: cannot check absent/store: it holds no store
+        validate -
+        error: <stdin>:1:7: yaml: control characters are not allowed
+        validate -
+        error: <stdin>:1:10: unexpected end of JSON input
+        lint examples/crontab/object.yaml
+        error: there is no definition among the inputs
+        upgrade --from absent --to absent
+        error: cannot read absent: there is no such file or directory
+        error: cannot read absent: there is no such file or directory
+        upgrade --kubeconfig absent --to examples/crontab/tightened.yaml
+        error: cannot use the kubeconfig: failed to read kubeconfig from '"absent"': No such file or directory (os error 2)
+        eval -f absent self
+        error: cannot read absent: there is no such file or directory
     "#]].assert_eq(&all);
     for arguments in [
         "validate",
@@ -146,7 +159,66 @@ fn warnings_and_strict_errors_have_places() {
     assert_eq!(code, 1);
     let (json, _, _) = run(&format!("validate {CRDS} -o json -"), input);
     let (github, _, _) = run(&format!("validate {CRDS} -o github -"), input);
-    expect![[""]].assert_eq(&format!("{warned}{strict}{json}{github}"));
+    expect![[r#"
+        <stdin>:6:3: warning: CronTab a: yaml: unmarshal errors:
+                line 6: key "cronSpec" already set in map
+          |
+        6 |   cronSpec: '* * * * *'
+          |   ^
+        <stdin>:7:3: warning: CronTab a: unknown field "spec.colour"
+          |
+        7 |   colour: blue
+          |   ^
+        <stdin>:8:19: warning: CronTab a: unknown field "spec.env[0].colour"
+          |
+        8 |   env: [{name: a, colour: blue}]
+          |                   ^
+        <stdin>: CronTab a: accepted
+        <stdin>:6:3: error: CronTab a: CronTab in version "v1" cannot be handled as a CronTab: strict decoding error: yaml: unmarshal errors:
+                line 6: key "cronSpec" already set in map, unknown field "spec.colour", unknown field "spec.env[0].colour"
+          |
+        6 |   cronSpec: '* * * * *'
+          |   ^
+          = also at 7:3
+          = also at 8:19
+        {
+          "kind": "ValidationReport",
+          "items": [
+            {
+              "file": "<stdin>",
+              "apiVersion": "stable.example.com/v1",
+              "kind": "CronTab",
+              "namespace": "",
+              "name": "a",
+              "accepted": true,
+              "errors": [],
+              "warnings": [
+                "yaml: unmarshal errors:\n  line 6: key \"cronSpec\" already set in map",
+                "unknown field \"spec.colour\"",
+                "unknown field \"spec.env[0].colour\""
+              ],
+              "warningPositions": [
+                {
+                  "line": 6,
+                  "column": 3
+                },
+                {
+                  "line": 7,
+                  "column": 3
+                },
+                {
+                  "line": 8,
+                  "column": 19
+                }
+              ],
+              "celCost": 5
+            }
+          ]
+        }
+        ::warning file=<stdin>,line=6,col=3,title=CronTab a::yaml: unmarshal errors:%0A  line 6: key "cronSpec" already set in map
+        ::warning file=<stdin>,line=7,col=3,title=CronTab a::unknown field "spec.colour"
+        ::warning file=<stdin>,line=8,col=19,title=CronTab a::unknown field "spec.env[0].colour"
+    "#]].assert_eq(&format!("{warned}{strict}{json}{github}"));
 }
 
 #[test]

@@ -151,7 +151,10 @@ fn changes(round: &[&Value]) -> usize {
     let items = list(&report["items"]);
     assert_eq!(items.len(), wanted.len());
     for (item, update) in items.iter().zip(&wanted) {
-        assert_eq!(errors(item), texts(&update["errors"]), "{item}");
+        // Objects of the corpus may lack metadata; these were given some.
+        let mut wanted = texts(&update["errors"]);
+        wanted.retain(|error| error != "metadata: Required value");
+        assert_eq!(errors(item), wanted, "{item}");
         assert_eq!(
             item["celCost"].as_u64(),
             update["celCost"].as_u64().or(Some(0)),

@@ -93,7 +93,10 @@ fn modes_of_authorization_are_named() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
-    assert!(said.contains("[possible values: AlwaysAllow, AlwaysDeny]"), "{said}");
+    assert!(
+        said.contains("[possible values: AlwaysAllow, AlwaysDeny]"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! For people: each finding with its place in the file.
 
 use crate::args::Output;
-use crate::report::{Finding, Level, Subject};
+use crate::report::{Finding, Level, Subject, shorten};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 
@@ -129,16 +129,5 @@ fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Pal
 
 fn note(out: &mut String, note: &str, palette: &Palette) {
     let faint = palette.faint;
-    let _ = writeln!(out, "{faint}  ={faint:#} {}", shorten(note));
-}
-
-/// Lines of generated files can be endless.
-fn shorten(line: &str) -> String {
-    const MAX: usize = 160;
-    if line.chars().count() <= MAX {
-        return line.to_owned();
-    }
-    let mut short: String = line.chars().take(MAX).collect();
-    short.push('…');
-    short
+    let _ = writeln!(out, "{faint}  ={faint:#} {note}");
 }

@@ -44,8 +44,9 @@ impl Server {
             .unwrap();
         runtime.block_on(async {
             let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).unwrap();
-            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default());
-            let client = kube::Client::try_from(config.await.unwrap()).unwrap();
+            let options = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            let client = kube::Client::try_from(config.unwrap()).unwrap();
             let create = async |path: &str, object: &Value| {
                 let request = Request::new(path).create(&Default::default(), object.to_string().into_bytes());
                 client.request_text(request.unwrap()).await
@@ -53,9 +54,8 @@ impl Server {
             let definition = example("definition.yaml");
             let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             create(definitions, &definition).await.unwrap();
-            create("/api/v1/namespaces", &json!({"metadata": {"name": "jobs"}}))
-                .await
-                .unwrap();
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}});
+            create("/api/v1/namespaces", &namespace).await.unwrap();
             for n in 0..objects {
                 let mut object = example("object.yaml");
                 if n > 0 {

@@ -29,7 +29,7 @@ use self::file::failed;
 use self::journal::Journal;
 use self::lock::Lock;
 use self::queue::{Pace, Queue};
-use self::table::{Meta, Table};
+use self::table::{Meta, Purpose, Table};
 use self::writer::{Request, Writer};
 use crate::backup::{BackupError, BackupSummary};
 use crate::cache::Cache;
@@ -127,7 +127,7 @@ impl EmbeddedStore {
         }
         let Loaded {
             state,
-            table,
+            table: _,
             meta,
             journal,
             behind,
@@ -169,7 +169,7 @@ impl EmbeddedStore {
             faults,
             cache: Arc::clone(&cache),
             backlog: Arc::clone(&backlog),
-            table: Some(table),
+            table: None,
             meta,
         };
         let requests = Arc::new(Queue::default());
@@ -305,7 +305,7 @@ fn create(directory: &Path, segment_bytes: u64, faults: Option<Arc<Faults>>) -> 
 
 /// Reads and checks everything that a directory holds.
 fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreError> {
-    let table = Table::open(directory, faults.cloned())?;
+    let table = Table::open(directory, Purpose::Load, faults.cloned())?;
     // Each takes about as long as the other, so they go side by side.
     let (loaded, journal) = std::thread::scope(|scope| {
         let journal = scope.spawn(|| journal::read(directory, faults));

@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use super::file::Faults;
 use super::journal::{self, Sealed};
 use super::record;
-use super::table::{Meta, Table};
+use super::table::{Meta, Purpose, Table};
 use crate::cache::Cache;
 use crate::{Entry, Event, StoreError};
 
@@ -112,7 +112,7 @@ pub(crate) struct Checkpointer {
     pub(crate) faults: Option<Arc<Faults>>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) backlog: Arc<Backlog>,
-    /// The database; closed after a failure, and opened again for the next try.
+    /// The database, once it is needed; closed after a failure, and opened again for the next try.
     pub(crate) table: Option<Table>,
     pub(crate) meta: Meta,
 }
@@ -164,7 +164,7 @@ impl Checkpointer {
         };
         let table = match self.table.take() {
             Some(table) => table,
-            None => Table::open(&self.directory, self.faults.clone())?,
+            None => Table::open(&self.directory, Purpose::Store, self.faults.clone())?,
         };
         table.store(changes.into_iter(), meta)?;
         self.table = Some(table);

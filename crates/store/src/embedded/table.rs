@@ -32,8 +32,25 @@ enum End {
 /// The bytes before the value in a row.
 const ROW_HEADER: usize = 28;
 
-/// Memory that redb may use for pages. It is read once and written in large batches: a cache gains little.
-const CACHE_BYTES: usize = 16 << 20;
+/// What a table is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be read once, from end to end.
+    Load,
+    /// To be written, in large batches.
+    Store,
+}
+
+impl Purpose {
+    /// Memory that redb may use for pages. Those that are read once are not worth keeping; worse, readers would
+    /// free each other's pages, and wait for each other's allocator.
+    fn cache_bytes(self) -> usize {
+        match self {
+            Self::Load => 0,
+            Self::Store => 16 << 20,
+        }
+    }
+}
 
 /// What stands beside the entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +119,7 @@ impl Table {
             }
             _ => {}
         }
-        let table = Self::open_file(&new, faults)?;
+        let table = Self::open_file(&new, Purpose::Store, faults)?;
         let meta = Meta {
             revision: state.revision,
             count: state.entries.len() as u64,
@@ -117,7 +134,11 @@ impl Table {
         Ok(Self { path, ..table })
     }
 
-    pub(crate) fn open(directory: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+    pub(crate) fn open(
+        directory: &Path,
+        purpose: Purpose,
+        faults: Option<Arc<Faults>>,
+    ) -> Result<Self, StoreError> {
         let path = directory.join(FILE);
         // An empty file is no new store: something has emptied it.
         match std::fs::metadata(&path) {
@@ -125,16 +146,16 @@ impl Table {
                 path,
                 detail: "it is empty".to_owned(),
             }),
-            Ok(_) => Self::open_file(&path, faults),
+            Ok(_) => Self::open_file(&path, purpose, faults),
             Err(source) => Err(failed("open", &path, source)),
         }
     }
 
-    fn open_file(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+    fn open_file(path: &Path, purpose: Purpose, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
         let file = DataFile::open(path, faults)?;
         let database = guarded("open", path, || {
             Ok(Database::builder()
-                .set_cache_size(CACHE_BYTES)
+                .set_cache_size(purpose.cache_bytes())
                 .create_with_backend(file)?)
         })?;
         Ok(Self {

@@ -1,0 +1,207 @@
+//! Durable creates.
+
+use std::fs::OpenOptions;
+use std::net::TcpListener;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, Store, StoreError, Write};
+
+use crate::{Failure, VALUE};
+
+/// How long each number of writers runs.
+const RUN: Duration = Duration::from_secs(1);
+/// How often every number of writers runs.
+const ROUNDS: usize = 7;
+const WRITERS: [usize; 3] = [1, 16, 256];
+
+/// Writes per second, and how long one takes.
+#[derive(Clone, Copy)]
+struct Rate {
+    per_second: f64,
+    p50: Duration,
+    p99: Duration,
+}
+
+impl Rate {
+    fn of(mut latencies: Vec<Duration>, writes_each: usize, took: Duration) -> Self {
+        latencies.sort_unstable();
+        let at = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
+        Self {
+            per_second: (latencies.len() * writes_each) as f64 / took.as_secs_f64(),
+            p50: at(50),
+            p99: at(99),
+        }
+    }
+}
+
+/// What the disk allows: one thread that writes as many values as there are writers at once, flushes, and does
+/// it again, in a file whose blocks are there already. No writer has to be woken, nothing is looked up.
+fn limit(directory: &Path, writers: usize) -> Result<Rate, Failure> {
+    const SIZE: u64 = 64 << 20;
+    let path = directory.join("limit");
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).open(path)?;
+    if file.metadata()?.len() < SIZE {
+        for at in (0..SIZE).step_by(1 << 20) {
+            file.write_all_at(&vec![0; 1 << 20], at)?;
+        }
+        file.sync_all()?;
+    }
+    let batch = vec![b'x'; VALUE * writers];
+    let (mut latencies, mut offset) = (Vec::new(), 0);
+    let start = Instant::now();
+    while start.elapsed() < RUN {
+        let begin = Instant::now();
+        file.write_all_at(&batch, offset)?;
+        file.sync_data()?;
+        latencies.push(begin.elapsed());
+        offset = (offset + batch.len() as u64) % (SIZE - batch.len() as u64);
+    }
+    Ok(Rate::of(latencies, writers, start.elapsed()))
+}
+
+/// Creates from many tasks at once, each after its last one was answered.
+async fn write(store: &Arc<dyn Store>, writers: usize, round: usize) -> Result<Rate, Failure> {
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| {
+            let store = Arc::clone(store);
+            tokio::spawn(async move {
+                let mut latencies = Vec::new();
+                while start.elapsed() < RUN {
+                    let n = latencies.len();
+                    let key = format!("/registry/example.com/widgets/{round}-{writers}-{writer}/{n:08}");
+                    let value = vec![b'x'; VALUE].into();
+                    let begin = Instant::now();
+                    store.write(&key, Write::Create { value }).await?;
+                    latencies.push(begin.elapsed());
+                }
+                Ok::<_, StoreError>(latencies)
+            })
+        })
+        .collect();
+    let mut latencies = Vec::new();
+    for task in tasks {
+        latencies.extend(task.await??);
+    }
+    Ok(Rate::of(latencies, 1, start.elapsed()))
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// The median of some rates, and the extremes.
+fn summary(rates: &[Rate]) -> String {
+    let mut rates = rates.to_vec();
+    rates.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+    let Rate { per_second, p50, p99 } = rates[rates.len() / 2];
+    let (slowest, fastest) = (rates[0].per_second, rates[rates.len() - 1].per_second);
+    format!(
+        "{per_second:.0} ({slowest:.0} to {fastest:.0}), p50 {:.2} ms, p99 {:.2} ms",
+        p50.as_secs_f64() * 1e3,
+        p99.as_secs_f64() * 1e3
+    )
+}
+
+/// Durable creates. All take turns, so that what else the machine does meets them alike; ratios are those of
+/// neighbours in time.
+pub(crate) async fn creates(root: &Path) -> Result<(), Failure> {
+    let directory = tempfile::tempdir_in(root)?;
+    let embedded: Arc<dyn Store> = Arc::new(EmbeddedStore::open(EmbeddedConfig::new(
+        directory.path().join("embedded"),
+    ))?);
+    let server = etcd(directory.path())?;
+    let etcd: Option<Arc<dyn Store>> = match &server {
+        None => None,
+        Some((_, address)) => Some(Arc::new(
+            EtcdStore::connect(EtcdConfig::new(vec![address.clone()])).await?,
+        )),
+    };
+    println!("\n## Durable creates of 1 KiB per second: median of {ROUNDS} rounds (slowest to fastest)\n");
+    println!(
+        "| writers | limit: write and flush as many | embedded | etcd | limit / embedded | embedded / etcd |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for writers in WRITERS {
+        let (mut limits, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            limits.push(tokio::task::block_in_place(|| limit(directory.path(), writers))?);
+            ours.push(write(&embedded, writers, round).await?);
+            if let Some(etcd) = &etcd {
+                theirs.push(write(etcd, writers, round).await?);
+            }
+        }
+        let ratio = |above: &[Rate], below: &[Rate]| {
+            let pairs = above.iter().zip(below);
+            median(
+                pairs
+                    .map(|(above, below)| above.per_second / below.per_second)
+                    .collect(),
+            )
+        };
+        let (other, faster) = match theirs.as_slice() {
+            [] => ("not here".to_owned(), "".to_owned()),
+            theirs => (summary(theirs), format!("{:.1}", ratio(&ours, theirs))),
+        };
+        println!(
+            "| {writers} | {} | {} | {other} | {:.2} | {faster} |",
+            summary(&limits),
+            summary(&ours),
+            ratio(&limits, &ours)
+        );
+    }
+    Ok(())
+}
+
+/// An etcd of one member on the same disk.
+struct Etcd(Child);
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn etcd(directory: &Path) -> Result<Option<(Etcd, String)>, Failure> {
+    let ports = [
+        TcpListener::bind("127.0.0.1:0")?,
+        TcpListener::bind("127.0.0.1:0")?,
+    ];
+    let [client, peer] = ports.map(|port| port.local_addr().map(|address| format!("http://{address}")));
+    let (client, peer) = (client?, peer?);
+    let child = Command::new("etcd")
+        .args([
+            "--listen-client-urls",
+            &client,
+            "--advertise-client-urls",
+            &client,
+        ])
+        .args([
+            "--listen-peer-urls",
+            &peer,
+            "--initial-advertise-peer-urls",
+            &peer,
+        ])
+        .args(["--name", "bench", "--initial-cluster", &format!("bench={peer}")])
+        .args(["--quota-backend-bytes", "8000000000"])
+        .arg("--data-dir")
+        .arg(directory.join("etcd"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match child {
+        Ok(child) => Ok(Some((Etcd(child), client))),
+        Err(_) => {
+            println!("SKIPPED: there is no `etcd` on this machine (Debian: apt-get install etcd-server)");
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The engines beside etcd, and beside what the disk allows.
+//!
+//! `store <directory> [part …]`: where to write, and what to measure: `creates`, `lists`, `watches`, `opening`,
+//! `memory`; all of them, if none is named. etcd is started on the same disk where there is one. Tables are
+//! printed in Markdown.
+
+mod creates;
+mod opening;
+mod reads;
+
+use std::path::{Path, PathBuf};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The size of a value, where nothing else is said.
+const VALUE: usize = 1024;
+
+const PARTS: [&str; 5] = ["opening", "memory", "creates", "lists", "watches"];
+
+async fn measure(part: &str, root: &Path) -> Result<(), Failure> {
+    match part {
+        "opening" => opening::opening(root),
+        "memory" => opening::memory(root).await,
+        "creates" => creates::creates(root).await,
+        "lists" => reads::lists(root).await,
+        "watches" => reads::watches().await,
+        other => Err(format!("there is no part `{other}`; the parts are {}", PARTS.join(", ")).into()),
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [] => Err("usage: store <directory> [part …]".into()),
+        // What `opening` runs in processes of their own.
+        ["--fill", directory, objects] => {
+            opening::fill_and_crash(Path::new(directory), objects.parse()?).await
+        }
+        ["--open", directory] => opening::open(Path::new(directory)),
+        [root, parts @ ..] => {
+            let root = PathBuf::from(root);
+            let parts = if parts.is_empty() { &PARTS } else { parts };
+            for part in parts {
+                measure(part, &root).await?;
+            }
+            Ok(())
+        }
+    }
+}

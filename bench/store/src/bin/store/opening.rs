@@ -1,0 +1,160 @@
+//! How long a store takes to open, and how much memory it needs.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use scantling_store::{
+    EmbeddedConfig, EmbeddedStore, Event, HistoryLimits, ReadAt, Store, StoreError, Write,
+};
+
+use crate::{Failure, VALUE};
+
+/// How many tasks write at once where the writing is not what is measured.
+const TASKS: usize = 256;
+
+/// Makes as many writes as wanted, from many tasks at once.
+pub(crate) async fn write_many<F>(
+    store: &Arc<EmbeddedStore>,
+    count: usize,
+    write: impl Fn(Arc<EmbeddedStore>, usize) -> F + Copy + Send + 'static,
+) -> Result<(), Failure>
+where
+    F: Future<Output = Result<Event, StoreError>> + Send,
+{
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let store = Arc::clone(store);
+            tokio::spawn(async move {
+                for n in (task..count).step_by(TASKS) {
+                    write(Arc::clone(&store), n).await?;
+                }
+                Ok::<_, StoreError>(())
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    Ok(())
+}
+
+/// Fills a store and ends the process without any ceremony.
+pub(crate) async fn fill_and_crash(directory: &Path, objects: usize) -> Result<(), Failure> {
+    let store = Arc::new(EmbeddedStore::open(EmbeddedConfig::new(directory))?);
+    write_many(&store, objects, |store, n| async move {
+        let key = format!("/registry/example.com/widgets/team-{:03}/object-{n:08}", n % 100);
+        let value = vec![b'x'; VALUE].into();
+        store.write(&key, Write::Create { value }).await
+    })
+    .await?;
+    std::process::abort()
+}
+
+/// Opens a store, says how long that took, and closes it.
+pub(crate) fn open(directory: &Path) -> Result<(), Failure> {
+    let start = Instant::now();
+    let store = EmbeddedStore::open(EmbeddedConfig::new(directory))?;
+    println!(
+        "{:.3} s (processor {:.3} s), {} MB",
+        start.elapsed().as_secs_f64(),
+        processor_time().as_secs_f64(),
+        resident_megabytes()
+    );
+    Ok(store.close()?)
+}
+
+/// How long stores take to open, after a crash and after a clean end. Each is opened by a process of its own, so
+/// that its memory is known.
+pub(crate) fn opening(root: &Path) -> Result<(), Failure> {
+    println!("\n## Opening a store with objects of 1 KiB: time, resident memory\n");
+    println!(
+        "| objects | filled by {TASKS} writers, per second | after a crash | after a clean end | again |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    for objects in [100_000, 1_000_000] {
+        let directory = tempfile::tempdir_in(root)?;
+        let path = directory.path().display().to_string();
+        let start = Instant::now();
+        // It ends by a signal, on purpose.
+        run(&["--fill", &path, &objects.to_string()])?;
+        let rate = f64::from(objects) / start.elapsed().as_secs_f64();
+        let times = [
+            run(&["--open", &path])?,
+            run(&["--open", &path])?,
+            run(&["--open", &path])?,
+        ];
+        println!("| {objects} | {rate:.0} | {} |", times.join(" | "));
+    }
+    Ok(())
+}
+
+/// Runs this very program; answers with what it said.
+fn run(arguments: &[&str]) -> Result<String, Failure> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// Whether memory grows with history: the same objects are written again and again.
+pub(crate) async fn memory(root: &Path) -> Result<(), Failure> {
+    const OBJECTS: usize = 1_000;
+    const ROUND: usize = 100_000;
+    let directory = tempfile::tempdir_in(root)?;
+    let mut config = EmbeddedConfig::new(directory.path());
+    // Less than usual, so that the limits are met soon.
+    config.history = HistoryLimits {
+        events: ROUND / 2,
+        ..HistoryLimits::default()
+    };
+    let store = Arc::new(EmbeddedStore::open(config)?);
+    println!("\n## Memory while {OBJECTS} objects of 1 KiB are updated again and again\n");
+    println!("| updates | resident memory |\n| --- | --- |");
+    for round in 0..6 {
+        println!("| {} | {} MB |", round * ROUND, resident_megabytes());
+        write_many(&store, ROUND, |store, n| async move {
+            let key = format!("/registry/example.com/widgets/ns/{:05}", n % OBJECTS);
+            loop {
+                let current = store.get(&key, ReadAt::Latest).await?;
+                let value = vec![b'x'; VALUE].into();
+                let write = match current {
+                    None => Write::Create { value },
+                    Some(entry) => Write::Update {
+                        value,
+                        expected: entry.mod_revision,
+                    },
+                };
+                match store.write(&key, write).await {
+                    Err(StoreError::Conflict { .. } | StoreError::AlreadyExists { .. }) => {}
+                    outcome => return outcome,
+                }
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+fn resident_megabytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    number.unwrap_or_default() / 1024
+}
+
+/// What this process has used of the processors: the figure that a busy machine does not change.
+fn processor_time() -> Duration {
+    let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program, in parentheses, may hold anything; the 12th and 13th field after it count.
+    let fields = status
+        .rsplit_once(')')
+        .map(|(_, fields)| fields)
+        .unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    // A tick is a hundredth of a second on every Linux of today.
+    Duration::from_millis(ticks * 10)
+}

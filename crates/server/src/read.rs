@@ -115,9 +115,7 @@ pub(crate) fn store_error(e: StoreError) -> ApiError {
         StoreError::Compacted { .. } => {
             ApiError::expired("The resourceVersion for the provided list is too old.")
         }
-        StoreError::TooLarge { size, limit, .. } => ApiError::too_large(format!(
-            "etcdserver: request is too large: the object has {size} bytes, where at most {limit} are allowed"
-        )),
+        StoreError::TooLarge { .. } => ApiError::internal("etcdserver: request is too large"),
         other => ApiError::internal_error("the store failed").private(other.to_string()),
     }
 }

@@ -204,10 +204,11 @@ impl EmbeddedStore {
         let (snapshot, summary) = crate::backup::read(backup)?;
         std::fs::create_dir_all(directory).map_err(|source| failed("create", directory, source))?;
         let _lock = Lock::take(directory)?;
-        if table::exists(directory) || journal::exists(directory)? {
+        if table::exists(directory) {
             let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it holds a store already");
             return Err(failed("restore into", directory, source).into());
         }
+        check_empty(directory, None)?;
         Journal::begin(
             directory,
             snapshot.revision + 1,
@@ -287,24 +288,32 @@ impl Drop for EmbeddedStore {
     }
 }
 
-/// Makes an empty store. A journal that an interrupted attempt left behind is in nobody's way; one that holds
-/// events is all that is left of a store, and not to be passed over.
+/// Makes an empty store.
 fn create(directory: &Path, segment_bytes: u64, faults: Option<Arc<Faults>>) -> Result<(), StoreError> {
-    let contents = journal::read(directory, faults.as_ref())?;
-    if !contents.events.is_empty() || !contents.sealed.is_empty() {
-        let detail = "there is a journal, but no state beside it".to_owned();
-        return Err(StoreError::Damaged {
-            path: directory.to_owned(),
-            detail,
-        });
-    }
+    check_empty(directory, faults.as_ref())?;
     let empty = Snapshot::empty();
     Journal::begin(directory, empty.revision + 1, segment_bytes, faults.clone())?;
     Table::create(directory, &empty, faults).map(drop)
 }
 
+/// Sees to it that a directory without a state has nothing to lose. A journal that an interrupted attempt to make
+/// a store left behind is in nobody's way; one that holds events is all that is left of a store.
+fn check_empty(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<(), StoreError> {
+    let contents = journal::read(directory, faults)?;
+    if contents.events.is_empty() && contents.sealed.is_empty() {
+        return Ok(());
+    }
+    Err(StoreError::Damaged {
+        path: directory.to_owned(),
+        detail: "there is a journal, but no state beside it".to_owned(),
+    })
+}
+
 /// Reads and checks everything that a directory holds.
 fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreError> {
+    if !table::exists(directory) {
+        check_empty(directory, faults)?;
+    }
     let table = Table::open(directory, Purpose::Load, faults.cloned())?;
     // Each takes about as long as the other, so they go side by side.
     let (loaded, journal) = std::thread::scope(|scope| {

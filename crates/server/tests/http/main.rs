@@ -3,6 +3,12 @@
 mod bad_input;
 #[path = "../support/client.rs"]
 mod client;
+#[expect(
+    dead_code,
+    reason = "members that fail are what the store's own tests are about"
+)]
+#[path = "../../../store/tests/support/etcd.rs"]
+mod etcd;
 mod kinds;
 mod managers;
 mod metrics;
@@ -11,4 +17,5 @@ mod protobuf;
 mod replaced;
 mod security;
 mod stopping;
+mod storage;
 mod support;

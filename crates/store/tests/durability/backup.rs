@@ -1,6 +1,9 @@
 //! Check, export, import: backups and moves.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
+use proptest::prelude::*;
 use scantling_store::{
     BackupError, EmbeddedStore, ListRequest, MemStore, ReadAt, Store, StoreError, Write, export, import,
 };
@@ -131,5 +134,41 @@ async fn a_backup_that_was_changed_or_cut_is_refused() {
             matches!(outcome, Err(BackupError::Malformed { .. })),
             "{outcome:?}"
         );
+    }
+}
+
+/// Keys and values of any kind, as a store may hold them.
+fn anything() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
+    let name = "[^/\\x00]{1,20}".prop_filter("names of directories", |name| name != "." && name != "..");
+    let key = proptest::collection::vec(name, 1..4).prop_map(|names| format!("/{}", names.join("/")));
+    let text = "\\PC{0,40}".prop_map(String::into_bytes);
+    let value = prop_oneof![text, proptest::collection::vec(any::<u8>(), 0..40)];
+    proptest::collection::btree_map(key, value, 0..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn whatever_was_exported_comes_back(all in anything()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let store = MemStore::default();
+            for (key, value) in &all {
+                let value = value.clone().into();
+                store.write(key, Write::Create { value }).await.unwrap();
+            }
+            let mut backup = Vec::new();
+            export(&store, "/", &mut backup).await.unwrap();
+            let directory = tempfile::tempdir().unwrap();
+            EmbeddedStore::restore(directory.path(), backup.as_slice()).unwrap();
+            let restored = EmbeddedStore::open(small(directory.path())).unwrap();
+            let found = contents(&restored).await;
+            let found: BTreeMap<_, _> = found.into_iter().map(|(key, (_, value))| (key, value.to_vec())).collect();
+            assert_eq!(found, all);
+            let mut again = Vec::new();
+            export(&restored, "/", &mut again).await.unwrap();
+            assert!(backup == again, "the second backup differs from the first");
+        });
     }
 }

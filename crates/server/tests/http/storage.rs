@@ -1,0 +1,177 @@
+//! What the storage below adds: its limits, and other servers over the same cluster.
+
+use crate::client::Client;
+use crate::etcd::{Cluster, Security};
+use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, eventually, serve_widgets, widget};
+use scantling_server::{Config, Server};
+use scantling_store::{ListRequest, Store};
+use scantling_value::Value;
+use std::sync::Arc;
+
+fn large(name: &str, bytes: usize) -> String {
+    let note = "x".repeat(bytes);
+    format!(
+        r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"{name}"}},"spec":{{"size":1}},"status":{{}},"note":"{note}"}}"#
+    )
+}
+
+/// The definition of widgets, which lets anything stand beside what it knows.
+fn open_definition() -> String {
+    let schema = r#""openAPIV3Schema":{"type":"object","#;
+    let open = r#""openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"#;
+    DEFINITION.replace(schema, open)
+}
+
+#[tokio::test]
+async fn objects_over_the_limit_are_refused_as_etcd_does() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let name = "/widgets.example.com";
+    let found = client.get(&format!("{DEFINITIONS}{name}")).await.json();
+    let version = found.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
+    let body = open_definition().replace(
+        r#""metadata":{"#,
+        &format!(r#""metadata":{{"resourceVersion":"{}","#, version.unwrap()),
+    );
+    let opened = client.send("PUT", &format!("{DEFINITIONS}{name}"), &body).await;
+    assert_eq!(opened.status, 200, "{}", opened.text());
+    eventually("unknown fields are kept", async || {
+        let made = client.send("POST", WIDGETS, &large("small", 10)).await;
+        let kept = made.json().get("note").is_some();
+        client.send("DELETE", &format!("{WIDGETS}/small"), "").await;
+        kept
+    })
+    .await;
+
+    let made = client.send("POST", WIDGETS, &large("fits", 1_500_000)).await;
+    assert_eq!(made.status, 201, "{:?}", made.said());
+    let refused = client.send("POST", WIDGETS, &large("large", 1_600_000)).await;
+    let too_large = (500, "etcdserver: request is too large".to_owned());
+    assert_eq!(refused.said(), too_large);
+    assert_eq!(client.get(&format!("{WIDGETS}/large")).await.status, 404);
+    let grown = client
+        .send(
+            "PATCH",
+            &format!("{WIDGETS}/fits"),
+            &format!(r#"{{"more":"{}"}}"#, "y".repeat(100_000)),
+        )
+        .await;
+    assert_eq!(grown.said(), too_large);
+    let kept = client.get(&format!("{WIDGETS}/fits")).await.json();
+    assert!(kept.get("more").is_none(), "nothing of it was stored");
+    assert_eq!(
+        kept.get("note").and_then(Value::as_str).map(str::len),
+        Some(1_500_000)
+    );
+    server.stop().await;
+}
+
+async fn serve_over(etcd: &Cluster) -> (Server, Client) {
+    let server = Server::start(Config::default(), Arc::new(etcd.connect().await))
+        .await
+        .expect("the server starts");
+    let client = Client::of(&server);
+    (server, client)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_over_one_cluster_are_one_api() {
+    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+        return;
+    };
+    let (one, mut first) = serve_over(&etcd).await;
+    let (two, mut second) = serve_over(&etcd).await;
+    define(&mut first).await;
+    eventually("the other server has the definition", async || {
+        second.get(WIDGETS).await.status == 200
+    })
+    .await;
+    let made = second.send("POST", WIDGETS, &widget("a")).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let seen = first.get(&format!("{WIDGETS}/a")).await;
+    assert_eq!(seen.json(), made.json());
+    let again = first.send("POST", WIDGETS, &widget("a")).await;
+    assert_eq!(again.status, 409, "{}", again.text());
+
+    // One goes and comes back; what happened meanwhile is there.
+    one.stop().await;
+    let made = second.send("POST", WIDGETS, &widget("b")).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let gone = second.send("DELETE", &format!("{WIDGETS}/a"), "").await;
+    assert_eq!(gone.status, 200, "{}", gone.text());
+    let (one, mut first) = serve_over(&etcd).await;
+    assert_eq!(first.get(&format!("{WIDGETS}/a")).await.status, 404);
+    assert_eq!(first.get(&format!("{WIDGETS}/b")).await.json(), made.json());
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_where_a_kubernetes_server_looks_for_them() {
+    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+        return;
+    };
+    let (server, mut client) = serve_over(&etcd).await;
+    define(&mut client).await;
+    client.send("POST", WIDGETS, &widget("a")).await;
+    let crew = DEFINITION
+        .replace("widgets", "crews")
+        .replace("widget", "crew")
+        .replace("Widget", "Crew")
+        .replace("\"wd\"", "\"cr\"")
+        .replace("Namespaced", "Cluster");
+    let made = client.send("POST", DEFINITIONS, &crew).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let crews = "/apis/example.com/v1/crews";
+    eventually("crews are served", async || client.get(crews).await.status == 200).await;
+    let body = widget("c").replace("Widget", "Crew");
+    assert_eq!(client.send("POST", crews, &body).await.status, 201);
+    let namespace = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ships"}}"#;
+    assert_eq!(
+        client.send("POST", "/api/v1/namespaces", namespace).await.status,
+        201
+    );
+    let event = r#"{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"involvedObject":{"namespace":"ships"}}"#;
+    let made = client
+        .send("POST", "/api/v1/namespaces/ships/events", event)
+        .await;
+    assert_eq!(made.status, 201, "{}", made.text());
+
+    let request = ListRequest {
+        prefix: "/".to_owned(),
+        ..ListRequest::default()
+    };
+    let mut config = etcd.config();
+    config.keys = scantling_store::KeySpace::new("registry").unwrap();
+    let raw = scantling_store::EtcdStore::connect(config).await.unwrap();
+    let page = raw.list(request).await.unwrap();
+    let keys: Vec<_> = page.entries.iter().map(|entry| entry.key.to_string()).collect();
+    for key in [
+        "/registry/apiextensions.k8s.io/customresourcedefinitions/crews.example.com",
+        "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
+        "/registry/events/ships/e",
+        "/registry/example.com/crews/c",
+        "/registry/example.com/widgets/default/a",
+        "/registry/namespaces/default",
+        "/registry/namespaces/ships",
+    ] {
+        assert!(
+            keys.iter().any(|found| found == key),
+            "{key} is not among {keys:?}"
+        );
+    }
+    // Values are the objects in JSON, each of the version that it is stored in, without a resource version.
+    for entry in &page.entries {
+        let value = scantling_value::json::decode(&entry.value, scantling_value::Limits::SAFE).unwrap();
+        assert!(
+            value.get("apiVersion").is_some() && value.get("kind").is_some(),
+            "{}",
+            entry.key
+        );
+        assert!(
+            value.at(["metadata", "resourceVersion"]).is_none(),
+            "{}",
+            entry.key
+        );
+    }
+    server.stop().await;
+}

@@ -55,29 +55,52 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes all requests into an empty batch, once there are some; answers with false if there will be none.
-    pub(crate) fn take(&self, batch: &mut Vec<Request>, last: Pace) -> bool {
-        let mut waiting = self.waiting.lock();
-        // Whoever waits by now was not in the last batch.
-        waiting.wanted = last.requests + waiting.requests.len();
-        let deadline = Instant::now() + (last.flush / 2).min(LONGEST_WAIT);
-        while waiting.requests.len() < waiting.wanted && !waiting.closed {
-            if self.ready.wait_until(&mut waiting, deadline).timed_out() {
-                break;
-            }
-        }
-        waiting.wanted = 1;
-        while waiting.requests.is_empty() && !waiting.closed {
-            self.ready.wait(&mut waiting);
-        }
-        waiting.wanted = 0;
-        std::mem::swap(batch, &mut waiting.requests);
-        !batch.is_empty()
+    /// Begins to serve the queue.
+    pub(crate) fn serve(&self) -> Service<'_> {
+        Service { queue: self }
     }
 
     /// Lets no more requests in. Those that are there are still taken.
     pub(crate) fn close(&self) {
         self.waiting.lock().closed = true;
         self.ready.notify_one();
+    }
+}
+
+/// The one who takes requests. When it goes, however it goes, the queue is closed and what is in it is dropped,
+/// so that nobody waits for an answer that will not come.
+#[derive(Debug)]
+pub(crate) struct Service<'a> {
+    queue: &'a Queue,
+}
+
+impl Drop for Service<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.queue.waiting.lock();
+        waiting.closed = true;
+        waiting.requests.clear();
+    }
+}
+
+impl Service<'_> {
+    /// Takes all requests into an empty batch, once there are some; answers with false if there will be none.
+    pub(crate) fn take(&self, batch: &mut Vec<Request>, last: Pace) -> bool {
+        let Queue { waiting, ready } = self.queue;
+        let mut waiting = waiting.lock();
+        // Whoever waits by now was not in the last batch.
+        waiting.wanted = last.requests + waiting.requests.len();
+        let deadline = Instant::now() + (last.flush / 2).min(LONGEST_WAIT);
+        while waiting.requests.len() < waiting.wanted && !waiting.closed {
+            if ready.wait_until(&mut waiting, deadline).timed_out() {
+                break;
+            }
+        }
+        waiting.wanted = 1;
+        while waiting.requests.is_empty() && !waiting.closed {
+            ready.wait(&mut waiting);
+        }
+        waiting.wanted = 0;
+        std::mem::swap(batch, &mut waiting.requests);
+        !batch.is_empty()
     }
 }

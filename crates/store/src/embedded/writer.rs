@@ -52,8 +52,9 @@ pub(crate) struct Writer {
 impl Writer {
     /// Works until the queue is closed.
     pub(crate) fn run(mut self, queue: &Queue) {
+        let service = queue.serve();
         let mut batch = Vec::new();
-        while queue.take(&mut batch, self.pace) {
+        while service.take(&mut batch, self.pace) {
             self.pace.requests = batch.len();
             let mut rest = batch.drain(..).peekable();
             while rest.peek().is_some() {

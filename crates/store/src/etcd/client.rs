@@ -301,7 +301,7 @@ fn is_transient(status: &Status) -> bool {
 /// Whether it is certain that a request which got no answer was not carried out.
 fn was_turned_away(status: &Status) -> bool {
     [NO_LEADER, TOO_MANY_REQUESTS].contains(&status.message())
-        || causes(status).any(|cause| cause.is::<tonic::ConnectError>())
+        || causes(status).any(<dyn std::error::Error>::is::<tonic::ConnectError>)
 }
 
 /// What a refusal by etcd means to a store.

@@ -4,8 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "tests fail by panicking, and say what they skip"
+    reason = "tests fail by panicking"
 )]
 
 mod histories;

@@ -1,4 +1,10 @@
 //! etcd clusters for tests: on loopback, of one member or several, in the clear or with certificates.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "tests fail by panicking, and say what they skip"
+)]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -223,7 +223,7 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
             (None, Some(new)) => Call::Create { new },
             (Some(expected), Some(new)) => Call::Update { expected, new },
             (Some(expected), None) => Call::Delete { expected },
-            (None, None) => unreachable!(),
+            (None, None) => panic!("revision {last} has changed nothing"),
         };
         happened.insert((event.key().to_string(), call.to_string()), event.revision);
     }

@@ -245,7 +245,7 @@ pub(crate) async fn find<T>(
         let rest = remaining > 0 || last != entries.last().map(|e| &e.key);
         let full = limit.is_some_and(|l| items.len() >= l.get());
         if rest && !full {
-            after = last.map(|key| key.to_string());
+            after = last.map(ToString::to_string);
             continue;
         }
         let meta = ListMeta {

@@ -1,5 +1,7 @@
 //! The server as a process, and the clients that people use: the `kube` crate always, `kubectl` where it is installed.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 mod kube_client;
 mod kubectl;
 mod process;

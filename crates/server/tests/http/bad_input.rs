@@ -14,7 +14,8 @@ async fn malformed_bodies() {
     let one = format!("{WIDGETS}/a");
     let scale = format!("{one}/scale");
     let json = "application/json";
-    let table: &[(&str, &str, &str, &[u8], u16, &str)] = &[
+    type Row<'a> = (&'a str, &'a str, &'a str, &'a [u8], u16, &'a str);
+    let table: &[Row<'_>] = &[
         (
             "POST",
             WIDGETS,
@@ -369,7 +370,10 @@ async fn too_many_requests() {
         (429, "Too many requests, please try again later.".to_owned())
     );
     assert_eq!(
-        refused.headers.get("retry-after").map(|v| v.as_bytes()),
+        refused
+            .headers
+            .get("retry-after")
+            .map(hyper::header::HeaderValue::as_bytes),
         Some(&b"1"[..])
     );
     // Who only asks whether the server is well is never refused.

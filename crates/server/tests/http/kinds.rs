@@ -156,7 +156,7 @@ async fn published_schemas() {
     ]);
     let types: Vec<&str> = patch
         .and_then(Value::as_object)
-        .map(|m| m.keys().map(|k| k.as_str()).collect())
+        .map(|m| m.keys().map(scantling_value::Str::as_str).collect())
         .unwrap_or_default();
     assert!(
         types.contains(&"application/strategic-merge-patch+json"),

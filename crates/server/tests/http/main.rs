@@ -1,5 +1,7 @@
 //! The server as HTTP clients meet it: what they may send, who they are, what they are told, and how it ends.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 mod bad_input;
 #[path = "../support/client.rs"]
 mod client;

@@ -47,7 +47,7 @@ async fn bad_tokens() {
         format!("Basic {admin}"),
         admin.to_owned(),
         format!("Bearer {admin}x"),
-        format!("Bearer {}", &admin[1..]),
+        format!("Bearer {}", admin.chars().skip(1).collect::<String>()),
         format!("Bearer {}", admin.to_uppercase()),
     ] {
         let mut client = Client::anonymous(&server).with_authorization(&header);

@@ -27,7 +27,12 @@ static ROOT: LazyLock<Arc<Shape>> = LazyLock::new(|| {
         ("l", list(shape(Kind::Int), ListType::Atomic)),
         ("lm", list(entry(), ListType::Map([Box::from("k")].into()))),
         ("ls", list(shape(Kind::String), ListType::Set)),
-        ("m", shape(Kind::Map { value: shape(Kind::String) })),
+        (
+            "m",
+            shape(Kind::Map {
+                value: shape(Kind::String),
+            }),
+        ),
         ("o", entry()),
         ("s", shape(Kind::String)),
         ("t", shape(Kind::DateTime)),

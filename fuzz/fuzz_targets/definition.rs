@@ -1,14 +1,15 @@
-//! Any document as a definition: it is read or refused, judged, and what is accepted compiles into plans.
+//! Any document as a definition: it is read or refused, judged, and what is accepted compiles into plans. An update
+//! that changes nothing is accepted if the definition was.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use scantling_cel::kubernetes::Version;
-use scantling_schema::definition::{ApiVersion, Definition, Gates, Setting};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
 use scantling_schema::document::Schema;
 use scantling_schema::plan::Compiler;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Interner;
-use scantling_value::{Limits, json};
+use scantling_value::{Limits, Value, json};
 use std::sync::LazyLock;
 
 static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::of(Version::LATEST));
@@ -34,10 +35,14 @@ fuzz_target!(|text: &[u8]| {
         gates,
         environments: &ENVIRONMENTS,
     };
-    let errors = received.definition.validate(&setting);
-    assert_eq!(
-        errors,
-        received.definition.validate(&setting),
-        "judging twice gives the same"
-    );
+    let definition = received.definition;
+    let errors = definition.validate(&setting);
+    assert_eq!(errors, definition.validate(&setting), "judging twice gives the same");
+    if let Ok(acceptance) = Accepted::create(definition, &setting) {
+        let mut stored = Definition::clone(&acceptance.accepted);
+        stored.metadata.insert("resourceVersion", Value::from("1"));
+        let old = Accepted::assume_accepted(stored.clone());
+        let update = Accepted::update(stored, &old, &setting);
+        assert!(update.is_ok(), "nothing has changed: {:?}", update.err());
+    }
 });

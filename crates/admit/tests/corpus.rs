@@ -90,13 +90,7 @@ fn definition(entry: &Value, workshop: &mut Workshop, tally: &mut Tally) {
     for (i, sample) in objects.iter().enumerate() {
         let version = sample.get("version").and_then(Value::as_str).unwrap();
         let resource = resource(crd, version, workshop);
-        let mut object = sample.get("object").unwrap().clone();
-        let options = prune::Options {
-            nulls: Nulls::Drop,
-            unknown: Unknown::Ignore,
-        };
-        prune::prune(resource.plan.root(), &mut object, Place::Resource, &options);
-        default::fill(resource.plan.root(), &mut object);
+        let mut object = in_form(&resource, sample);
         if resource.status {
             object.as_object_mut().unwrap().remove("status");
         }
@@ -127,13 +121,7 @@ fn definition(entry: &Value, workshop: &mut Workshop, tally: &mut Tally) {
         let (old, new) = (index("old"), index("new"));
         let (_, old_object, _) = &stored[old];
         let (resource, _, sample) = &stored[new];
-        let mut object = sample.get("object").unwrap().clone();
-        let options = prune::Options {
-            nulls: Nulls::Drop,
-            unknown: Unknown::Ignore,
-        };
-        prune::prune(resource.plan.root(), &mut object, Place::Resource, &options);
-        default::fill(resource.plan.root(), &mut object);
+        let mut object = in_form(resource, sample);
         if resource.status {
             let map = object.as_object_mut().unwrap();
             map.remove("status");
@@ -158,6 +146,18 @@ fn definition(entry: &Value, workshop: &mut Workshop, tally: &mut Tally) {
             format!("errors\n  ours {errors:?}\n  want {wanted:?}")
         });
     }
+}
+
+/// The object of a sample, pruned and with its defaults.
+fn in_form(resource: &Resource, sample: &Value) -> Value {
+    let mut object = sample.get("object").unwrap().clone();
+    let options = prune::Options {
+        nulls: Nulls::Drop,
+        unknown: Unknown::Ignore,
+    };
+    prune::prune(resource.plan.root(), &mut object, Place::Resource, &options);
+    default::fill(resource.plan.root(), &mut object);
+    object
 }
 
 fn resource(crd: &Value, version: &str, workshop: &mut Workshop) -> Resource {

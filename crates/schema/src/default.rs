@@ -26,15 +26,13 @@ pub fn fill(node: &Node, value: &mut Value) {
 }
 
 fn fill_object(node: &Node, map: &mut Map) {
-    for (name, field) in node.fields() {
-        if let Some(default) = field.default() {
-            match map.get_mut(name) {
-                None => {
-                    map.insert(name.clone(), default.clone());
-                }
-                Some(value) if value.is_null() && !field.schema().nullable => *value = default.clone(),
-                Some(_) => {}
+    for (name, field, default) in node.defaulted() {
+        match map.get_mut(name) {
+            None => {
+                map.insert(name.clone(), default.clone());
             }
+            Some(value) if value.is_null() && !field.schema().nullable => *value = default.clone(),
+            Some(_) => {}
         }
     }
     let mut members = Members::of(node);

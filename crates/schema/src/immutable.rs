@@ -86,7 +86,7 @@ impl Walk {
                 match node.additional() {
                     // An entry that came or went did not change.
                     Some(entry) if old.is_some() && new.is_some() => {
-                        self.value(entry, old, new, &at.key(name))
+                        self.value(entry, old, new, &at.key(name));
                     }
                     _ => self.note(old, new),
                 }

@@ -16,6 +16,7 @@ use crate::pattern::Pattern;
 use crate::rules::{Place, Rules};
 use crate::structural::{ListType, Structural, ValueValidation};
 use scantling_value::{Str, Value};
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -61,6 +62,10 @@ pub struct Node {
     within: Features,
     /// Beside `schema.properties`, slot by slot.
     properties: Box<[Arc<Node>]>,
+    /// The beginnings of the names of `schema.properties`, slot by slot: looking for a name reads little else.
+    names: Box<[Beginning]>,
+    /// The slots of the fields that have a default.
+    defaults: Box<[u32]>,
     /// The values beside declared fields.
     additional: Option<Arc<Node>>,
     /// The elements of a list.
@@ -140,6 +145,16 @@ impl Node {
             .zip(self.properties.iter())
     }
 
+    /// The fields that have a default, with their defaults.
+    pub(crate) fn defaulted(&self) -> impl Iterator<Item = (&Str, &Node, &Value)> {
+        self.defaults.iter().filter_map(|slot| {
+            let slot = usize::try_from(*slot).ok()?;
+            let (name, _) = self.schema.properties.get(slot)?;
+            let node = self.properties.get(slot)?;
+            Some((name, &**node, node.default()?))
+        })
+    }
+
     /// A declared field.
     pub fn property(&self, name: &str) -> Option<&Arc<Node>> {
         let slot = self
@@ -193,14 +208,34 @@ impl<'n> Members<'n> {
 
     /// The declared field of that name. Names must come in ascending order.
     pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<Node>> {
-        while let Some((field, _)) = self.node.schema.properties.get(self.next) {
+        let wanted = Beginning::of(name);
+        let names = self.node.names.get(self.next..)?;
+        self.next += names.iter().take_while(|known| **known < wanted).count();
+        while self.node.names.get(self.next) == Some(&wanted) {
+            let (field, _) = self.node.schema.properties.get(self.next)?;
             match field.as_str().cmp(name) {
-                std::cmp::Ordering::Less => self.next += 1,
-                std::cmp::Ordering::Equal => return self.node.properties.get(self.next),
-                std::cmp::Ordering::Greater => return None,
+                Ordering::Less => self.next += 1,
+                Ordering::Equal => return self.node.properties.get(self.next),
+                Ordering::Greater => return None,
             }
         }
         None
+    }
+}
+
+/// The first eight bytes of a name, as a number that orders as names do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Beginning(u64);
+
+impl Beginning {
+    fn of(name: &str) -> Self {
+        let bytes = name.as_bytes();
+        let word = bytes.first_chunk().copied().unwrap_or_else(|| {
+            let mut word = [0; 8];
+            word.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            word
+        });
+        Beginning(u64::from_be_bytes(word))
     }
 }
 

@@ -1,12 +1,13 @@
 //! The JSON value.
 
+use crate::map::same_text;
 use crate::{Map, Str};
 
 /// A decoded JSON or YAML document.
 ///
 /// Integers that fit `i64` and all other numbers are different values, exactly as in a Kubernetes API server:
 /// `1` is not equal to `1.0`. Equality is structural and typed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub enum Value {
     /// `null`
     #[default]
@@ -23,6 +24,21 @@ pub enum Value {
     Array(Vec<Value>),
     /// An object.
     Object(Map),
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::String(a), Value::String(b)) => same_text(a, b),
+            (Value::Object(a), Value::Object(b)) => a == b,
+            (Value::Array(a), Value::Array(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a == b,
+            (Value::Null, Value::Null) => true,
+            _ => false,
+        }
+    }
 }
 
 impl Value {

@@ -4,6 +4,7 @@ use crate::meta::{self, Malformed};
 use crate::plan::{Features, Node, Plan};
 use crate::prune::{self, Place, is_meta};
 use crate::rules;
+use crate::structural::Type;
 use crate::validate;
 use scantling_value::{FieldError, Map, Path, Str, Value, aggregate};
 
@@ -176,6 +177,14 @@ impl Walk {
             self.errors.extend(errors);
             return;
         };
+        let schema = node.schema();
+        if !schema.rules.is_empty() && !rules::is_visible(schema) {
+            let why =
+                "rule compiler initialization error: failed to convert to declType for CEL validation rules";
+            let ty = schema.ty.map_or("", Type::as_str);
+            self.errors.push(FieldError::invalid(at, ty, why));
+            return;
+        }
         let options = rules::Options {
             at,
             ratchet: None,

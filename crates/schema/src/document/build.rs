@@ -20,17 +20,66 @@ impl std::fmt::Display for Unsupported {
 
 impl std::error::Error for Unsupported {}
 
+/// The groups of keywords that a schema has any of. Most schemas have a type and a description, and need not be asked
+/// for forty others.
+#[derive(Default)]
+struct Groups {
+    unsupported: bool,
+    extensions: bool,
+    validation: bool,
+}
+
+impl Groups {
+    fn of(schema: Schema<'_>) -> Self {
+        let mut groups = Groups::default();
+        for key in schema.0.keys() {
+            match key.as_str() {
+                "description"
+                | "type"
+                | "properties"
+                | "items"
+                | "nullable"
+                | "default"
+                | "additionalProperties"
+                | "title" => {}
+                "id" | "$schema" | "$ref" | "patternProperties" | "dependencies" | "additionalItems"
+                | "definitions" => groups.unsupported = true,
+                key if key.starts_with("x-kubernetes-") => groups.extensions = true,
+                _ => groups.validation = true,
+            }
+        }
+        groups
+    }
+}
+
 impl Schema<'_> {
     /// The structural tree of this document, its nodes shared through the interner.
     pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
-        self.supported()?;
+        let groups = Groups::of(self);
+        if groups.unsupported {
+            self.supported()?;
+        }
+        let extensions = if groups.extensions {
+            self.extensions()?
+        } else {
+            None
+        };
+        let validation = if groups.validation {
+            self.validation(interner)?
+        } else {
+            None
+        };
         let schema = Structural {
             ty: Type::parse(self.ty()),
             nullable: self.flag("nullable"),
             default: self.get("default").cloned().map(Json::from),
-            extensions: self.extensions()?.map(Box::new),
-            rules: self.rules().collect(),
-            validation: self.validation(interner)?.map(Box::new),
+            extensions: extensions.map(Box::new),
+            rules: if groups.extensions {
+                self.rules().collect()
+            } else {
+                Box::default()
+            },
+            validation: validation.map(Box::new),
             items: match self.items() {
                 Some(Items::One(s)) => Some(s.structural(interner)?),
                 Some(Items::Each([_, ..])) => {
@@ -81,9 +130,6 @@ impl Schema<'_> {
     }
 
     fn extensions(self) -> Result<Option<Extensions>, Unsupported> {
-        if !self.0.keys().any(|k| k.starts_with("x-kubernetes-")) {
-            return Ok(None);
-        }
         if self.tristate("x-kubernetes-preserve-unknown-fields") == Some(false) {
             return Err(Unsupported(
                 "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",

@@ -88,5 +88,8 @@ pub(super) fn is_mac(s: &str) -> bool {
     let groups = |separator: char, size: usize, counts: &[usize]| {
         counts.contains(&s.split(separator).count()) && s.split(separator).all(|g| hex(g, size))
     };
-    groups(':', 2, &[6, 8, 20]) || groups('-', 2, &[6, 8, 20]) || groups('.', 4, &[3, 4, 10]) || hex(s, 12)
+    groups(':', 2, &[6, 8, 20])
+        || groups('-', 2, &[6, 8, 20])
+        || groups('.', 4, &[3, 4, 10])
+        || [12, 16, 40].iter().any(|size| hex(s, *size))
 }

@@ -1,6 +1,6 @@
 //! From structural schemas to nodes.
 
-use super::{Checks, Features, Node, OddBounds, Plan, Purpose, Types};
+use super::{Beginning, Checks, Features, Node, OddBounds, Plan, Purpose, Types};
 use crate::enumeration;
 use crate::format::Format;
 use crate::meta::{self, Malformed};
@@ -9,9 +9,9 @@ use crate::pattern::Pattern;
 use crate::prune;
 use crate::rules::{self, Environments, Place, Rules};
 use crate::structural::{ListType, Structural, Type, ValueValidation};
+use foldhash::HashMap;
 use scantling_cel::kubernetes::Version;
 use scantling_value::{Path, Str, Value};
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 /// Compiles plans, and remembers what plans of different definitions share: nodes and patterns.
@@ -43,8 +43,8 @@ impl Compiler {
     /// A compiler for rules as that version of Kubernetes understands them.
     pub fn for_version(version: Version) -> Self {
         Compiler {
-            nodes: HashMap::new(),
-            patterns: HashMap::new(),
+            nodes: HashMap::default(),
+            patterns: HashMap::default(),
             rules: Arc::new(rules::Context::new(Environments::of(version))),
             purpose: Purpose::Values,
         }
@@ -151,6 +151,12 @@ impl Compiler {
             types,
             here,
             within,
+            names: schema
+                .properties
+                .iter()
+                .map(|(name, _)| Beginning::of(name))
+                .collect(),
+            defaults: slots(&properties, |node| node.default().is_some()),
             properties,
             additional,
             items,
@@ -198,6 +204,11 @@ impl Compiler {
         self.patterns.insert(text.clone(), Arc::downgrade(&pattern));
         pattern
     }
+}
+
+fn slots(nodes: &[Arc<Node>], test: impl Fn(&Node) -> bool) -> Box<[u32]> {
+    let found = (0u32..).zip(nodes).filter(|(_, node)| test(node));
+    found.map(|(slot, _)| slot).collect()
 }
 
 fn has_defaults(schema: &Structural) -> bool {

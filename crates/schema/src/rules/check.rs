@@ -153,9 +153,11 @@ impl Walk<'_> {
     }
 
     fn rules(&mut self, schema: &Structural, at: &Path<'_>, place: &Place<'_>) {
-        let Some(shape) = place.view.as_ref().and_then(View::shape) else {
-            let problem = "internal error: failed to construct type information for x-kubernetes-validations rules: \
-                           unable to convert structural schema to CEL declarations";
+        let Some(view) = &place.view else {
+            return;
+        };
+        let Some(shape) = view.shape() else {
+            let problem = view.problem().unwrap_or_default();
             self.errors.push(FieldError::internal(at, problem));
             return;
         };

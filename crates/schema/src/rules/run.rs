@@ -16,6 +16,8 @@ use std::cell::Cell;
 pub const BUDGET: u64 = 10_000_000;
 /// What one run of one expression may cost.
 const CALL_LIMIT: u64 = 1_000_000;
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 /// The longest message that an expression may make.
 const MAX_MESSAGE: usize = 5 * 1024;
 
@@ -127,6 +129,12 @@ impl<'a> Spot<'a> {
         around: None,
     };
 
+    /// A value below, with its old value if that is known.
+    fn correlate<'v>(self, node: &'v Node, old: Option<&'v Value>, new: &'v Value) -> Option<Correlated<'v>> {
+        self.correlated?;
+        old.map(|old| Correlated::new(node, old, new))
+    }
+
     fn child(self, correlated: Option<&'a Correlated<'a>>) -> Spot<'a> {
         match self.correlated {
             Some(here) => Spot {
@@ -182,10 +190,7 @@ impl Run<'_> {
         let old = old.and_then(|old| OldList::of(node, old));
         for (i, item) in list.iter().enumerate() {
             let before = old.as_ref().and_then(|old| old.get(item));
-            let correlated = spot
-                .correlated
-                .and(before)
-                .map(|old| Correlated::new(items, old, item));
+            let correlated = spot.correlate(items, before, item);
             self.value(items, item, before, spot.child(correlated.as_ref()), &at.index(i))?;
         }
         Ok(())
@@ -211,10 +216,7 @@ impl Run<'_> {
                 continue;
             }
             let before = old.and_then(|old| old.get(name));
-            let correlated = spot
-                .correlated
-                .and(before)
-                .map(|old| Correlated::new(child, old, value));
+            let correlated = spot.correlate(child, before, value);
             let below = if root && matches!(name.as_str(), "apiVersion" | "kind") {
                 // These name the type that both objects were converted to: their old value is not known.
                 Spot::NOWHERE
@@ -242,10 +244,7 @@ impl Run<'_> {
         for name in ["generateName", "name"] {
             if let (Some(child), Some(value)) = (node.property(name), value.get(name)) {
                 let before = old.and_then(|old| old.get(name));
-                let correlated = spot
-                    .correlated
-                    .and(before)
-                    .map(|old| Correlated::new(child, old, value));
+                let correlated = spot.correlate(child, before, value);
                 self.value(
                     child,
                     value,
@@ -276,7 +275,7 @@ impl Run<'_> {
             spot,
         };
         if self.budget <= 0 {
-            self.fail(place.error("validation failed due to running out of cost budget, no further validation rules will be run"));
+            self.fail(place.error(OUT_OF_BUDGET));
             return self.spent();
         }
         for (index, (rule, compiled)) in node.schema().rules.iter().zip(&ready.rules).enumerate() {
@@ -313,7 +312,7 @@ impl Run<'_> {
         let optional = rule.optional_old_self == Some(true);
         let answer = self.evaluate(program, ready, place.value, OldSelf::of(old, optional, rule));
         let answer = self.charge(answer).map_err(|Spent| {
-            self.fail(place.error("validation failed due to running out of cost budget, no further validation rules will be run"));
+            self.fail(place.error(OUT_OF_BUDGET));
             Spent
         })?;
         match answer {

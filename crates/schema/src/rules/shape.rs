@@ -2,9 +2,9 @@
 
 use super::escape::escape;
 use crate::structural::{self, Additional, Structural, ValueValidation};
+use foldhash::HashMap;
 use scantling_cel::shape::{Field, Kind, ListType, Shape};
 use scantling_value::Value;
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 /// The largest request.

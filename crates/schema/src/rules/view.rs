@@ -8,42 +8,68 @@ use std::sync::Arc;
 
 /// What expressions see of the values at a node of a schema: a shape, or nothing at all.
 ///
-/// The view of a child is part of its parent's: within `metadata`, only names are seen.
+/// The view of a child is part of its parent's, where its parent shows it: within `metadata`, only names are shown.
 #[derive(Clone, Debug)]
-pub struct View(Option<Arc<Shape>>);
+pub struct View(Result<Arc<Shape>, Unseen>);
+
+/// Why expressions see nothing of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unseen {
+    /// Its schema, or one above it, has no shape.
+    NoShape,
+    /// It is an entry of a value whose shape has no entries.
+    NoEntries,
+}
 
 impl View {
     /// The view of whole objects.
     pub fn of_resource(schema: &Structural, shapes: &mut Shapes) -> Self {
-        View(shapes.of_resource(schema))
+        View(shapes.of_resource(schema).ok_or(Unseen::NoShape))
     }
 
     /// The view of values below the root, seen on their own.
     pub fn of(schema: &Arc<Structural>, shapes: &mut Shapes) -> Self {
-        View(shapes.of(schema))
+        View(shapes.of(schema).ok_or(Unseen::NoShape))
     }
 
     /// The shape; `None` where expressions see nothing.
     pub fn shape(&self) -> Option<&Arc<Shape>> {
-        self.0.as_ref()
+        self.0.as_ref().ok()
     }
 
-    /// The view of a field. A field whose name is no identifier has one of its own, which its parent does not show.
+    /// Why there is no shape, in the words of a server.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        Some(match self.0.as_ref().err()? {
+            Unseen::NoShape => {
+                "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
+                 convert structural schema to CEL declarations"
+            }
+            Unseen::NoEntries => "failed to convert to declType for CEL validation rules",
+        })
+    }
+
+    /// The view of a field. A field that its parent does not show is seen on its own.
     #[must_use]
     pub fn property(&self, name: &str, schema: &Arc<Structural>, shapes: &mut Shapes) -> Self {
-        View(match (&self.0, escape(name)) {
-            (None, _) => None,
-            (Some(_), None) => shapes.of(schema),
-            (Some(shape), Some(name)) => shape.field(&name).map(|field| Arc::clone(&field.shape)),
-        })
+        let Ok(shape) = &self.0 else {
+            return self.clone();
+        };
+        let shown = escape(name).and_then(|name| shape.field(&name).map(|field| Arc::clone(&field.shape)));
+        match shown {
+            Some(shape) => View(Ok(shape)),
+            None => View::of(schema, shapes),
+        }
     }
 
     /// The view of the elements of a list, or of the values of a map.
     #[must_use]
     pub fn entry(&self) -> Self {
-        View(match self.0.as_ref().map(|shape| &shape.kind) {
-            Some(Kind::List { element: entry, .. } | Kind::Map { value: entry }) => Some(Arc::clone(entry)),
-            _ => None,
+        View(match &self.0 {
+            Err(problem) => Err(*problem),
+            Ok(shape) => match &shape.kind {
+                Kind::List { element: entry, .. } | Kind::Map { value: entry } => Ok(Arc::clone(entry)),
+                _ => Err(Unseen::NoEntries),
+            },
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Stores equal schemas once.
 
 use super::{Additional, Structural, ValueValidation};
-use std::collections::HashSet;
+use foldhash::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 

@@ -187,7 +187,7 @@ impl Item for Judged {
                 "accepted"
             }
             .to_owned(),
-            details: self.by.iter().map(|by| by.to_string()).chain([cost]).collect(),
+            details: self.by.iter().map(ToString::to_string).chain([cost]).collect(),
             body: stored,
         }
     }

@@ -2,12 +2,7 @@
 //! rules of their schemas as well.
 //!
 //! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test forms` writes the new output.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use expect_test::expect_file;
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! `scantling store`: backups, moves, and what it says when they cannot be.
+#![expect(clippy::expect_used, reason = "a test may panic")]
 
 use scantling_store::{EmbeddedConfig, EmbeddedStore, Store, Write};
 use std::path::Path;

@@ -10,7 +10,7 @@ use kube::discovery::{ApiResource, Discovery, Scope};
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 fn definition() -> CustomResourceDefinition {
@@ -415,7 +415,7 @@ async fn pages_and_collections() {
     loop {
         let page = api.list(&params).await.expect("a page");
         versions.push(page.metadata.resource_version.clone());
-        names.extend(page.items.iter().map(|w| w.name_any()));
+        names.extend(page.items.iter().map(ResourceExt::name_any));
         // What is made between pages belongs to none of them.
         let late = widget(&format!("w05-late{}", names.len()), 1);
         api.create(&PostParams::default(), &late).await.expect("made");

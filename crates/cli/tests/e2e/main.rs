@@ -1,6 +1,7 @@
 //! The server as a process, and the clients that people use: the `kube` crate always, `kubectl` where it is installed.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod kube_client;
 mod kubectl;

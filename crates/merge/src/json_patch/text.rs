@@ -249,7 +249,7 @@ fn compact(text: &str) -> String {
         if in_string {
             match c {
                 '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                    out.push_str(&format!("\\u{:04x}", u32::from(c)))
+                    out.push_str(&format!("\\u{:04x}", u32::from(c)));
                 }
                 c => out.push(c),
             }

@@ -1,3 +1,5 @@
+//! Objects that use every form of a field, there and back, and the bytes in between.
+
 use super::*;
 use expect_test::expect;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -95,15 +96,20 @@ async fn any_one_failure_loses_nothing() {
     }
 }
 
-#[tokio::test]
-async fn after_a_failed_flush_nothing_is_acknowledged() {
-    let directory = tempfile::tempdir().unwrap();
+/// A new store whose files fail when they are told to.
+fn with_faults(directory: &Path) -> (EmbeddedStore, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     let config = EmbeddedConfig {
         faults: Some(Arc::clone(&faults)),
-        ..small(directory.path())
+        ..small(directory)
     };
-    let store = EmbeddedStore::open(config).unwrap();
+    (EmbeddedStore::open(config).unwrap(), faults)
+}
+
+#[tokio::test]
+async fn after_a_failed_flush_nothing_is_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, faults) = with_faults(directory.path());
     let before = create(&store, 0..3).await;
     faults.fail(Operation::Flush, 1, 1, Failure::Error(ErrorKind::Other));
     // The next flush would succeed, and mean nothing: the system has dropped what it could not write.
@@ -114,12 +120,7 @@ async fn after_a_failed_flush_nothing_is_acknowledged() {
 #[tokio::test]
 async fn a_disk_that_is_full_for_a_while() {
     let directory = tempfile::tempdir().unwrap();
-    let faults = Arc::new(Faults::default());
-    let config = EmbeddedConfig {
-        faults: Some(Arc::clone(&faults)),
-        ..small(directory.path())
-    };
-    let store = EmbeddedStore::open(config).unwrap();
+    let (store, faults) = with_faults(directory.path());
     let mut expected = create(&store, 0..3).await;
     faults.fail(Operation::Write, 1, 5, Failure::Torn);
     assert_eq!(create(&store, 3..8).await, BTreeMap::new());
@@ -244,12 +245,7 @@ async fn a_compaction_outlives_the_process() {
 #[tokio::test]
 async fn a_compaction_that_cannot_be_written_has_not_happened() {
     let directory = tempfile::tempdir().unwrap();
-    let faults = Arc::new(Faults::default());
-    let config = EmbeddedConfig {
-        faults: Some(Arc::clone(&faults)),
-        ..small(directory.path())
-    };
-    let store = EmbeddedStore::open(config).unwrap();
+    let (store, faults) = with_faults(directory.path());
     create(&store, 0..10).await;
     faults.fail(Operation::Write, 1, 1, Failure::Torn);
     assert!(matches!(store.compact(5).await, Err(StoreError::Io { .. })));

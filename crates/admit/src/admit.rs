@@ -170,10 +170,11 @@ fn judge(resource: &Resource, operation: Operation<'_>, object: &Value, options:
     if let Some(old) = old {
         // Every kind is checked for these, and custom resources once more: clients see such an error twice.
         common = meta::check_common(metadata, scope, &at);
-        common.extend(meta::check_update(metadata, old.get("metadata"), &at));
+        let update = meta::check_update(metadata, old.get("metadata"), &at);
         if typed {
-            errors.extend(meta::check_update(metadata, old.get("metadata"), &at));
+            errors.extend(update.iter().cloned());
         }
+        common.extend(update);
     } else if typed {
         errors.extend(meta::check_new(metadata, scope, NameRule::Subdomain, &at));
     }
@@ -190,7 +191,9 @@ fn judge(resource: &Resource, operation: Operation<'_>, object: &Value, options:
         check.embedded();
     }
     let mut checked = check.finish();
-    if old.is_none() && checked.errors.is_empty() {
+    // The rule for names of custom resources covers the one that all kinds share, save for the end of a prefix.
+    let covered = meta::text(metadata, "generateName").is_empty();
+    if old.is_none() && !covered && checked.errors.is_empty() {
         checked.errors = meta::check_common(metadata, scope, &at);
     }
     checked.errors.splice(0..0, common);

@@ -1,15 +1,19 @@
 //! Addresses of networks and of network interfaces.
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// An address of either family as Go reads it today.
 pub(super) fn is_ip(s: &str) -> bool {
     // Go and Rust agree on both families, save that a zone, which neither family's parser here knows, is refused.
-    s.parse::<std::net::IpAddr>().is_ok()
+    s.parse::<IpAddr>().is_ok()
 }
 
 /// An address as Go read it before it refused leading zeros.
 pub(super) fn is_lenient_ip(s: &str) -> bool {
+    is_ip(s) || has_leading_zeros(s)
+}
+
+fn has_leading_zeros(s: &str) -> bool {
     match s.bytes().find(|b| matches!(b, b'.' | b':')) {
         Some(b'.') => is_lenient_ipv4(s),
         Some(_) => is_lenient_ipv6(s),
@@ -22,12 +26,12 @@ pub(super) fn is_lenient_cidr(s: &str) -> bool {
     let Some((ip, length)) = s.split_once('/') else {
         return false;
     };
-    let max = if is_lenient_ipv4(ip) {
-        32
-    } else if is_lenient_ipv6(ip) {
-        128
-    } else {
-        return false;
+    let max = match ip.parse() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) if is_lenient_ipv4(ip) => 32,
+        Err(_) if is_lenient_ipv6(ip) => 128,
+        Err(_) => return false,
     };
     decimal(length).is_some_and(|n| n <= max)
 }

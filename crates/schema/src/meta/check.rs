@@ -3,6 +3,7 @@
 use super::{generation, text};
 use crate::names;
 use scantling_value::{ErrorKind, FieldError, Map, Path, Value, go};
+use std::borrow::Cow;
 
 /// Where objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +209,13 @@ fn check_annotations(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<F
     const MAX_SIZE: usize = 256 << 10;
     let mut size = 0usize;
     for (key, value) in strings(metadata, "annotations") {
-        for why in names::label_key(&key.to_lowercase()) {
+        let is_lower = key.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase());
+        let lower = if is_lower {
+            Cow::Borrowed(key)
+        } else {
+            Cow::Owned(key.to_lowercase())
+        };
+        for why in names::label_key(&lower) {
             errors.push(FieldError::invalid(at, key, why));
         }
         size = size.saturating_add(key.len()).saturating_add(value.len());

@@ -6,7 +6,7 @@
 use crate::plan::{Members, Node};
 use crate::structural::ListType;
 use scantling_value::{Map, Str, Value};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 
 /// Whether a value is what it was before: equal, save that elements of keyed lists may have changed places. An object
@@ -49,6 +49,8 @@ fn unchanged_list(node: &Node, old: &[Value], new: &[Value]) -> bool {
 pub(crate) struct OldList<'o> {
     keys: &'o [Str],
     items: &'o [Value],
+    /// How often it was asked for an element.
+    asked: Cell<usize>,
     index: OnceCell<HashMap<Key<'o>, &'o Value>>,
 }
 
@@ -73,6 +75,7 @@ impl<'o> OldList<'o> {
         Some(OldList {
             keys: node.list_keys()?,
             items,
+            asked: Cell::new(0),
             index: OnceCell::new(),
         })
     }
@@ -80,10 +83,12 @@ impl<'o> OldList<'o> {
     /// The first old element with the keys of the new one. Elements that lack a key, or whose key is no scalar, do
     /// not correlate.
     pub(crate) fn get(&self, new: &Value) -> Option<&'o Value> {
-        /// Up to here comparing with each is faster than an index.
+        /// Up to here comparing with each is faster than an index: of few elements, and of many if few are asked for.
         const FEW: usize = 16;
+        const RARELY: usize = 4;
         let new = new.as_object()?;
-        if self.items.len() <= FEW {
+        let asked = self.asked.replace(self.asked.get().saturating_add(1));
+        if self.items.len() <= FEW || asked < RARELY {
             let same = |old: &&Value| old.as_object().is_some_and(|old| self.same_keys(old, new));
             return self.items.iter().find(same);
         }

@@ -4,7 +4,7 @@ mod check;
 
 pub use check::{Pruned, check_defaults};
 
-use crate::plan::{Features, Members, Node};
+use crate::plan::{Features, Node};
 use scantling_value::{Map, Value};
 
 /// Fills in the defaults of absent fields, and of `null`s that are no values; then those inside of what is there.
@@ -35,12 +35,14 @@ fn fill_object(node: &Node, map: &mut Map) {
             Some(_) => {}
         }
     }
-    let mut members = Members::of(node);
-    for (name, value) in map.iter_mut() {
-        if let Some(field) = members.declared(name) {
-            fill(field, value);
-        } else if let Some(additional) = node.additional() {
-            fill_element(additional, value);
+    let mut search = node.search(Features::DEFAULT);
+    while let Some(found) = search.next(map) {
+        if let Some((_, value)) = map.entry_mut(found.position) {
+            if found.declared {
+                fill(found.node, value);
+            } else {
+                fill_element(found.node, value);
+            }
         }
     }
 }

@@ -13,7 +13,34 @@ use scantling_value::{Map, Value};
 
 /// A view of a schema document. A keyword of the wrong type reads as absent: the wire check has refused it before.
 #[derive(Clone, Copy, Debug)]
-pub struct Schema<'a>(&'a Map);
+pub struct Schema<'a> {
+    members: &'a Map,
+    keywords: Keywords,
+}
+
+/// Which keywords a schema may have. Every walk over a schema asks each of its nodes for dozens of keywords, and most
+/// nodes have two or three: one look at this tells of nearly all the others that they are not there.
+#[derive(Clone, Copy, Debug)]
+struct Keywords(u64);
+
+impl Keywords {
+    fn of(members: &Map) -> Self {
+        Keywords(members.keys().fold(0, |all, key| all | Self::bit(key)))
+    }
+
+    /// The bit of a keyword, which some keywords share.
+    #[inline]
+    fn bit(key: &str) -> u64 {
+        let bytes = key.as_bytes();
+        let letter = |b: Option<&u8>| usize::from(b.copied().unwrap_or(0));
+        1 << ((bytes.len() * 5 + letter(bytes.first()) * 3 + letter(bytes.last()) * 7) % 64)
+    }
+
+    #[inline]
+    fn may_have(self, key: &str) -> bool {
+        self.0 & Self::bit(key) != 0
+    }
+}
 
 /// The value of `items`.
 #[derive(Clone, Copy, Debug)]
@@ -38,17 +65,28 @@ static NO_MEMBERS: Map = Map::new();
 impl<'a> Schema<'a> {
     /// The view of a document; anything but an object reads as a schema without keywords.
     pub fn new(document: &'a Value) -> Self {
-        Schema(document.as_object().unwrap_or(&NO_MEMBERS))
+        Self::of(document.as_object().unwrap_or(&NO_MEMBERS))
+    }
+
+    fn of(members: &'a Map) -> Self {
+        Schema {
+            members,
+            keywords: Keywords::of(members),
+        }
     }
 
     /// The members of the document.
     pub fn members(self) -> &'a Map {
-        self.0
+        self.members
     }
 
     /// A member that is not `null`.
+    #[inline]
     pub fn get(self, key: &str) -> Option<&'a Value> {
-        self.0.get(key).filter(|v| !v.is_null())
+        if !self.keywords.may_have(key) {
+            return None;
+        }
+        self.members.get(key).filter(|v| !v.is_null())
     }
 
     /// A text keyword; empty where absent.
@@ -194,7 +232,7 @@ impl<'a> Schema<'a> {
         }
         for key in ["not", "items", "additionalProperties", "additionalItems"] {
             if let Some(Value::Object(m)) = self.get(key)
-                && Schema(m).any(test)
+                && Schema::of(m).any(test)
             {
                 return true;
             }

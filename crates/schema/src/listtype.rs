@@ -1,6 +1,6 @@
 //! Lists in which every element, or every combination of keys, stands once.
 
-use crate::plan::{Features, Members, Node};
+use crate::plan::{Features, Node};
 use crate::structural::ListType;
 use scantling_value::{FieldError, Map, Path, Str, Value};
 use std::collections::HashMap;
@@ -18,13 +18,8 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
     }
     match value {
         Value::Object(map) => {
-            let mut members = Members::of(node);
-            for (name, value) in map.iter() {
-                if let Some(field) = members.declared(name) {
-                    walk(field, value, &at.field(name), errors);
-                } else if let Some(additional) = node.additional() {
-                    walk(additional, value, &at.key(name), errors);
-                }
+            for member in node.members(map, Features::KEYED) {
+                walk(member.node, member.value, &member.at(at), errors);
             }
         }
         Value::Array(list) => {

@@ -8,15 +8,17 @@
 
 mod compile;
 mod dump;
+mod members;
 
 pub use compile::Compiler;
+pub(crate) use members::Members;
 
 use crate::format::Format;
 use crate::pattern::Pattern;
 use crate::rules::{Place, Rules};
 use crate::structural::{ListType, Structural, ValueValidation};
+use members::Name;
 use scantling_value::{Str, Value};
-use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -62,8 +64,8 @@ pub struct Node {
     within: Features,
     /// Beside `schema.properties`, slot by slot.
     properties: Box<[Arc<Node>]>,
-    /// The beginnings of the names of `schema.properties`, slot by slot: looking for a name reads little else.
-    names: Box<[Beginning]>,
+    /// What is known of `schema.properties` without a look at them, slot by slot: looking for a name reads little else.
+    names: Box<[Name]>,
     /// The slots of the fields that have a default.
     defaults: Box<[u32]>,
     /// The values beside declared fields.
@@ -194,51 +196,6 @@ impl Node {
     }
 }
 
-/// Walks the members of an object beside the declared fields of its node: both are in order of their names, so one
-/// pass over both finds the node of every member.
-pub(crate) struct Members<'n> {
-    node: &'n Node,
-    next: usize,
-}
-
-impl<'n> Members<'n> {
-    pub(crate) fn of(node: &'n Node) -> Self {
-        Members { node, next: 0 }
-    }
-
-    /// The declared field of that name. Names must come in ascending order.
-    pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<Node>> {
-        let wanted = Beginning::of(name);
-        let names = self.node.names.get(self.next..)?;
-        self.next += names.iter().take_while(|known| **known < wanted).count();
-        while self.node.names.get(self.next) == Some(&wanted) {
-            let (field, _) = self.node.schema.properties.get(self.next)?;
-            match field.as_str().cmp(name) {
-                Ordering::Less => self.next += 1,
-                Ordering::Equal => return self.node.properties.get(self.next),
-                Ordering::Greater => return None,
-            }
-        }
-        None
-    }
-}
-
-/// The first eight bytes of a name, as a number that orders as names do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Beginning(u64);
-
-impl Beginning {
-    fn of(name: &str) -> Self {
-        let bytes = name.as_bytes();
-        let word = bytes.first_chunk().copied().unwrap_or_else(|| {
-            let mut word = [0; 8];
-            word.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-            word
-        });
-        Beginning(u64::from_be_bytes(word))
-    }
-}
-
 /// What a plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -258,6 +215,8 @@ pub(crate) struct Checks {
     pub(crate) pattern: Option<Arc<Pattern>>,
     /// Whether there are limits on strings other than `format` and `enum`.
     pub(crate) strings: bool,
+    /// Whether there are junctors.
+    pub(crate) junctors: bool,
     /// Which bounds are themselves no values of the type: every number is then an error.
     pub(crate) odd_bounds: OddBounds,
     /// The positions of the strings of `enum` in their order, where they are many.

@@ -135,10 +135,14 @@ impl Pruner<'_> {
                 }
                 return false;
             }
-            // What stands beside declared fields without a schema of its own is kept, but nothing below it.
-            let child = child.map(|child| &**child);
-            debug_assert!(child.is_some() || matches!(node.schema().additional, Some(Additional::Any(_))));
-            self.value(child, value, false, Unlisted::Remove, &at.field(name));
+            if matches!(value, Value::Object(_) | Value::Array(_)) {
+                // What stands beside declared fields without a schema of its own is kept, but nothing below it.
+                let child = child.map(|child| &**child);
+                debug_assert!(
+                    child.is_some() || matches!(node.schema().additional, Some(Additional::Any(_)))
+                );
+                self.value(child, value, false, Unlisted::Remove, &at.field(name));
+            }
             true
         });
     }

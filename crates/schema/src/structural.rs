@@ -163,6 +163,9 @@ pub struct ValidationRule {
 /// The limits on values of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ValueValidation {
+    /// A `type` that nobody knows, which no value has; empty where the type is known or absent. New definitions with
+    /// such types are refused.
+    pub unknown_type: Str,
     /// `format`; empty where none is given.
     pub format: Str,
     /// `maximum`.

@@ -1,7 +1,7 @@
 //! Sets of fields of which exactly one is set (`x-kubernetes-unions`).
 
 use crate::correlate::OldList;
-use crate::plan::{Features, Members, Node};
+use crate::plan::{Features, Node};
 use crate::structural::Union;
 use crate::validate::Ratchet;
 use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value};
@@ -30,14 +30,9 @@ impl Walk<'_> {
             Value::Object(map) => {
                 self.object(node, value, map, old, at);
                 let old = old.and_then(Value::as_object);
-                let mut members = Members::of(node);
-                for (name, value) in map.iter() {
-                    let before = old.and_then(|old| old.get(name));
-                    if let Some(field) = members.declared(name) {
-                        self.value(field, value, before, &at.field(name));
-                    } else if let Some(additional) = node.additional() {
-                        self.value(additional, value, before, &at.key(name));
-                    }
+                for member in node.members(map, Features::UNIONS) {
+                    let before = old.and_then(|old| old.get(member.name));
+                    self.value(member.node, member.value, before, &member.at(at));
                 }
             }
             Value::Array(list) => {

@@ -14,7 +14,7 @@ pub(crate) use sink::{Sink, Stop};
 
 use crate::enumeration;
 use crate::number;
-use crate::plan::{Checks, Members, Node, Types};
+use crate::plan::{Checks, Features, Members, Node, Types};
 use crate::structural::{Additional, ValueValidation};
 use scantling_value::{FieldError, Map, Path, Value};
 use sink::{Collect, First};
@@ -50,8 +50,13 @@ fn check<S: Sink>(
     at: &Path<'_>,
     sink: &mut S,
 ) -> Result<usize, Stop> {
-    if !S::COLLECTS && !node.has(crate::plan::Features::LIMITS) {
-        return Ok(0);
+    if !S::COLLECTS {
+        if !node.has(Features::LIMITS) {
+            return Ok(0);
+        }
+        if let Some(fits) = fits_at_a_glance(node, value) {
+            return if fits { Ok(0) } else { Err(Stop) };
+        }
     }
     let before = sink.failures();
     let matched = check_value(node, value, old, at, sink)?;
@@ -64,6 +69,21 @@ fn check<S: Sink>(
     Ok(matched)
 }
 
+/// Whether a value fits where its type is all there is to it, as with most values. `None` calls for a closer look.
+fn fits_at_a_glance(node: &Node, value: &Value) -> Option<bool> {
+    if node.checks().is_some() {
+        return None;
+    }
+    let types = node.types();
+    match value {
+        Value::Null => Some(types.is_empty() || node.schema().nullable),
+        Value::String(_) => Some(types.is_empty() || types.contains(Types::STRING)),
+        Value::Bool(_) => Some(types.is_empty() || types.contains(Types::BOOLEAN)),
+        Value::Int(_) if types == Types::INTEGER => Some(true),
+        Value::Int(_) | Value::Float(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
 fn check_value<S: Sink>(
     node: &Node,
     value: &Value,
@@ -74,21 +94,22 @@ fn check_value<S: Sink>(
     let limits = node.limits().zip(node.checks());
     let mut matched = 0;
     if value.is_null() {
-        if node.types().is_empty() || node.schema().nullable {
+        let wanted = type_names(node);
+        if matches!(wanted, "" | "null") || node.schema().nullable {
             matched += 1;
         } else {
-            sink.fail(at, |spot| spot.wrong_type(node.types().names(), "null"))?;
+            sink.fail(at, |spot| spot.wrong_type(wanted, "null"))?;
         }
         check_enum(limits, value, at, sink)?;
         return Ok(matched);
     }
 
     let format = limits.and_then(|(_, c)| c.format.as_ref());
-    if !node.types().is_empty() || format.is_some() {
+    if !type_names(node).is_empty() || format.is_some() {
         matched += 1 + usize::from(check_type(node, value, at, sink)?);
     }
     matched += 2;
-    if let Some((_, checks)) = limits {
+    if let Some((_, checks)) = limits.filter(|(_, checks)| checks.junctors) {
         matched += junctor::check(checks, value, at, sink)?;
     }
     match value {
@@ -123,6 +144,14 @@ fn check_value<S: Sink>(
     Ok(matched + 1)
 }
 
+/// The types that a value may have, as an error lists them; empty where any will do.
+fn type_names(node: &Node) -> &str {
+    match (node.types().names(), node.limits()) {
+        ("", Some(limits)) => &limits.unknown_type,
+        (names, _) => names,
+    }
+}
+
 /// The type of a value, and what a server's decoder takes for its format.
 fn kind(value: &Value) -> (Types, &'static str) {
     match value {
@@ -154,7 +183,7 @@ fn check_type<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &mut S) 
         }
     }
     if !fits {
-        sink.fail(at, |spot| spot.wrong_type(types.names(), actual.names()))?;
+        sink.fail(at, |spot| spot.wrong_type(type_names(node), actual.names()))?;
     }
     Ok(fits)
 }
@@ -281,7 +310,9 @@ fn check_object<S: Sink>(
             sink.fail(at, |spot| spot.not_allowed(name))?;
         }
     }
-    if let Some((v, _)) = limits {
+    if let Some((v, _)) = limits
+        && members.required() < v.required.len()
+    {
         for name in &v.required {
             if !map.contains_key(name) {
                 sink.fail(at, |spot| spot.required(name))?;

@@ -25,7 +25,7 @@ pub use compact_str::CompactString as Str;
 pub use decode::{DecodeError, Decoded, Limits};
 pub use error::{BadValue, ErrorKind, FieldError, aggregate};
 pub use json::Escape;
-pub use map::Map;
+pub use map::{Map, same_text};
 pub use path::{Path, PathBuf, Segment};
 pub use position::Position;
 pub use value::Value;

@@ -99,6 +99,11 @@ impl Map {
         &self.entries
     }
 
+    /// The member at a position, its value to change.
+    pub fn entry_mut(&mut self, position: usize) -> Option<(&Str, &mut Value)> {
+        self.entries.get_mut(position).map(|(k, v)| (&*k, v))
+    }
+
     /// The members in key order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Value)> + DoubleEndedIterator {
         self.entries.iter().map(|(k, v)| (k, v))
@@ -151,7 +156,7 @@ impl PartialEq for Map {
 /// Whether two texts are the same. Names and most values are a few bytes, which are compared in two words, the first
 /// and the last bytes of each; a call to compare memory would take longer.
 #[inline]
-pub(crate) fn same_text(a: &str, b: &str) -> bool {
+pub fn same_text(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     a.len() == b.len()
         && match a.len() {

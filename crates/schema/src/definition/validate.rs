@@ -94,7 +94,10 @@ impl Definition {
             fixed_names: established,
             schemas: stored.has_all_schemas(),
             structural: !stored.has_non_structural_schema(),
-            pruned_defaults: if any(spec::has_unpruned_default) {
+            pruned_defaults: if stored
+                .schemas()
+                .any(|s| spec::has_unpruned_default(s, setting.environments))
+            {
                 Pruned::Optional
             } else {
                 Pruned::Required
@@ -190,10 +193,8 @@ impl Spec {
 
     /// Whether any schema is not structural.
     pub fn has_non_structural_schema(&self) -> bool {
-        self.schemas().any(|s| {
-            s.structural(&mut crate::structural::Interner::new()).is_err()
-                || !structural::check(s, &Path::ROOT).is_empty()
-        })
+        self.schemas()
+            .any(|s| s.unsupported().is_some() || !structural::check(s, &Path::ROOT).is_empty())
     }
 
     /// The expressions that stand anywhere in the schemas.

@@ -32,7 +32,7 @@ struct Groups {
 impl Groups {
     fn of(schema: Schema<'_>) -> Self {
         let mut groups = Groups::default();
-        for key in schema.0.keys() {
+        for key in schema.members.keys() {
             match key.as_str() {
                 "description"
                 | "type"
@@ -64,13 +64,15 @@ impl Schema<'_> {
         } else {
             None
         };
-        let validation = if groups.validation {
+        let ty = Type::parse(self.ty());
+        let unknown_type = ty.is_none() && !self.ty().is_empty();
+        let validation = if groups.validation || unknown_type {
             self.validation(interner)?
         } else {
             None
         };
         let schema = Structural {
-            ty: Type::parse(self.ty()),
+            ty,
             nullable: self.flag("nullable"),
             default: self.get("default").cloned().map(Json::from),
             extensions: extensions.map(Box::new),
@@ -80,15 +82,7 @@ impl Schema<'_> {
                 Box::default()
             },
             validation: validation.map(Box::new),
-            items: match self.items() {
-                Some(Items::One(s)) => Some(s.structural(interner)?),
-                Some(Items::Each([_, ..])) => {
-                    return Err(Unsupported(
-                        "OpenAPIV3Schema 'items' must be a schema, but is an array",
-                    ));
-                }
-                _ => None,
-            },
+            items: self.single_items()?.map(|s| s.structural(interner)).transpose()?,
             properties: self
                 .properties()
                 .map(|(name, s)| Ok((Str::from(name), s.structural(interner)?)))
@@ -100,6 +94,42 @@ impl Schema<'_> {
             },
         };
         Ok(interner.intern(schema))
+    }
+
+    /// Why this document has no structural form, without making one.
+    pub fn unsupported(self) -> Option<Unsupported> {
+        self.check_support().err()
+    }
+
+    /// Looks for what [`Schema::structural`] refuses, in the order in which it does.
+    fn check_support(self) -> Result<(), Unsupported> {
+        let groups = Groups::of(self);
+        if groups.unsupported {
+            self.supported()?;
+        }
+        if groups.extensions {
+            self.supported_extensions()?;
+        }
+        if groups.validation {
+            for key in ["allOf", "oneOf", "anyOf"] {
+                self.schemas(key).try_for_each(Schema::check_support)?;
+            }
+            self.schema("not").map_or(Ok(()), Schema::check_support)?;
+        }
+        self.single_items()?.map_or(Ok(()), Schema::check_support)?;
+        self.properties().try_for_each(|(_, s)| s.check_support())?;
+        self.additional_schema().map_or(Ok(()), Schema::check_support)
+    }
+
+    /// `items`, which may be no list.
+    fn single_items(self) -> Result<Option<Self>, Unsupported> {
+        match self.items() {
+            Some(Items::One(s)) => Ok(Some(s)),
+            Some(Items::Each([_, ..])) => Err(Unsupported(
+                "OpenAPIV3Schema 'items' must be a schema, but is an array",
+            )),
+            _ => Ok(None),
+        }
     }
 
     fn supported(self) -> Result<(), Unsupported> {
@@ -129,12 +159,17 @@ impl Schema<'_> {
         Ok(())
     }
 
-    fn extensions(self) -> Result<Option<Extensions>, Unsupported> {
+    fn supported_extensions(self) -> Result<(), Unsupported> {
         if self.tristate("x-kubernetes-preserve-unknown-fields") == Some(false) {
             return Err(Unsupported(
                 "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
             ));
         }
+        Ok(())
+    }
+
+    fn extensions(self) -> Result<Option<Extensions>, Unsupported> {
+        self.supported_extensions()?;
         let x = Extensions {
             preserve_unknown_fields: self.flag("x-kubernetes-preserve-unknown-fields"),
             embedded_resource: self.flag("x-kubernetes-embedded-resource"),
@@ -178,7 +213,9 @@ impl Schema<'_> {
                 .map(|s| s.structural(interner))
                 .collect::<Result<Box<[_]>, _>>()
         };
+        let unknown_type = Some(self.ty()).filter(|ty| Type::parse(ty).is_none());
         let v = ValueValidation {
+            unknown_type: unknown_type.unwrap_or_default().into(),
             all_of: junctor("allOf")?,
             one_of: junctor("oneOf")?,
             any_of: junctor("anyOf")?,

@@ -4,7 +4,7 @@ use super::check::{NameRule, Scope, check_new};
 use super::coerce::{Coercion, Malformed, coerce};
 use super::text;
 use crate::names;
-use crate::plan::{Features, Members, Node};
+use crate::plan::{Features, Node};
 use scantling_value::{FieldError, Map, Path, Segment, Value};
 
 /// Brings the metadata of embedded resources into form. An error names the resource's place.
@@ -35,12 +35,10 @@ fn walk_mut(
             if node.is(Features::EMBEDDED) {
                 coerce_resource(map, malformed, at, found)?;
             }
-            let mut members = Members::of(node);
-            for (name, value) in map.iter_mut() {
-                if let Some(field) = members.declared(name) {
-                    walk_mut(field, value, malformed, &at.field(name), found)?;
-                } else if let Some(additional) = node.additional() {
-                    walk_mut(additional, value, malformed, &at.key(name), found)?;
+            let mut search = node.search(Features::EMBEDDED);
+            while let Some(member) = search.next(map) {
+                if let Some((name, value)) = map.entry_mut(member.position) {
+                    walk_mut(member.node, value, malformed, &member.at(at, name), found)?;
                 }
             }
         }
@@ -144,13 +142,8 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
             if node.is(Features::EMBEDDED) {
                 check_meta(map, at, errors);
             }
-            let mut members = Members::of(node);
-            for (name, value) in map.iter() {
-                if let Some(field) = members.declared(name) {
-                    walk(field, value, &at.field(name), errors);
-                } else if let Some(additional) = node.additional() {
-                    walk(additional, value, &at.key(name), errors);
-                }
+            for member in node.members(map, Features::EMBEDDED) {
+                walk(member.node, member.value, &member.at(at), errors);
             }
         }
         Value::Array(list) => {

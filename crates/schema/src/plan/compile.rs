@@ -1,6 +1,7 @@
 //! From structural schemas to nodes.
 
-use super::{Beginning, Checks, Features, Node, OddBounds, Plan, Purpose, Types};
+use super::members::Name;
+use super::{Checks, Features, Node, OddBounds, Plan, Purpose, Types};
 use crate::enumeration;
 use crate::format::Format;
 use crate::meta::{self, Malformed};
@@ -42,19 +43,20 @@ impl Compiler {
 
     /// A compiler for rules as that version of Kubernetes understands them.
     pub fn for_version(version: Version) -> Self {
-        Compiler {
-            nodes: HashMap::default(),
-            patterns: HashMap::default(),
-            rules: Arc::new(rules::Context::new(Environments::of(version))),
-            purpose: Purpose::Values,
-        }
+        Self::with(Environments::of(version), Purpose::Values)
     }
 
     /// A compiler of schemas whose defaults are to be checked.
-    pub(crate) fn for_defaults() -> Self {
+    pub(crate) fn for_defaults(environments: &Environments) -> Self {
+        Self::with(environments.clone(), Purpose::Defaults)
+    }
+
+    fn with(environments: Environments, purpose: Purpose) -> Self {
         Compiler {
-            purpose: Purpose::Defaults,
-            ..Self::default()
+            nodes: HashMap::default(),
+            patterns: HashMap::default(),
+            rules: Arc::new(rules::Context::new(environments)),
+            purpose,
         }
     }
 
@@ -151,11 +153,7 @@ impl Compiler {
             types,
             here,
             within,
-            names: schema
-                .properties
-                .iter()
-                .map(|(name, _)| Beginning::of(name))
-                .collect(),
+            names: names(schema, &properties),
             defaults: slots(&properties, |node| node.default().is_some()),
             properties,
             additional,
@@ -170,8 +168,9 @@ impl Compiler {
     }
 
     fn checks(&mut self, v: &ValueValidation, types: Types) -> Checks {
-        let mut branches =
-            |list: &[Arc<Structural>]| list.iter().map(|s| self.node(s, Place::Below)).collect();
+        let mut branches = |list: &[Arc<Structural>]| -> Box<[Arc<Node>]> {
+            list.iter().map(|s| self.node(s, Place::Below)).collect()
+        };
         let (all_of, any_of, one_of) = (branches(&v.all_of), branches(&v.any_of), branches(&v.one_of));
         let not = v.not.as_ref().map(|s| self.node(s, Place::Below));
         let format = Format::parse(&v.format, types, self.purpose);
@@ -185,6 +184,7 @@ impl Compiler {
         };
         Checks {
             pattern: (!v.pattern.is_empty()).then(|| self.pattern(&v.pattern)),
+            junctors: !(all_of.is_empty() && any_of.is_empty() && one_of.is_empty() && not.is_none()),
             strings: v.max_length.is_some() || v.min_length.is_some() || !v.pattern.is_empty(),
             odd_bounds,
             sorted_enum: enumeration::sorted(&v.enumeration),
@@ -204,6 +204,13 @@ impl Compiler {
         self.patterns.insert(text.clone(), Arc::downgrade(&pattern));
         pattern
     }
+}
+
+fn names(schema: &Structural, properties: &[Arc<Node>]) -> Box<[Name]> {
+    let required = schema.validation.as_deref().map_or(&[][..], |v| &v.required);
+    let names = schema.properties.iter().map(|(name, _)| name);
+    let known = |(name, node): (&Str, &Arc<Node>)| Name::new(name, node.within, required.contains(name));
+    names.zip(properties).map(known).collect()
 }
 
 fn slots(nodes: &[Arc<Node>], test: impl Fn(&Node) -> bool) -> Box<[u32]> {

@@ -3,7 +3,7 @@
 use super::ready::{Ready, ReadyRule};
 use super::shape::declares_metadata;
 use crate::correlate::OldList;
-use crate::plan::{Features, Members, Node};
+use crate::plan::{Features, Node};
 use crate::structural::{Type, ValidationRule};
 use crate::validate::Ratchet;
 use scantling_cel::program::{Input, Limits, Program};
@@ -204,17 +204,9 @@ impl Run<'_> {
         spot: Spot<'_>,
         at: &Path<'_>,
     ) -> Result<(), Spent> {
-        let mut members = Members::of(node);
         let root = spot.around.is_none();
-        for (name, value) in map.iter() {
-            let (child, at) = match (members.declared(name), node.additional()) {
-                (Some(field), _) => (field, at.field(name)),
-                (None, Some(additional)) => (additional, at.key(name)),
-                (None, None) => continue,
-            };
-            if !child.has(Features::RULES) {
-                continue;
-            }
+        for member in node.members(map, Features::RULES) {
+            let (name, value, child, at) = (member.name, member.value, member.node, member.at(at));
             let before = old.and_then(|old| old.get(name));
             let correlated = spot.correlate(child, before, value);
             let below = if root && matches!(name.as_str(), "apiVersion" | "kind") {

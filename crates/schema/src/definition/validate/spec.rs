@@ -9,7 +9,7 @@ use crate::document::Schema;
 use crate::field_path::{self, Brackets, Step};
 use crate::names::{dns1035_label, dns1123_subdomain};
 use crate::plan::Compiler;
-use crate::rules::{self, ExpressionLimit, Expressions, Shapes};
+use crate::rules::{self, Environments, ExpressionLimit, Expressions, Shapes};
 use crate::structural::{Interner, Structural, Type};
 use scantling_value::{BadValue, FieldError, Path, Str, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,14 +96,14 @@ fn as_resource(root: &Arc<Structural>) -> Arc<Structural> {
 }
 
 /// Whether any default holds fields that its schema does not describe.
-pub(super) fn has_unpruned_default(root: Schema<'_>) -> bool {
+pub(super) fn has_unpruned_default(root: Schema<'_>, environments: &Environments) -> bool {
     if !has_default(root) || !structural::check(root, &Path::ROOT).is_empty() {
         return false;
     }
     let Ok(schema) = root.structural(&mut Interner::new()) else {
         return false;
     };
-    let plan = Compiler::for_defaults().compile(&as_resource(&schema));
+    let plan = Compiler::for_defaults(environments).compile(&as_resource(&schema));
     let count = |pruned| check_defaults(&plan, &Path::ROOT, pruned).len();
     count(Pruned::Required) > count(Pruned::Optional)
 }
@@ -462,7 +462,8 @@ impl Check<'_> {
                 Ok(schema) => {
                     let mut faults = structural::check(root, &at);
                     if faults.is_empty() && has_default(root) {
-                        let plan = Compiler::for_defaults().compile(&as_resource(&schema));
+                        let environments = self.strictness.setting.environments;
+                        let plan = Compiler::for_defaults(environments).compile(&as_resource(&schema));
                         faults = check_defaults(&plan, &at, self.strictness.pruned_defaults);
                     }
                     if faults.is_empty() {

@@ -1,0 +1,316 @@
+//! Walks the members of an object beside the fields that its node declares.
+//!
+//! Both are in order of their names, so that one pass over both finds the node of every member.
+
+use super::{Features, Node};
+use scantling_value::{Map, Path, Str, Value, same_text};
+use std::sync::Arc;
+
+/// What a walk reads of a declared field before it looks any closer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    /// How the name begins.
+    beginning: Beginning,
+    /// What there is to do at the field or below it.
+    within: Features,
+    /// Whether the field is required.
+    required: bool,
+}
+
+impl Name {
+    pub(super) fn new(name: &str, within: Features, required: bool) -> Self {
+        Name {
+            beginning: Beginning::of(name),
+            within,
+            required,
+        }
+    }
+}
+
+/// The first eight bytes of a name, as a number that orders as names do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Beginning(u64);
+
+impl Beginning {
+    /// Short names are read in as few steps as long ones: most walks do little else.
+    #[inline]
+    fn of(name: &str) -> Self {
+        let bytes = name.as_bytes();
+        if let Some(word) = bytes.first_chunk() {
+            return Beginning(u64::from_be_bytes(*word));
+        }
+        if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+            // The last four bytes, without those that are among the first four.
+            let rest = (u64::from(last) << (8 * (8 - bytes.len()))) & u64::from(u32::MAX);
+            return Beginning((u64::from(first) << 32) | rest);
+        }
+        let byte = |i: usize| u64::from(bytes.get(i).copied().unwrap_or(0));
+        Beginning((byte(0) << 56) | (byte(1) << 48) | (byte(2) << 40))
+    }
+}
+
+/// Finds the declared fields of members one after the other.
+pub(crate) struct Members<'n> {
+    node: &'n Node,
+    next: usize,
+    required: usize,
+}
+
+impl<'n> Members<'n> {
+    pub(crate) fn of(node: &'n Node) -> Self {
+        Members {
+            node,
+            next: 0,
+            required: 0,
+        }
+    }
+
+    /// The declared field of that name. Names must come in ascending order.
+    #[inline]
+    pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<Node>> {
+        let wanted = Beginning::of(name);
+        let names = &*self.node.names;
+        while names.get(self.next)?.beginning < wanted {
+            self.next += 1;
+        }
+        // Few names begin alike; those that do follow each other.
+        let mut slot = self.next;
+        loop {
+            let known = names.get(slot).filter(|known| known.beginning == wanted)?;
+            if same_text(self.node.name_of(slot)?, name) {
+                self.next = slot + 1;
+                self.required += usize::from(known.required);
+                return self.node.properties.get(slot);
+            }
+            slot += 1;
+        }
+    }
+
+    /// How many required fields were found.
+    pub(crate) fn required(&self) -> usize {
+        self.required
+    }
+}
+
+/// A member of an object in which an algorithm has something to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Member<'n, 'm> {
+    pub(crate) name: &'m Str,
+    pub(crate) value: &'m Value,
+    pub(crate) node: &'n Arc<Node>,
+    /// Whether the schema declares a field of that name.
+    pub(crate) declared: bool,
+}
+
+impl Member<'_, '_> {
+    /// The path of the member of an object.
+    pub(crate) fn at<'p>(&'p self, object: &'p Path<'p>) -> Path<'p> {
+        step(object, self.name, self.declared)
+    }
+}
+
+fn step<'p>(object: &'p Path<'p>, name: &'p str, declared: bool) -> Path<'p> {
+    if declared {
+        object.field(name)
+    } else {
+        object.key(name)
+    }
+}
+
+impl Node {
+    fn name_of(&self, slot: usize) -> Option<&Str> {
+        self.schema.properties.get(slot).map(|(name, _)| name)
+    }
+
+    /// The members of an object of this node in which an algorithm has something to do, in order.
+    pub(crate) fn members<'n, 'm>(
+        &'n self,
+        map: &'m Map,
+        feature: Features,
+    ) -> impl Iterator<Item = Member<'n, 'm>> {
+        let mut search = self.search(feature);
+        std::iter::from_fn(move || {
+            let Found {
+                position,
+                node,
+                declared,
+            } = search.next(map)?;
+            let (name, value) = map.entries().get(position)?;
+            Some(Member {
+                name,
+                value,
+                node,
+                declared,
+            })
+        })
+    }
+
+    /// A search for the members of an object of this node in which an algorithm has something to do, for those who
+    /// change them.
+    pub(crate) fn search(&self, feature: Features) -> Search<'_> {
+        let additional = self.additional.as_ref().filter(|node| node.has(feature));
+        Search {
+            node: self,
+            feature,
+            all: additional.map(|additional| (additional, Members::of(self))),
+            slot: 0,
+            position: 0,
+        }
+    }
+}
+
+/// A search for the members in which an algorithm has something to do. Fields in which it has nothing to do are passed
+/// over without a look at the object.
+pub(crate) struct Search<'n> {
+    node: &'n Node,
+    feature: Features,
+    /// Whether it has something to do beside the declared fields, and every member must be looked at.
+    all: Option<(&'n Arc<Node>, Members<'n>)>,
+    slot: usize,
+    position: usize,
+}
+
+/// Where a search found a member.
+pub(crate) struct Found<'n> {
+    pub(crate) position: usize,
+    pub(crate) node: &'n Arc<Node>,
+    /// Whether the schema declares a field of that name.
+    pub(crate) declared: bool,
+}
+
+impl Found<'_> {
+    /// The path of the member of an object.
+    pub(crate) fn at<'p>(&self, object: &'p Path<'p>, name: &'p str) -> Path<'p> {
+        step(object, name, self.declared)
+    }
+}
+
+impl<'n> Search<'n> {
+    /// The next member. It is the same object every time, but for the values of its members.
+    pub(crate) fn next(&mut self, map: &Map) -> Option<Found<'n>> {
+        let Some((additional, members)) = &mut self.all else {
+            return self.next_declared(map);
+        };
+        loop {
+            let (name, _) = map.entries().get(self.position)?;
+            let field = members.declared(name);
+            let node = field.unwrap_or(additional);
+            let position = self.position;
+            self.position += 1;
+            if node.has(self.feature) {
+                return Some(Found {
+                    position,
+                    node,
+                    declared: field.is_some(),
+                });
+            }
+        }
+    }
+
+    fn next_declared(&mut self, map: &Map) -> Option<Found<'n>> {
+        loop {
+            let names = self.node.names.get(self.slot..)?;
+            let passed = names.iter().position(|name| name.within.contains(self.feature))?;
+            let wanted = names.get(passed)?.beginning;
+            let slot = self.slot + passed;
+            self.slot = slot + 1;
+            let field = self.node.name_of(slot)?;
+            // Members that begin alike but are others may still be asked for by the next field.
+            let mut position = self.position;
+            while let Some((name, _)) = map.entries().get(position) {
+                let beginning = Beginning::of(name);
+                if beginning > wanted {
+                    break;
+                }
+                if beginning < wanted {
+                    self.position = position + 1;
+                } else if same_text(name, field) {
+                    self.position = position + 1;
+                    let node = self.node.properties.get(slot)?;
+                    return Some(Found {
+                        position,
+                        node,
+                        declared: true,
+                    });
+                }
+                position += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Schema;
+    use crate::plan::Compiler;
+    use crate::structural::Interner;
+    use scantling_value::{Limits, json};
+
+    fn found(schema: &str, object: &str) -> String {
+        let decode = |text: &str| json::decode(text.as_bytes(), Limits::default()).unwrap();
+        let document = decode(schema);
+        let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
+        let plan = Compiler::new().compile(&structural);
+        let object = decode(object);
+        let map = object.as_object().unwrap();
+        let keyed = plan.root().members(map, Features::KEYED);
+        let mut members = Members::of(plan.root());
+        let declared = map.keys().filter(|name| members.declared(name).is_some());
+        let declared: Vec<&str> = declared.map(Str::as_str).collect();
+        let keyed: Vec<String> = keyed.map(|m| m.at(&Path::ROOT).to_string()).collect();
+        format!("{} | {}", declared.join(" "), keyed.join(" "))
+    }
+
+    #[test]
+    fn beginnings_order_as_names_do() {
+        let names = [
+            "",
+            "a",
+            "ab",
+            "aba",
+            "abab",
+            "ababa",
+            "ababab",
+            "abababa",
+            "ababababa",
+            "abb",
+            "b",
+            "é",
+        ];
+        for (a, b) in names.iter().zip(names.iter().skip(1)) {
+            assert!(Beginning::of(a) < Beginning::of(b), "{a} {b}");
+        }
+        assert_eq!(Beginning::of("abcdefgh"), Beginning::of("abcdefghi"));
+        assert_eq!(Beginning::of("abcdefg").0, u64::from_be_bytes(*b"abcdefg\0"));
+        assert_eq!(Beginning::of("abcde").0, u64::from_be_bytes(*b"abcde\0\0\0"));
+    }
+
+    #[test]
+    fn names_that_begin_alike_are_told_apart() {
+        let set = r#"{"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}"#;
+        let text = r#"{"type": "string"}"#;
+        let schema = format!(
+            r#"{{"type": "object", "properties": {{"a": {text}, "b": {set}, "containers": {text},
+            "containersA": {set}, "containersC": {set}, "containersE": {text}, "d": {set}}}}}"#
+        );
+        let object = r#"{"a": 1, "aa": 1, "b": 1, "containersA": 1, "containersB": 1, "containersC": 1, "containersD": 1,
+            "containersE": 1, "d": 1, "e": 1}"#;
+        assert_eq!(
+            found(&schema, object),
+            "a b containersA containersC containersE d | b containersA containersC d"
+        );
+        assert_eq!(
+            found(&schema, r#"{"containersB": 1, "containersC": 1}"#),
+            "containersC | containersC"
+        );
+        let entries = format!(
+            r#"{{"type": "object", "properties": {{"a": {text}, "b": {set}}}, "additionalProperties": {set}}}"#
+        );
+        assert_eq!(
+            found(&entries, r#"{"a": 1, "aa": 1, "b": 1, "c": 1}"#),
+            "a b | [aa] b [c]"
+        );
+    }
+}

@@ -286,7 +286,7 @@ pub struct Service {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
     /// The conditions.
-    pub conditions: Vec<Condition>,
+    pub conditions: Option<Vec<Condition>>,
     /// The names in use.
     pub accepted_names: Names,
     /// The versions in which objects may be stored.
@@ -325,10 +325,7 @@ impl Definition {
 
     /// Whether a condition is `True`.
     pub fn is(&self, condition: &str) -> bool {
-        self.status
-            .conditions
-            .iter()
-            .any(|c| c.ty == condition && c.status == "True")
+        self.condition(condition).is_some_and(|c| c.status == "True")
     }
 }
 

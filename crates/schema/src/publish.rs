@@ -108,7 +108,7 @@ pub fn list_schema(definition: &Definition, version: &Version, format: Format) -
 
 /// Only structural schemas are published.
 fn is_publishable(s: Schema<'_>) -> bool {
-    s.structural(&mut crate::structural::Interner::new()).is_ok()
+    s.unsupported().is_none()
         && !crate::definition::has_unknown_type(s)
         && crate::definition::structural_errors(s, &Path::ROOT).is_empty()
 }

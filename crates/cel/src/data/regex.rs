@@ -8,6 +8,7 @@ mod class;
 mod parse;
 
 use regex_automata::meta;
+use regex_syntax::hir::{Class, Hir, HirKind};
 use std::fmt;
 
 /// A compiled regular expression. Cheap to clone.
@@ -16,6 +17,31 @@ pub struct Pattern(meta::Regex);
 
 /// A compiled pattern may take this many bytes.
 const MAX_COMPILED_SIZE: usize = 32 << 20;
+
+/// A pattern of so many states is not too large, whatever they are.
+const MAX_UNDOUBTED_STATES: u64 = MAX_COMPILED_SIZE as u64 / 256;
+
+/// How many states a pattern may take at most, roughly.
+fn states(tree: &Hir) -> u64 {
+    /// A range of characters may take as many sequences of up to four bytes.
+    const RANGE: u64 = 16;
+    match tree.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(Class::Unicode(class)) => RANGE * class.ranges().len() as u64,
+        HirKind::Class(Class::Bytes(class)) => class.ranges().len() as u64,
+        HirKind::Capture(capture) => states(&capture.sub).saturating_add(2),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).saturating_add(1);
+            states(&repetition.sub)
+                .saturating_add(1)
+                .saturating_mul(u64::from(times))
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(states).fold(1, u64::saturating_add)
+        }
+    }
+}
 
 /// Why a text is no regular expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,9 +91,14 @@ impl fmt::Display for PatternError {
 impl std::error::Error for PatternError {}
 
 impl Pattern {
-    /// Whether this is a regular expression, which is much quicker to tell than to compile it.
+    /// Whether this is a regular expression, which is much quicker to tell than to compile it: only what might be too
+    /// large is compiled.
     pub fn check(pattern: &str) -> Result<(), PatternError> {
-        parse::parse(pattern).map(|_| ())
+        let tree = parse::parse(pattern)?;
+        if states(&tree) > MAX_UNDOUBTED_STATES {
+            Self::new(pattern)?;
+        }
+        Ok(())
     }
 
     /// Compiles a regular expression.

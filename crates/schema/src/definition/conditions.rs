@@ -3,7 +3,6 @@
 use super::validate::names::{Approval, is_protected};
 use super::validate::{bundle_fault, structural};
 use super::{Condition, Definition, Names, Spec, Status, Validation};
-use crate::structural::Interner;
 use scantling_value::{FieldError, Map, Path, Str, Value, aggregate, go};
 use std::collections::BTreeSet;
 
@@ -16,7 +15,10 @@ impl Definition {
         self.establish(now);
         match self.non_structural_condition() {
             Some(condition) => self.set_condition(condition, now),
-            None => self.status.conditions.retain(|c| c.ty != "NonStructuralSchema"),
+            None => {
+                let conditions = self.status.conditions.iter_mut();
+                conditions.for_each(|list| list.retain(|c| c.ty != "NonStructuralSchema"));
+            }
         }
         if let Some(condition) = self.approval_condition() {
             self.set_condition(condition, now);
@@ -48,12 +50,13 @@ impl Definition {
 
     /// A condition.
     pub fn condition(&self, ty: &str) -> Option<&Condition> {
-        self.status.conditions.iter().find(|c| c.ty == ty)
+        self.status.conditions.iter().flatten().find(|c| c.ty == ty)
     }
 
     /// Sets a condition; its time of transition moves only with its status.
     pub fn set_condition(&mut self, new: Condition, now: &str) {
-        match self.status.conditions.iter_mut().find(|c| c.ty == new.ty) {
+        let conditions = self.status.conditions.get_or_insert_default();
+        match conditions.iter_mut().find(|c| c.ty == new.ty) {
             Some(old) => {
                 let moved = old.status != new.status || old.last_transition_time.is_empty();
                 let last_transition_time = if moved {
@@ -67,7 +70,7 @@ impl Definition {
                     ..new
                 };
             }
-            None => self.status.conditions.push(Condition {
+            None => conditions.push(Condition {
                 last_transition_time: now.into(),
                 ..new
             }),
@@ -184,7 +187,7 @@ impl Definition {
             let Some(schema) = v.validation.as_ref().and_then(Validation::schema) else {
                 continue;
             };
-            if let Err(e) = schema.structural(&mut Interner::new()) {
+            if let Some(e) = schema.unsupported() {
                 let message = format!("failed to check validation schema for version {}: {e}", v.name);
                 let unknown = condition("NonStructuralSchema", true, "StructuralError", &message);
                 return Some(Condition {

@@ -206,7 +206,7 @@ fn conversion(mut m: Map, api: ApiVersion) -> Conversion {
 
 fn status(mut m: Map) -> Status {
     Status {
-        conditions: list(&mut m, "conditions", condition).unwrap_or_default(),
+        conditions: list(&mut m, "conditions", condition),
         accepted_names: names(object(m.remove("acceptedNames"))),
         stored_versions: texts(&mut m, "storedVersions").unwrap_or_default(),
         observed_generation: integer(&m, "observedGeneration"),

@@ -223,10 +223,7 @@ fn client(c: &WebhookClient) -> Value {
 
 fn status(s: &Status) -> Value {
     object([
-        (
-            "conditions",
-            list((!s.conditions.is_empty()).then_some(&*s.conditions), condition),
-        ),
+        ("conditions", list(s.conditions.as_deref(), condition)),
         ("acceptedNames", names(&s.accepted_names)),
         (
             "storedVersions",

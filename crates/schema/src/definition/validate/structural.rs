@@ -180,7 +180,7 @@ impl Check {
         }
         let pattern = s.text("pattern");
         if !pattern.is_empty()
-            && let Err(e) = Pattern::new(pattern)
+            && let Err(e) = Pattern::check(pattern)
         {
             let detail = format!("must be a valid regular expression, but isn't: {e}");
             self.0

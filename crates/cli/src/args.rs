@@ -146,6 +146,9 @@ pub(crate) struct Validate {
     /// Files or directories with stored objects: an input of the same kind, namespace and name is their update
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) old: Vec<PathBuf>,
+    /// The same with the objects of the cluster: an input that is there is an update, any other one a create
+    #[arg(long)]
+    pub(crate) old_from_cluster: bool,
     /// What becomes of unknown and duplicate fields
     #[arg(long, value_enum, default_value_t = Strictness::Warn)]
     pub(crate) field_validation: Strictness,

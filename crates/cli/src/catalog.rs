@@ -4,7 +4,8 @@ use crate::args::Target;
 use crate::cluster::Cluster;
 use crate::files::Source;
 use crate::input::{Document, Object};
-use crate::problem::Problem;
+use crate::locate::{Origin, Place};
+use crate::problem::{Problem, warn};
 use crate::stream;
 use rayon::prelude::*;
 use scantling_admit::{Resource, Workshop};
@@ -28,16 +29,46 @@ pub(crate) struct Entry {
     pub(crate) api: ApiVersion,
     /// The fields that definitions do not have.
     pub(crate) unknown: Vec<PathBuf>,
+    /// Where it stands, where the catalog keeps that.
+    origin: Option<Origin>,
     /// Beside the definition's versions.
     versions: Vec<OnceLock<Result<Arc<Resource>, String>>>,
     /// What a cluster would refuse in it.
     refused: OnceLock<Vec<FieldError>>,
 }
 
+impl Entry {
+    /// The places of fields of the definition, beside them; none where the catalog keeps no texts.
+    pub(crate) fn places(&self, fields: &[String]) -> Vec<Option<Place>> {
+        match &self.origin {
+            Some(origin) => origin.places(fields),
+            None => vec![None; fields.len()],
+        }
+    }
+
+    /// Why nothing can be done with the definition.
+    pub(crate) fn unusable(&self, why: &str) -> Problem {
+        let what = format!(
+            "{}: cannot use the definition {}",
+            self.file,
+            self.definition.name()
+        );
+        Problem::new(what, why).hint("`scantling lint` says everything that is wrong with a definition")
+    }
+}
+
+/// Whether a catalog keeps the texts of definitions, for those who report about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Texts {
+    Kept,
+    Dropped,
+}
+
 /// All definitions.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     target: Target,
+    texts: Texts,
     environments: Environments,
     entries: Vec<Entry>,
     /// By `apiVersion` and kind: the definition and its version.
@@ -62,10 +93,11 @@ impl Found<'_> {
 
 impl Catalog {
     /// No definitions.
-    pub(crate) fn new(target: Target) -> Self {
+    pub(crate) fn new(target: Target, texts: Texts) -> Self {
         Catalog {
             environments: Environments::of(target.kubernetes_version),
             target,
+            texts,
             entries: Vec::new(),
             kinds: BTreeMap::new(),
             workshops: (0..=rayon::current_num_threads())
@@ -77,7 +109,8 @@ impl Catalog {
     /// Reads all definitions in some files. Of definitions of one kind the last one counts.
     pub(crate) fn load(&mut self, sources: &[Source], other: OtherObjects) -> Vec<Problem> {
         let before = self.entries.len();
-        let (mut entries, mut problems, target) = (Vec::new(), Vec::new(), self.target);
+        let (mut entries, mut problems) = (Vec::new(), Vec::new());
+        let (target, texts) = (self.target, self.texts);
         let chosen: Vec<Source>;
         let sources = match other {
             OtherObjects::Unexpected => sources,
@@ -92,7 +125,7 @@ impl Catalog {
         };
         let unread = stream::each_document(
             sources,
-            |document| definitions(document, target, other),
+            |document| definitions(document, target, other, texts),
             |(found, more): (Vec<Entry>, Vec<Problem>)| {
                 entries.extend(found);
                 problems.extend(more);
@@ -137,10 +170,19 @@ impl Catalog {
 
     fn add(&mut self, entry: Entry) {
         let spec = &entry.definition.spec;
+        let mut replaced = None;
         for (n, version) in spec.versions().iter().enumerate() {
             let api_version = format!("{}/{}", spec.group, version.name);
             let kinds = self.kinds.entry(api_version).or_default();
-            kinds.insert(spec.names.kind.to_string(), (self.entries.len(), n));
+            let before = kinds.insert(spec.names.kind.to_string(), (self.entries.len(), n));
+            replaced = replaced.or(before);
+        }
+        let replaced = replaced.and_then(|(twin, _)| self.entries.get(twin));
+        if let Some(twin) = replaced.filter(|twin| twin.definition.spec != *spec) {
+            let (name, here, there) = (entry.definition.name(), &entry.file, &twin.file);
+            warn(&format!(
+                "{here}: the definition {name} differs from the one in {there}: this one counts"
+            ));
         }
         self.entries.push(entry);
     }
@@ -187,11 +229,7 @@ impl Catalog {
 
     /// The same, for those who cannot go on without it.
     pub(crate) fn usable<'c>(&self, found: Found<'c>) -> Result<&'c Arc<Resource>, Problem> {
-        self.resource(found).map_err(|why| {
-            let name = found.entry.definition.name();
-            let what = format!("{}: cannot use the definition {name}", found.entry.file);
-            Problem::new(what, why).hint("`scantling lint` says everything that is wrong with a definition")
-        })
+        self.resource(found).map_err(|why| found.entry.unusable(why))
     }
 
     fn compile(&self, found: Found<'_>) -> Result<Arc<Resource>, String> {
@@ -245,7 +283,12 @@ fn mentions_definitions(source: &Source) -> bool {
 }
 
 /// The definitions in a document.
-fn definitions(document: &Document<'_>, target: Target, other: OtherObjects) -> (Vec<Entry>, Vec<Problem>) {
+fn definitions(
+    document: &Document<'_>,
+    target: Target,
+    other: OtherObjects,
+    texts: Texts,
+) -> (Vec<Entry>, Vec<Problem>) {
     if other == OtherObjects::Skipped && memchr::memmem::find(document.text, KIND).is_none() {
         return (Vec::new(), Vec::new());
     }
@@ -255,10 +298,11 @@ fn definitions(document: &Document<'_>, target: Target, other: OtherObjects) -> 
     };
     let (mut entries, mut problems) = (Vec::new(), Vec::new());
     for object in objects.into_iter().filter(Object::is_definition) {
+        let origin = (texts == Texts::Kept).then(|| Origin::of(document, &object.index));
         match entry(document.file, object, target) {
-            Ok(entry) => entries.push(entry),
+            Ok(entry) => entries.push(Entry { origin, ..entry }),
             Err(why) => {
-                let place = format!("{}:{}", document.file, document.line + 1);
+                let place = format!("{}:{}", document.file, document.start.line + 1);
                 problems.push(Problem::new(place, why));
             }
         }
@@ -287,18 +331,21 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
         definition: received.definition,
         api,
         unknown: received.unknown,
+        origin: None,
         versions: (0..versions).map(|_| OnceLock::new()).collect(),
         refused: OnceLock::new(),
     })
 }
 
 /// The stored objects that updates are updates of.
-#[derive(Debug, Default)]
-pub(crate) struct Stored {
+#[derive(Default)]
+pub(crate) struct Stored<'c> {
     objects: BTreeMap<(String, String, String, String), Value>,
+    /// Where those are looked for that the files do not have.
+    pub(crate) cluster: Option<&'c Cluster>,
 }
 
-impl Stored {
+impl Stored<'_> {
     /// Reads all objects of some files.
     pub(crate) fn load(sources: &[Source]) -> (Self, Vec<Problem>) {
         let (mut stored, mut undecoded) = (Stored::default(), Vec::new());
@@ -318,8 +365,11 @@ impl Stored {
     }
 
     /// The stored object of the same group, kind, namespace and name.
-    pub(crate) fn of(&self, object: &Value) -> Option<&Value> {
-        self.objects.get(&key(object))
+    pub(crate) fn of(&self, object: &Object, found: Found<'_>) -> Result<Option<Value>, Problem> {
+        match (self.objects.get(&key(&object.value)), self.cluster) {
+            (None, Some(cluster)) => cluster.object(object, &found.entry.definition.spec),
+            (stored, _) => Ok(stored.cloned()),
+        }
     }
 }
 

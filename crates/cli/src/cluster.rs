@@ -2,12 +2,12 @@
 
 use crate::args;
 use crate::catalog::Catalog;
-use crate::input::{Object, list};
+use crate::input::{Object, flatten};
 use crate::problem::Problem;
-use kube::api::ListParams;
+use kube::api::{GetParams, ListParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::Request;
-use scantling_schema::definition::{Definition, Version};
+use scantling_schema::definition::{Definition, Spec, Version};
 use scantling_value::{Limits, Value, json};
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -72,6 +72,32 @@ impl Cluster {
         let version = stored.or_else(|| spec.versions().iter().find(|v| v.served));
         let version = version.map_or("", |v: &Version| v.name.as_str());
         self.pages(format!("/apis/{}/{version}/{}", spec.group, spec.names.plural))
+    }
+
+    /// The object of the same kind, namespace and name, if there is one.
+    pub(crate) fn object(&self, object: &Object, spec: &Spec) -> Result<Option<Value>, Problem> {
+        if object.name().is_empty() {
+            return Ok(None);
+        }
+        let namespace = match (spec.scope.as_str(), object.namespace()) {
+            ("Cluster", _) => String::new(),
+            (_, "") => "namespaces/default/".to_owned(),
+            (_, namespace) => format!("namespaces/{namespace}/"),
+        };
+        let path = format!("/apis/{}/{namespace}{}", object.api_version(), spec.names.plural);
+        let failed = |why: &dyn std::fmt::Display| {
+            Problem::new(format!("cannot get {}{path}/{}", self.url, object.name()), why)
+        };
+        let request = Request::new(path.as_str())
+            .get(object.name(), &GetParams::default())
+            .map_err(|e| failed(&e))?;
+        match self.runtime.block_on(self.client.request_text(request)) {
+            Ok(text) => json::decode(text.as_bytes(), Limits::SERVER)
+                .map(Some)
+                .map_err(|e| failed(&e)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(e) => Err(failed(&e)),
+        }
     }
 
     /// Does work for all objects of some definitions, page by page.
@@ -146,15 +172,16 @@ impl Pages<'_> {
         if let Some(token) = token.filter(|token| !token.is_empty()) {
             self.next = Next::After(token.to_owned());
         }
-        let page = list(Object {
+        let mut page = Vec::new();
+        let whole = Object {
             value,
             found_in_text: Vec::new(),
-            index: None,
-        });
+            index: Vec::new(),
+        };
+        flatten(whole, &mut page);
         // The place in a page means nothing to anyone.
-        Ok(Some(
-            page.into_iter().map(|o| Object { index: None, ..o }).collect(),
-        ))
+        page.iter_mut().for_each(|object| object.index.clear());
+        Ok(Some(page))
     }
 }
 

@@ -3,9 +3,10 @@
 mod measure;
 
 use crate::args;
-use crate::catalog::{Catalog, Entry, OtherObjects};
+use crate::catalog::{Catalog, Entry, OtherObjects, Texts};
 use crate::cluster;
 use crate::files;
+use crate::locate::Place;
 use crate::problem::{Problem, Verdict};
 use crate::render::Report;
 use crate::report::{self, Finding, Level, Subject};
@@ -20,16 +21,23 @@ use std::sync::Arc;
 /// Estimates the rules, and measures them where there are objects.
 pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
     let (sources, mut problems) = files::find(flags.definitions.iter().chain(&flags.crds));
-    let mut catalog = Catalog::new(flags.target);
+    let mut catalog = Catalog::new(flags.target, Texts::Kept);
     problems.extend(catalog.load(&sources, OtherObjects::Unexpected));
     let (objects, more) = files::find(&flags.filename);
     problems.extend(more);
     let cluster = cluster::asked_for(&flags.cluster)?;
-    let mut items: Vec<Item> = catalog
+    let estimated: Vec<_> = catalog
         .entries()
         .par_iter()
-        .flat_map_iter(|entry| definition(entry, &catalog))
+        .map(|entry| definition(entry, &catalog))
         .collect();
+    let mut items = Vec::new();
+    for estimated in estimated {
+        match estimated {
+            Ok(rules) => items.extend(rules),
+            Err(problem) => problems.push(problem),
+        }
+    }
     let mut measurements = Measurements::default();
     problems.extend(measurements.of_files(&catalog, &objects, flags.target));
     if let Some(cluster) = &cluster {
@@ -95,6 +103,8 @@ struct Item {
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Measured>,
     file: Arc<str>,
+    #[serde(flatten)]
+    place: Option<Place>,
 }
 
 /// Bounds to set, so that a rule fits into its limit.
@@ -160,15 +170,16 @@ fn schemas(items: &[Item]) -> impl Iterator<Item = SchemaCost> {
     })
 }
 
-fn definition(entry: &Entry, catalog: &Catalog) -> Vec<Item> {
+fn definition(entry: &Entry, catalog: &Catalog) -> Result<Vec<Item>, Problem> {
     let spec = &entry.definition.spec;
-    let mut items = Vec::new();
-    for version in spec.versions() {
+    let (mut items, mut fields) = (Vec::new(), Vec::new());
+    for (n, version) in spec.versions().iter().enumerate() {
         let Some(document) = spec.schema_of(version) else {
             continue;
         };
-        let Ok(structural) = Schema::new(document).structural(&mut Interner::new()) else {
-            continue;
+        let structural = match Schema::new(document).structural(&mut Interner::new()) {
+            Ok(structural) => structural,
+            Err(why) => return Err(entry.unusable(&format!("version {}: {why}", version.name))),
         };
         for rule in rules::rules(&structural, catalog.environments()) {
             let over = rule.total > RULE_LIMIT;
@@ -186,10 +197,15 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Vec<Item> {
             let unbounded = bounds.into_iter().filter(|b| b.now.is_none());
             item.unbounded = unbounded.map(Limit::from).collect();
             item.hints = hints.into_iter().map(Advice::from).collect();
+            let schema = format!("spec.versions[{n}].schema.openAPIV3Schema{}", item.path);
+            fields.push(format!("{schema}.x-kubernetes-validations[{}]", item.index));
             items.push(item);
         }
     }
-    items
+    for (item, place) in items.iter_mut().zip(entry.places(&fields)) {
+        item.place = place;
+    }
+    Ok(items)
 }
 
 impl Item {
@@ -213,6 +229,7 @@ impl Item {
             hints: Vec::new(),
             measured: None,
             file: Arc::clone(&entry.file),
+            place: None,
         }
     }
 
@@ -244,14 +261,19 @@ impl report::Item for Item {
     fn subject(&self) -> Subject {
         let mut findings = Vec::new();
         if !self.error.is_empty() {
-            findings.push(finding("CompileError", self.error.clone(), Vec::new()));
+            findings.push(finding(
+                "CompileError",
+                self.error.clone(),
+                Vec::new(),
+                self.place.clone(),
+            ));
         } else if self.total_cost > RULE_LIMIT {
             let unbounded = self.unbounded.iter().map(|limit| {
                 let Limit { path, keyword, .. } = limit;
-                format!("{} has no {keyword}", place(path))
+                format!("{} has no {keyword}", named(path))
             });
             let notes = unbounded.chain(self.hints.iter().map(Advice::text)).collect();
-            findings.push(finding("CostLimit", self.line(), notes));
+            findings.push(finding("CostLimit", self.line(), notes, self.place.clone()));
         }
         Subject {
             file: Arc::clone(&self.file),
@@ -272,7 +294,7 @@ impl report::Item for SchemaCost {
             self.share * 100.0
         );
         let findings = if self.total_cost > SCHEMA_LIMIT {
-            vec![finding("CostLimit", line.clone(), Vec::new())]
+            vec![finding("CostLimit", line.clone(), Vec::new(), None)]
         } else {
             Vec::new()
         };
@@ -314,17 +336,17 @@ impl Summary {
     }
 }
 
-fn finding(code: &str, text: String, notes: Vec<String>) -> Finding {
+fn finding(code: &str, text: String, notes: Vec<String>, place: Option<Place>) -> Finding {
     Finding {
         level: Level::Error,
         code: code.to_owned(),
         text,
-        place: None,
+        place,
         notes,
     }
 }
 
-fn place(path: &str) -> &str {
+fn named(path: &str) -> &str {
     if path.is_empty() { "the root" } else { path }
 }
 
@@ -332,7 +354,7 @@ impl Advice {
     fn text(&self) -> String {
         let bound = |b: &Limit| {
             let now = b.now.map(|now| format!(" (now {now})")).unwrap_or_default();
-            format!("{}{now} at {}", b.keyword, place(&b.path))
+            format!("{}{now} at {}", b.keyword, named(&b.path))
         };
         let bounds: Vec<String> = self.bounds.iter().map(bound).collect();
         format!("it fits with {} of at most {}", bounds.join(" and "), self.value)

@@ -1,5 +1,6 @@
 //! `scantling eval`: an expression against a file, or against a place in a definition.
 
+mod complete;
 mod place;
 mod repl;
 mod show;
@@ -50,8 +51,8 @@ pub(crate) fn run(flags: &args::Eval) -> Result<Verdict, Problem> {
 struct Session {
     env: Env,
     place: Place,
-    value: Option<Value>,
-    old: Option<Value>,
+    value: Option<Arc<Value>>,
+    old: Option<Arc<Value>>,
 }
 
 /// What came of an expression.
@@ -102,7 +103,7 @@ impl Session {
             .with_variable("self", place.shape.ty("self"))
             .with_variable("oldSelf", place.shape.ty("self"));
         let read = |file: &Option<PathBuf>| file.as_deref().map(|f| place.value_in(f)).transpose();
-        let (value, old) = (read(&flags.file)?, read(&flags.old)?);
+        let (value, old) = (read(&flags.file)?.map(Arc::new), read(&flags.old)?.map(Arc::new));
         Ok(Session {
             env,
             place,
@@ -113,7 +114,7 @@ impl Session {
 
     /// Takes another file as `self`.
     fn load(&mut self, file: &Path) -> Result<(), Problem> {
-        self.value = Some(self.place.value_in(file)?);
+        self.value = Some(Arc::new(self.place.value_in(file)?));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The endings of files that a directory is searched for.
 const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// A file, or standard input, which is read once.
+/// A file, or what can be read only once: standard input, a pipe.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The name for messages.
@@ -64,7 +64,11 @@ impl Source {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
-    Problem::new(format!("cannot read {}", path.display()), error)
+    let what = format!("cannot read {}", path.display());
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Problem::new(what, "there is no such file or directory"),
+        _ => Problem::new(what, error),
+    }
 }
 
 /// All files behind the given paths. Directories are searched for manifests, in the order of their names.
@@ -85,14 +89,26 @@ pub(crate) fn find(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> (Vec<So
                 let hint = "files whose names end in .yaml, .yml or .json are read from directories";
                 problems.push(Problem::plain(what).hint(hint));
             }
-        } else if path.exists() {
-            sources.push(Source::file(path));
         } else {
-            let what = format!("cannot read {}", path.display());
-            problems.push(Problem::new(what, "there is no such file or directory"));
+            match given(path) {
+                Ok(source) => sources.push(source),
+                Err(e) => problems.push(unreadable(path, &e)),
+            }
         }
     }
     (sources, problems)
+}
+
+/// A file that was named. What the shell puts in the place of `<(helm template .)` gives its bytes once.
+fn given(path: &Path) -> std::io::Result<Source> {
+    if std::fs::metadata(path)?.is_file() {
+        return Ok(Source::file(path));
+    }
+    let bytes = std::fs::read(path)?;
+    Ok(Source {
+        name: path.display().to_string().into(),
+        from: From::Memory(bytes.into()),
+    })
 }
 
 /// Standard input is there once, whatever it is asked for.

@@ -1,6 +1,7 @@
 //! Documents and the objects in them.
 
 use crate::problem::Problem;
+use crate::split::lines;
 use scantling_value::{DecodeError, Decoded, Limits, Position, Value, json, yaml};
 use std::sync::Arc;
 
@@ -11,10 +12,47 @@ pub(crate) struct Document<'a> {
     pub(crate) file: &'a Arc<str>,
     /// The text of this document alone.
     pub(crate) text: &'a [u8],
-    /// The number of lines before it.
-    pub(crate) line: usize,
+    /// Where it begins in the file.
+    pub(crate) start: Start,
     /// How it is written.
     pub(crate) notation: Notation,
+    /// The list that it was cut out of.
+    pub(crate) within: Option<Within>,
+}
+
+/// Where a text begins in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// The number of lines before its first one.
+    pub(crate) line: usize,
+    /// The number of characters before it on that line.
+    pub(crate) column: usize,
+}
+
+impl Start {
+    /// Where the next text begins, after a text that begins here.
+    pub(crate) fn after(self, text: &[u8]) -> Self {
+        let last = memchr::memrchr(b'\n', text);
+        let on_line = text.get(last.map_or(0, |n| n + 1)..).unwrap_or_default();
+        // Bytes that go on with a character are not counted.
+        let characters = on_line.iter().filter(|b| (**b as i8) >= -0x40).count();
+        Start {
+            line: self.line + lines(text),
+            column: if last.is_some() {
+                characters
+            } else {
+                self.column + characters
+            },
+        }
+    }
+}
+
+/// The list that a document was cut out of: what its elements need not repeat, and which of them it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Within {
+    pub(crate) kind: Arc<str>,
+    pub(crate) api_version: Arc<str>,
+    pub(crate) index: usize,
 }
 
 /// How a document is written.
@@ -33,8 +71,8 @@ pub(crate) struct Object {
     pub(crate) value: Value,
     /// What strict decoding found.
     pub(crate) found_in_text: Vec<String>,
-    /// Its index, where the document is a list.
-    pub(crate) index: Option<usize>,
+    /// Its index in the list that the document is; in a list of lists, one after the other.
+    pub(crate) index: Vec<usize>,
 }
 
 impl Object {
@@ -79,105 +117,150 @@ impl Document<'_> {
                 other.ok().filter(|_| !self.file.ends_with(".json")).ok_or(error)
             }),
         };
-        decoded.map_err(|e| undecodable(self.file, self.text, self.line, &e))
+        decoded.map_err(|e| undecodable(self.file, self.text, self.start, &e))
     }
 
     /// The objects of the document: itself, or those of a list; none where there is nothing.
     pub(crate) fn objects(&self) -> Result<Vec<Object>, Problem> {
-        let Decoded { value, duplicates } = self.decode()?;
+        let Decoded {
+            mut value,
+            duplicates,
+        } = self.decode()?;
         let found_in_text = match self.notation {
             Notation::Yaml if !duplicates.is_empty() => vec![yaml::strict_error(&duplicates)],
             _ => duplicates,
         };
-        if value.is_null() {
+        if value.is_null() && self.within.is_none() {
             return Ok(Vec::new());
         }
-        let file = self.file;
         if value.as_object().is_none() {
-            let place = format!("{file}:{}", self.line + 1);
-            return Err(Problem::new(place, "the document is no Kubernetes object")
-                .hint("an object is a mapping with apiVersion and kind"));
+            return Err(
+                Problem::new(self.place(&[]), "the document is no Kubernetes object")
+                    .hint("an object is a mapping with apiVersion and kind"),
+            );
         }
+        if let Some(within) = &self.within {
+            complete(&mut value, &within.kind, &within.api_version);
+        }
+        let mut objects = Vec::new();
         let whole = Object {
             value,
             found_in_text,
-            index: None,
+            index: Vec::new(),
         };
-        let objects = match whole.value.get("items") {
-            Some(Value::Array(_)) if whole.kind().ends_with("List") => list(whole),
-            _ => vec![whole],
-        };
-        match objects
-            .iter()
-            .find(|o| o.kind().is_empty() || o.api_version().is_empty())
-        {
+        flatten(whole, &mut objects);
+        let nameless = |o: &&Object| o.kind().is_empty() || o.api_version().is_empty();
+        match objects.iter().find(nameless) {
             Some(object) => {
                 let member = if object.kind().is_empty() {
                     "kind"
                 } else {
                     "apiVersion"
                 };
-                let index = object.index.map(|i| format!(" items[{i}]")).unwrap_or_default();
-                let place = format!("{file}:{}{index}", self.line + 1);
-                Err(Problem::new(place, format!("the object has no {member}")))
+                let what = format!("the object has no {member}");
+                Err(Problem::new(self.place(&object.index), what))
             }
             None => Ok(objects),
         }
     }
 
+    /// The document, or an object of it, for messages.
+    fn place(&self, index: &[usize]) -> String {
+        let within = self.within.iter().map(|within| within.index);
+        let steps: Vec<String> = within
+            .chain(index.iter().copied())
+            .map(|index| format!("items[{index}]"))
+            .collect();
+        let line = format!("{}:{}", self.file, self.start.line + 1);
+        if steps.is_empty() {
+            line
+        } else {
+            format!("{line} {}", steps.join("."))
+        }
+    }
+
     /// One of the objects once more, as it was sent.
-    pub(crate) fn again(&self, index: Option<usize>) -> Value {
+    pub(crate) fn again(&self, index: &[usize]) -> Value {
         let mut value = self.value().unwrap_or(Value::Null);
-        let element = index.and_then(|index| {
-            let items = value.as_object_mut()?.get_mut("items")?.as_array_mut()?;
-            items.get_mut(index).map(std::mem::take)
-        });
-        element.unwrap_or(value)
+        for index in index {
+            let element = value
+                .as_object_mut()
+                .and_then(|members| members.get_mut("items")?.as_array_mut()?.get_mut(*index));
+            value = element.map(std::mem::take).unwrap_or_default();
+        }
+        value
     }
 }
 
-/// The objects of a list. Those of a typed list need not repeat what they are.
-pub(crate) fn list(whole: Object) -> Vec<Object> {
-    let element = (
-        whole.kind().trim_end_matches("List").to_owned(),
-        whole.api_version().to_owned(),
-    );
-    let Value::Object(mut members) = whole.value else {
-        return Vec::new();
+/// The objects behind an object: itself, or those of the list that it is.
+pub(crate) fn flatten(object: Object, objects: &mut Vec<Object>) {
+    let is_list = object.kind().ends_with("List")
+        && object
+            .value
+            .get("items")
+            .is_some_and(|items| items.as_array().is_some());
+    if !is_list {
+        objects.push(object);
+        return;
+    }
+    let kind = object.kind().trim_end_matches("List").to_owned();
+    let api_version = object.api_version().to_owned();
+    let Object {
+        mut value,
+        mut found_in_text,
+        index,
+    } = object;
+    let items = value.as_object_mut().and_then(|members| members.remove("items"));
+    let Some(Value::Array(items)) = items else {
+        return;
     };
-    let Some(Value::Array(items)) = members.remove("items") else {
-        return Vec::new();
-    };
-    items
-        .into_iter()
-        .enumerate()
-        .map(|(index, mut value)| {
-            if let (Some(members), (kind, version)) = (value.as_object_mut(), &element)
-                && !kind.is_empty()
-            {
-                members.get_or_insert_with("kind", || kind.as_str().into());
-                members.get_or_insert_with("apiVersion", || version.as_str().into());
-            }
-            let found_in_text = if index == 0 {
-                whole.found_in_text.clone()
-            } else {
-                Vec::new()
-            };
-            Object {
-                value,
-                found_in_text,
-                index: Some(index),
-            }
-        })
-        .collect()
+    for (n, mut value) in items.into_iter().enumerate() {
+        complete(&mut value, &kind, &api_version);
+        let mut index = index.clone();
+        index.push(n);
+        let element = Object {
+            value,
+            found_in_text: std::mem::take(&mut found_in_text),
+            index,
+        };
+        flatten(element, objects);
+    }
+}
+
+/// Adds what an element of a typed list need not repeat.
+fn complete(element: &mut Value, kind: &str, api_version: &str) {
+    if let Some(members) = element.as_object_mut()
+        && !kind.is_empty()
+    {
+        members.get_or_insert_with("kind", || kind.into());
+        members.get_or_insert_with("apiVersion", || api_version.into());
+    }
 }
 
 /// Why a text cannot be read, and where.
-pub(crate) fn undecodable(file: &str, text: &[u8], lines_before: usize, error: &DecodeError) -> Problem {
+pub(crate) fn undecodable(file: &str, text: &[u8], start: Start, error: &DecodeError) -> Problem {
     let place = match Position::of_error(text, error) {
-        Some(at) => format!("{file}:{}:{}", at.line + lines_before, at.column),
-        None if lines_before > 0 => format!("{file}: the document at line {}", lines_before + 1),
+        Some(Position { line: 1, column }) => {
+            format!("{file}:{}:{}", start.line + 1, start.column + column)
+        }
+        Some(at) => format!("{file}:{}:{}", at.line + start.line, at.column),
+        None if start.line > 0 => format!("{file}: the document at line {}", start.line + 1),
         None => file.to_owned(),
     };
-    Problem::new(place, error)
+    let problem = Problem::new(place, error);
+    match hint(text) {
+        Some(hint) => problem.hint(hint),
+        None => problem,
+    }
+}
+
+/// What may help with a text that is neither JSON nor YAML.
+fn hint(text: &[u8]) -> Option<&'static str> {
+    if text.starts_with(b"\x1f\x8b") {
+        Some("it is compressed: give what `gzip -dc` makes of it to `-`")
+    } else if memchr::memmem::find(text, b"{{").is_some() {
+        Some("it looks like a template: give what `helm template` makes of it to `-`")
+    } else {
+        None
+    }
 }

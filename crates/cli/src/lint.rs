@@ -13,6 +13,7 @@ use crate::render::{self, Piece, Report};
 use crate::report::{Finding, Issue, Level, Subject};
 use crate::stream;
 use advice::Advice;
+use scantling_merge::body;
 use scantling_schema::definition::{Accepted, Setting};
 use scantling_schema::rules::Environments;
 use scantling_value::Value;
@@ -60,6 +61,12 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
     Ok(Verdict::after(summary.refused > 0, &problems))
+}
+
+/// The page of a code.
+pub(crate) fn page(code: &str) -> Option<&'static str> {
+    let mut pages = pages::PAGES.iter();
+    pages.find(|(known, _)| *known == code).map(|(_, page)| *page)
 }
 
 fn explain(code: &str) -> Result<Verdict, Problem> {
@@ -165,11 +172,11 @@ impl Linter<'_> {
             name: object.name().to_owned(),
             accepted: false,
             errors: Vec::new(),
-            warnings: object.found_in_text.clone(),
+            warnings: body::warnings(&object.found_in_text),
             advice: Vec::new(),
             places: Vec::new(),
         };
-        let (index, sent) = (object.index, object.value.clone());
+        let (index, sent) = (object.index.clone(), object.value.clone());
         let entry = match catalog::entry(document.file, object, self.flags.target) {
             Ok(entry) => entry,
             Err(why) => {
@@ -198,7 +205,7 @@ impl Linter<'_> {
                     .iter()
                     .map(|e| path_in(&written(e.field(), &sent), &sent))
                     .collect();
-                let places = locate(document, index, &paths);
+                let places = locate(document, &index, &paths);
                 item.errors = errors
                     .iter()
                     .zip(places)
@@ -206,10 +213,10 @@ impl Linter<'_> {
                     .collect();
             }
         }
-        item.places = locate_said(document, index, &item.warnings);
+        item.places = locate_said(document, &index, &item.warnings);
         item.advice = advice::of(&entry.definition, &self.environments);
         let paths: Vec<_> = item.advice.iter().map(|a| path_in(&a.field, &sent)).collect();
-        for (advice, place) in item.advice.iter_mut().zip(locate(document, index, &paths)) {
+        for (advice, place) in item.advice.iter_mut().zip(locate(document, &index, &paths)) {
             advice.place = place;
         }
         item

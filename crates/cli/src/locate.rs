@@ -1,8 +1,9 @@
 //! Where in a file an error is.
 
-use crate::input::{Document, Notation};
+use crate::input::{Document, Notation, Start};
 use scantling_value::{FieldError, Limits, Path, PathBuf, Position, Segment, Value};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// A place in a file, and the line that stands there.
 #[derive(Clone, Debug, Serialize)]
@@ -11,23 +12,29 @@ pub(crate) struct Place {
     pub(crate) line: usize,
     /// The column, from 1.
     pub(crate) column: usize,
-    /// The line's text.
+    /// The line's text, as far as it is known.
     #[serde(skip)]
     pub(crate) text: String,
+    /// The number of characters that are missing at its beginning.
+    #[serde(skip)]
+    pub(crate) missing: usize,
 }
 
 /// Lists beyond this size are not searched for the places of each object's errors: every search reads all of them.
 const SEARCHED: usize = 4 << 20;
 
 /// The places of paths in a document's object; `index` is the object's place in a list.
-pub(crate) fn locate(document: &Document<'_>, index: Option<usize>, paths: &[PathBuf]) -> Vec<Option<Place>> {
-    if paths.is_empty() || (index.is_some() && document.text.len() > SEARCHED) {
+pub(crate) fn locate(document: &Document<'_>, index: &[usize], paths: &[PathBuf]) -> Vec<Option<Place>> {
+    if paths.is_empty() || (!index.is_empty() && document.text.len() > SEARCHED) {
         return vec![None; paths.len()];
     }
-    let items = Path::ROOT.field("items");
-    let from_root = |path: &PathBuf| match index {
-        Some(index) => append(&items.index(index), &path.segments().collect::<Vec<_>>()),
-        None => path.clone(),
+    let above = index
+        .iter()
+        .flat_map(|n| [Segment::Field("items"), Segment::Index(*n)]);
+    let above: Vec<Segment<'_>> = above.collect();
+    let from_root = |path: &PathBuf| {
+        let steps = above.iter().copied().chain(path.segments());
+        append(&Path::ROOT, &steps.collect::<Vec<_>>())
     };
     let paths: Vec<PathBuf> = paths.iter().map(from_root).collect();
     let positions = match (document.notation, paths.as_slice()) {
@@ -41,17 +48,59 @@ pub(crate) fn locate(document: &Document<'_>, index: Option<usize>, paths: &[Pat
 
 fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Place {
     let text = lines.get(at.line.saturating_sub(1)).copied().unwrap_or_default();
+    let missing = if at.line == 1 { document.start.column } else { 0 };
     Place {
-        line: at.line + document.line,
-        column: at.column,
+        line: at.line + document.start.line,
+        column: at.column + missing,
         text: String::from_utf8_lossy(text).trim_end().to_owned(),
+        missing,
+    }
+}
+
+/// The text of an object, kept so that places can be looked up after its file is left.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    file: Arc<str>,
+    text: Box<[u8]>,
+    start: Start,
+    notation: Notation,
+    index: Vec<usize>,
+}
+
+impl Origin {
+    /// The text of an object of a document.
+    pub(crate) fn of(document: &Document<'_>, index: &[usize]) -> Self {
+        Origin {
+            file: Arc::clone(document.file),
+            text: document.text.into(),
+            start: document.start,
+            notation: document.notation,
+            index: index.to_vec(),
+        }
+    }
+
+    /// The places of fields, as texts spell them.
+    pub(crate) fn places(&self, fields: &[String]) -> Vec<Option<Place>> {
+        if fields.is_empty() {
+            return Vec::new();
+        }
+        let document = Document {
+            file: &self.file,
+            text: &self.text,
+            start: self.start,
+            notation: self.notation,
+            within: None,
+        };
+        let sent = document.again(&self.index);
+        let paths: Vec<PathBuf> = fields.iter().map(|field| path_in(field, &sent)).collect();
+        locate(&document, &self.index, &paths)
     }
 }
 
 /// The places of what a server says in words: of unknown and duplicate fields, and of fields that a text begins with.
 pub(crate) fn locate_said(
     document: &Document<'_>,
-    index: Option<usize>,
+    index: &[usize],
     said: &[impl AsRef<str>],
 ) -> Vec<Option<Place>> {
     if said.is_empty() {
@@ -81,7 +130,7 @@ fn path_said(text: &str, sent: &Value) -> PathBuf {
 
 /// The place that a text of YAML's strict decoder names: `line 6: key "size" already set in map`.
 fn line_said(text: &str, document: &Document<'_>, lines: &[&[u8]]) -> Option<Place> {
-    let number = text.strip_prefix("yaml: unmarshal errors:\n  line ")?;
+    let number = text.strip_prefix("line ")?;
     let line: usize = number.split(':').next()?.parse().ok()?;
     let text = lines.get(line.checked_sub(1)?)?;
     let column = text.iter().take_while(|b| b.is_ascii_whitespace()).count() + 1;

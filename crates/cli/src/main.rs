@@ -13,6 +13,7 @@ mod eval;
 mod files;
 mod input;
 mod lint;
+mod lists;
 mod locate;
 mod problem;
 mod progress;
@@ -45,12 +46,13 @@ fn main() -> ExitCode {
         args::Command::Store(flags) => store::run(&flags),
         args::Command::Completion { shell } => {
             let mut command = args::Arguments::command();
-            clap_complete::generate(shell, &mut command, "scantling", &mut std::io::stdout());
-            Ok(problem::Verdict::Well)
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "scantling", &mut script);
+            render::write(&script).map(|()| problem::Verdict::Well)
         }
         args::Command::Version => {
-            println!("scantling {}", env!("CARGO_PKG_VERSION"));
-            Ok(problem::Verdict::Well)
+            let line = format!("scantling {}\n", env!("CARGO_PKG_VERSION"));
+            render::write(line).map(|()| problem::Verdict::Well)
         }
     };
     match result {

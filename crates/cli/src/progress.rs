@@ -3,6 +3,8 @@
 use crate::files::Source;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Shorter work is over before anything could be read.
@@ -11,9 +13,10 @@ const SHORT: Duration = Duration::from_millis(500);
 /// A bar on standard error, where that is a terminal, results go elsewhere and the work is long.
 pub(crate) struct Progress {
     begun: Instant,
-    /// Done, and in all.
-    bytes: (u64, u64),
-    bar: Option<ProgressBar>,
+    /// The bytes that are done, and all of them.
+    done: AtomicU64,
+    all: u64,
+    bar: OnceLock<ProgressBar>,
     seen: bool,
 }
 
@@ -27,34 +30,37 @@ impl Progress {
         };
         Progress {
             begun: Instant::now(),
-            bytes: (0, all),
-            bar: None,
+            done: AtomicU64::new(0),
+            all,
+            bar: OnceLock::new(),
             seen,
         }
     }
 
     /// So much more is done.
-    pub(crate) fn advance(&mut self, bytes: u64) {
-        self.bytes.0 += bytes;
-        if self.seen && self.bar.is_none() && self.begun.elapsed() > SHORT {
-            let target = ProgressDrawTarget::stderr_with_hz(10);
-            let bar = ProgressBar::with_draw_target(Some(self.bytes.1), target);
-            self.bar = Some(
-                match ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left") {
-                    Ok(style) => bar.with_style(style),
-                    Err(_) => bar,
-                },
-            );
+    pub(crate) fn advance(&self, bytes: usize) {
+        if !self.seen {
+            return;
         }
-        if let Some(bar) = &self.bar {
-            bar.set_position(self.bytes.0);
+        let done = self.done.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        if self.begun.elapsed() > SHORT {
+            self.bar.get_or_init(|| bar(self.all)).set_position(done);
         }
+    }
+}
+
+fn bar(all: u64) -> ProgressBar {
+    let target = ProgressDrawTarget::stderr_with_hz(10);
+    let bar = ProgressBar::with_draw_target(Some(all), target);
+    match ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }
     }

@@ -228,9 +228,9 @@ fn unwritable(why: &dyn std::fmt::Display) -> Problem {
 }
 
 /// Writes to standard output. A reader that has seen enough is no problem.
-pub(crate) fn write(text: &str) -> Result<(), Problem> {
+pub(crate) fn write(text: impl AsRef<[u8]>) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    written(out.write_all(text.as_ref()).and_then(|()| out.flush()))
 }
 
 fn written(result: std::io::Result<()>) -> Result<(), Problem> {

@@ -158,13 +158,13 @@ fn notes(issue: &Issue) -> Vec<String> {
     value.chain(old).chain(also).collect()
 }
 
-/// Lines of generated files can be endless, and so can values.
-pub(crate) fn shorten(line: &str) -> String {
+/// Values can be endless.
+fn shorten(value: &str) -> String {
     const MAX: usize = 160;
-    if line.chars().count() <= MAX {
-        return line.to_owned();
+    if value.chars().count() <= MAX {
+        return value.to_owned();
     }
-    let mut short: String = line.chars().take(MAX).collect();
+    let mut short: String = value.chars().take(MAX).collect();
     short.push('…');
     short
 }

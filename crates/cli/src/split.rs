@@ -1,6 +1,6 @@
 //! Where the documents of a file begin and end.
 
-use crate::input::{Document, Notation, undecodable};
+use crate::input::{Document, Notation, Start, undecodable};
 use crate::problem::Problem;
 use scantling_value::yaml;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(crate) fn documents<'a>(file: &'a Arc<str>, bytes: &'a [u8]) -> (Vec<Document<'a>>, Vec<Problem>) {
     let bytes = without_mark(bytes);
     let notation = notation(bytes, End::Here).unwrap_or(Notation::Yaml);
-    split(file, bytes, notation, 0)
+    split(file, bytes, notation, Start::default())
 }
 
 /// Whether a text goes on after what is known of it.
@@ -55,22 +55,23 @@ pub(crate) fn split<'a>(
     file: &'a Arc<str>,
     bytes: &'a [u8],
     notation: Notation,
-    line: usize,
+    start: Start,
 ) -> (Vec<Document<'a>>, Vec<Problem>) {
     let (mut documents, mut problems) = (Vec::new(), Vec::new());
     match notation {
         Notation::Json => {
-            let (mut rest, mut line) = (bytes, line);
+            let (mut rest, mut start) = (bytes, start);
             while !rest.trim_ascii_start().is_empty() {
                 let end = value_end(rest).unwrap_or(rest.len());
                 let (text, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
                 documents.push(Document {
                     file,
                     text,
-                    line,
+                    start,
                     notation,
+                    within: None,
                 });
-                line += lines(text);
+                start = start.after(text);
                 rest = after;
             }
         }
@@ -80,10 +81,14 @@ pub(crate) fn split<'a>(
                     Ok(d) => documents.push(Document {
                         file,
                         text: d.text,
-                        line: line + d.line,
+                        start: Start {
+                            line: start.line + d.line,
+                            column: 0,
+                        },
                         notation,
+                        within: None,
                     }),
-                    Err(e) => problems.push(undecodable(file, bytes, line, &e)),
+                    Err(e) => problems.push(undecodable(file, bytes, start, &e)),
                 }
             }
         }
@@ -112,7 +117,7 @@ pub(crate) fn lines(text: &[u8]) -> usize {
 
 /// The length of the first JSON value, with the space before it. What does not begin as an object or a list ends with
 /// its line: whoever decodes it says what is wrong.
-fn value_end(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn value_end(bytes: &[u8]) -> Option<usize> {
     let start = bytes.iter().position(|b| !b.is_ascii_whitespace())?;
     if !matches!(bytes.get(start), Some(b'{' | b'[')) {
         let end = memchr::memchr(b'\n', bytes.get(start..)?)?;
@@ -121,16 +126,7 @@ fn value_end(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (start, 0usize);
     loop {
         match bytes.get(at)? {
-            b'"' => {
-                at += 1;
-                loop {
-                    at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
-                    if bytes.get(at) == Some(&b'"') {
-                        break;
-                    }
-                    at += 2;
-                }
-            }
+            b'"' => at = string_end(bytes, at)?,
             b'{' | b'[' => depth += 1,
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
@@ -144,10 +140,23 @@ fn value_end(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+/// Where the quote stands that ends the JSON string whose first one stands at a place.
+pub(crate) fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
+    let mut at = open + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes.get(at) == Some(&b'"') {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{End, notation, split, value_end, whole_documents};
     use crate::input::Notation::{Json, Yaml};
+    use crate::input::Start;
     use std::sync::Arc;
 
     #[test]
@@ -189,8 +198,8 @@ mod tests {
     fn documents_know_their_lines() {
         let file: Arc<str> = "f".into();
         let lines = |text: &str, notation| -> Vec<usize> {
-            let (documents, _) = split(&file, text.as_bytes(), notation, 10);
-            documents.iter().map(|d| d.line).collect()
+            let (documents, _) = split(&file, text.as_bytes(), notation, Start { line: 10, column: 0 });
+            documents.iter().map(|d| d.start.line).collect()
         };
         // The line ends between two values belong to the second one.
         assert_eq!(lines("{}\n{\n}\n{}\n", Json), [10, 10, 12]);

@@ -1,7 +1,8 @@
 //! Work on every document of some files: on all cores, with a bounded part of them in memory, in their order.
 
 use crate::files::Source;
-use crate::input::{Document, Notation};
+use crate::input::{Document, Notation, Start};
+use crate::lists::{self, Cut};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::split::{self, End};
@@ -24,10 +25,15 @@ pub(crate) fn each_document<T: Send>(
     mut hand_on: impl FnMut(T) + Send,
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
+    let progress = Progress::of(sources);
+    let work = |cut: &Cut<'_>| {
+        let result = cut.with(&work);
+        progress.advance(cut.len());
+        result
+    };
     let mut feed = Feed {
         sources,
         blocks: None,
-        progress: Progress::of(sources),
     };
     let mut current = feed.next();
     let mut done = Vec::new();
@@ -69,11 +75,11 @@ struct Block {
     file: Arc<str>,
     bytes: Vec<u8>,
     notation: Notation,
-    line: usize,
+    start: Start,
 }
 
 impl Part<'_> {
-    fn run<T: Send>(self, work: &(impl Fn(&Document<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
+    fn run<T: Send>(self, work: &(impl Fn(&Cut<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
         match self {
             Part::Files([source]) => file(source, work),
             Part::Files(sources) => {
@@ -82,33 +88,34 @@ impl Part<'_> {
             }
             Part::Block(block) => {
                 let (documents, problems) =
-                    split::split(&block.file, &block.bytes, block.notation, block.line);
-                all(&documents, problems, work)
+                    split::split(&block.file, &block.bytes, block.notation, block.start);
+                all(documents, problems, work)
             }
             Part::Problem(problem) => vec![Err(problem)],
         }
     }
 }
 
-fn file<T: Send>(source: &Source, work: &(impl Fn(&Document<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
+fn file<T: Send>(source: &Source, work: &(impl Fn(&Cut<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
     match source.read() {
         Ok(bytes) => {
             let (documents, problems) = split::documents(&source.name, &bytes);
-            all(&documents, problems, work)
+            all(documents, problems, work)
         }
         Err(problem) => vec![Err(problem)],
     }
 }
 
 fn all<T: Send>(
-    documents: &[Document<'_>],
+    documents: Vec<Document<'_>>,
     problems: Vec<Problem>,
-    work: &(impl Fn(&Document<'_>) -> T + Sync),
+    work: &(impl Fn(&Cut<'_>) -> T + Sync),
 ) -> Vec<Result<T, Problem>> {
-    let mut done: Vec<Result<T, Problem>> = if documents.len() < SHARED {
-        documents.iter().map(|document| Ok(work(document))).collect()
+    let cuts = lists::cut(documents);
+    let mut done: Vec<Result<T, Problem>> = if cuts.len() < SHARED {
+        cuts.iter().map(|cut| Ok(work(cut))).collect()
     } else {
-        documents.par_iter().map(|document| Ok(work(document))).collect()
+        cuts.par_iter().map(|cut| Ok(work(cut))).collect()
     };
     done.extend(problems.into_iter().map(Err));
     done
@@ -120,7 +127,6 @@ struct Feed<'s> {
     sources: &'s [Source],
     /// What is left of a large file.
     blocks: Option<Blocks<'s>>,
-    progress: Progress,
 }
 
 impl<'s> Iterator for Feed<'s> {
@@ -128,7 +134,7 @@ impl<'s> Iterator for Feed<'s> {
 
     fn next(&mut self) -> Option<Part<'s>> {
         if let Some(blocks) = &mut self.blocks {
-            if let Some(part) = blocks.next(&mut self.progress) {
+            if let Some(part) = blocks.next() {
                 return Some(part);
             }
             self.blocks = None;
@@ -150,7 +156,6 @@ impl<'s> Iterator for Feed<'s> {
             .filter(|(g, _)| !g.is_empty())
         {
             self.sources = rest;
-            self.progress.advance(bytes);
             return Some(Part::Files(group));
         }
         let (large, rest) = self.sources.split_first()?;
@@ -171,7 +176,7 @@ struct Blocks<'s> {
     reader: Box<dyn Read + Send + 's>,
     /// What is read, and not handed out.
     rest: Vec<u8>,
-    line: usize,
+    start: Start,
     notation: Option<Notation>,
     end: End,
 }
@@ -182,16 +187,16 @@ impl<'s> Blocks<'s> {
             file: &source.name,
             reader: source.open()?,
             rest: Vec::new(),
-            line: 0,
+            start: Start::default(),
             notation: None,
             end: End::Later,
         })
     }
 
-    fn next(&mut self, progress: &mut Progress) -> Option<Part<'s>> {
+    fn next(&mut self) -> Option<Part<'s>> {
         let mut wanted = BLOCK;
         loop {
-            if let Err(e) = self.fill(wanted, progress) {
+            if let Err(e) = self.fill(wanted) {
                 self.end = End::Here;
                 self.rest.clear();
                 return Some(Part::Problem(Problem::new(
@@ -213,13 +218,13 @@ impl<'s> Blocks<'s> {
             if cut > 0 {
                 let after = self.rest.split_off(cut);
                 let bytes = std::mem::replace(&mut self.rest, after);
-                let line = self.line;
-                self.line += split::lines(&bytes);
+                let start = self.start;
+                self.start = start.after(&bytes);
                 return Some(Part::Block(Block {
                     file: Arc::clone(self.file),
                     bytes,
                     notation: self.notation.unwrap_or(Notation::Yaml),
-                    line,
+                    start,
                 }));
             }
             // A document of this size needs more.
@@ -227,12 +232,12 @@ impl<'s> Blocks<'s> {
         }
     }
 
-    fn fill(&mut self, wanted: usize, progress: &mut Progress) -> std::io::Result<()> {
+    fn fill(&mut self, wanted: usize) -> std::io::Result<()> {
         let missing = wanted.saturating_sub(self.rest.len());
         if missing == 0 || self.end == End::Here {
             return Ok(());
         }
-        let first = self.line == 0 && self.rest.is_empty();
+        let first = self.start == Start::default() && self.rest.is_empty();
         self.rest.reserve(missing);
         let read = (&mut self.reader)
             .take(missing as u64)
@@ -243,7 +248,6 @@ impl<'s> Blocks<'s> {
         if first && split::without_mark(&self.rest).len() < self.rest.len() {
             self.rest.drain(..3);
         }
-        progress.advance(read as u64);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 mod changes;
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects};
+use crate::catalog::{Catalog, OtherObjects, Texts};
 use crate::cluster;
 use crate::files;
 use crate::input::{Document, Object};
@@ -28,7 +28,10 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
     let (sources, more) = files::find(flags.filename.iter().chain(&flags.paths));
     problems.extend(more);
     let cluster = cluster::asked_for(&flags.cluster)?;
-    let (mut before, mut after) = (Catalog::new(flags.target), Catalog::new(flags.target));
+    let (mut before, mut after) = (
+        Catalog::new(flags.target, Texts::Kept),
+        Catalog::new(flags.target, Texts::Kept),
+    );
     problems.extend(after.load(&to, OtherObjects::Unexpected));
     match &cluster {
         Some(cluster) if flags.from.is_empty() => {
@@ -244,7 +247,7 @@ impl Trial<'_> {
             return Ok(Some(item));
         };
         let places = |paths: &[_]| match document {
-            Some(document) => locate(document, object.index, paths),
+            Some(document) => locate(document, &object.index, paths),
             None => vec![None; paths.len()],
         };
         let issues = |errors: &[FieldError]| -> Vec<Issue> {

@@ -3,7 +3,7 @@
 pub(crate) mod judge;
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects, Stored};
+use crate::catalog::{Catalog, OtherObjects, Stored, Texts};
 use crate::cluster;
 use crate::files;
 use crate::locate::Place;
@@ -24,17 +24,24 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     problems.extend(more);
     let (olds, more) = files::find(&flags.old);
     problems.extend(more);
-    let mut catalog = Catalog::new(flags.target);
-    if let Some(cluster) = cluster::asked_for(&flags.cluster)? {
-        problems.extend(catalog.load_from(&cluster, |_| true));
+    let mut catalog = Catalog::new(flags.target, Texts::Dropped);
+    let cluster = cluster::asked_for(&flags.cluster)?;
+    match &cluster {
+        Some(cluster) => problems.extend(catalog.load_from(cluster, |_| true)),
+        None if flags.old_from_cluster => {
+            return Err(Problem::usage("--old-from-cluster needs a cluster")
+                .hint("name one by --kubeconfig, --context, --server or --token"));
+        }
+        None => {}
     }
     problems.extend(catalog.load(&crds, OtherObjects::Unexpected));
     problems.extend(catalog.load(&sources, OtherObjects::Skipped));
-    let (stored, more) = Stored::load(&olds);
+    let (mut stored, more) = Stored::load(&olds);
     problems.extend(more);
+    stored.cluster = cluster.as_ref().filter(|_| flags.old_from_cluster);
 
     let judge = Judge {
-        stored: (!flags.old.is_empty()).then_some(&stored),
+        stored: (flags.old_from_cluster || !flags.old.is_empty()).then_some(&stored),
         skip: &flags.skip,
         missing: if flags.ignore_missing_schemas {
             Missing::Skipped

@@ -68,6 +68,27 @@ fn a_cluster_is_read_where_one_is_named() {
     assert_eq!((err.as_str(), code), ("", 1));
     assert!(out.contains("spec.cronSpec: Invalid value"), "{out}");
 
+    // The stored object is the one of the cluster, where that is asked for: the image may not change.
+    let changed = "examples/crontab/changed.yaml";
+    let (out, err, code) = run(&["validate", "--kubeconfig", kubeconfig, changed]);
+    assert_eq!((err.as_str(), code), ("", 0), "{out}");
+    let update = ["validate", "--kubeconfig", kubeconfig, "--old-from-cluster"];
+    let (out, err, code) = run(&[&update[..], &[changed]].concat());
+    assert_eq!((err.as_str(), code), ("", 1), "{out}");
+    assert!(
+        out.contains("the image may only change while there are no replicas"),
+        "{out}"
+    );
+    assert!(out.contains("= old: {"), "{out}");
+    // What is not there is created, and what files say of the past counts more.
+    let (out, err, code) = run(&[&update[..], &[invalid, "-o", "json"]].concat());
+    assert_eq!((err.as_str(), code), ("", 1), "{out}");
+    let (out, err, code) = run(&[&update[..], &["--old", changed, changed]].concat());
+    assert_eq!((err.as_str(), code), ("", 0), "{out}");
+    let (_, err, code) = run(&["validate", "--old-from-cluster", changed]);
+    assert_eq!(code, 2);
+    assert!(err.contains("--old-from-cluster needs a cluster"), "{err}");
+
     // The flags replace what the file says, one by one.
     for (arguments, wanted) in [
         (

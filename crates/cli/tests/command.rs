@@ -1,6 +1,7 @@
 //! The command line as its users meet it: exit codes, bad input, positions.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use expect_test::expect;
 use std::io::Write as _;
@@ -56,6 +57,14 @@ fn bad_input_is_named() {
             "",
         ),
         ("eval -f absent self", ""),
+        (
+            "validate -",
+            "{{- if .Values.on }}\nkind: {{ .Values.kind }}\n{{- end }}\n",
+        ),
+        (
+            "validate -",
+            "kind: List\nitems:\n- kind: List\n  items: [{kind: A}]\n",
+        ),
     ];
     let mut all = String::new();
     for (arguments, input) in cases {
@@ -98,6 +107,11 @@ fn bad_input_is_named() {
         error: cannot use the kubeconfig: failed to read kubeconfig from '"absent"': No such file or directory (os error 2)
         eval -f absent self
         error: cannot read absent: there is no such file or directory
+        validate -
+        error: <stdin>:1:3: yaml: did not find expected node content
+        hint: it looks like a template: give what `helm template` makes of it to `-`
+        validate -
+        error: <stdin>:1 items[0].items[0]: the object has no apiVersion
     "#]].assert_eq(&all);
     for arguments in [
         "validate",
@@ -147,6 +161,113 @@ fn lists_and_several_documents() {
     "#]].assert_eq(&out);
 }
 
+#[test]
+fn lists_of_lists_are_flattened() {
+    let element = "{metadata: {name: a}, spec: {cronSpec: never}}";
+    let input = format!(
+        "kind: List\nitems:\n- apiVersion: stable.example.com/v1\n  kind: CronTabList\n  items:\n  - {element}\n"
+    );
+    let (out, err, code) = run("validate --crds examples/crontab/definition.yaml -", &input);
+    assert_eq!((err.as_str(), code), ("", 1));
+    assert!(
+        out.starts_with("<stdin>:6:34: error: CronTab a: spec.cronSpec"),
+        "{out}"
+    );
+}
+
+/// The places and results of a list must not depend on whether it is large enough to be cut.
+#[test]
+fn large_lists_are_read_like_small_ones() {
+    let mut json = String::from("{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [");
+    let mut yaml = String::from("apiVersion: v1\nitems:\n");
+    for n in 0..40 {
+        let cron = if n % 13 == 5 { "never" } else { "* * * * *" };
+        let comma = if n > 0 { ", " } else { "" };
+        json.push_str(&format!(
+            "{comma}{{\"apiVersion\": \"stable.example.com/v1\", \"kind\": \"CronTab\", \"metadata\": {{\"name\": \"a{n}\"}}, \
+             \"spec\": {{\"cronSpec\": \"{cron}\"}}}}"
+        ));
+        yaml.push_str(&format!(
+            "- apiVersion: stable.example.com/v1\n  kind: CronTab\n  metadata:\n    name: a{n}\n  spec:\n    cronSpec: '{cron}'\n"
+        ));
+    }
+    json.push_str("]}");
+    yaml.push_str("kind: List\nmetadata:\n  resourceVersion: ''\n");
+    for text in [json, yaml] {
+        let space = " ".repeat(300_000);
+        let large = match text.strip_suffix('}') {
+            Some(open) => format!("{open}{space}}}"),
+            None => format!("{text}{space}"),
+        };
+        let (small, _, code) = run(&format!("validate {CRDS} - -o json"), &text);
+        assert_eq!(code, 1);
+        assert_eq!(small.matches("\"accepted\": false").count(), 3);
+        assert_eq!(small.matches("\"column\":").count(), 3);
+        let (large, err, _) = run(&format!("validate {CRDS} - -o json"), &large);
+        assert_eq!(err, "");
+        assert_eq!(small, large);
+    }
+}
+
+#[test]
+fn what_can_be_read_once_is_read_once() {
+    let program = env!("CARGO_BIN_EXE_scantling");
+    let script = format!(
+        "'{program}' validate <(cat examples/crontab/definition.yaml) <(cat examples/crontab/object.yaml)"
+    );
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    match Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(root)
+        .output()
+    {
+        Ok(output) => {
+            let out = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(output.status.code(), Some(0), "{out}");
+            assert_eq!(
+                out.lines().filter(|line| line.ends_with(": accepted")).count(),
+                2,
+                "{out}"
+            );
+        }
+        Err(e) => println!("SKIPPED: nothing was read from a pipe: bash: {e}"),
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_problem() {
+    for arguments in [
+        "completion bash",
+        "version",
+        "lint examples -o json",
+        "validate examples/crontab",
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_scantling"))
+            .args(arguments.split_whitespace())
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments}: {said}");
+        assert!(!said.contains("panicked"), "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn definitions_that_differ_are_told() {
+    let both = "validate --crds examples/crontab/definition.yaml --crds examples/crontab/tightened.yaml examples/crontab/object.yaml";
+    let (_, err, _) = run(both, "");
+    assert_eq!(
+        err,
+        "warning: examples/crontab/tightened.yaml: the definition crontabs.stable.example.com differs from the one in \
+         examples/crontab/definition.yaml: this one counts\n"
+    );
+}
+
 const CRDS: &str = "--crds examples/crontab/definition.yaml";
 
 #[test]
@@ -160,8 +281,7 @@ fn warnings_and_strict_errors_have_places() {
     let (json, _, _) = run(&format!("validate {CRDS} -o json -"), input);
     let (github, _, _) = run(&format!("validate {CRDS} -o github -"), input);
     expect![[r#"
-        <stdin>:6:3: warning: CronTab a: yaml: unmarshal errors:
-                line 6: key "cronSpec" already set in map
+        <stdin>:6:3: warning: CronTab a: line 6: key "cronSpec" already set in map
           |
         6 |   cronSpec: '* * * * *'
           |   ^
@@ -193,7 +313,7 @@ fn warnings_and_strict_errors_have_places() {
               "accepted": true,
               "errors": [],
               "warnings": [
-                "yaml: unmarshal errors:\n  line 6: key \"cronSpec\" already set in map",
+                "line 6: key \"cronSpec\" already set in map",
                 "unknown field \"spec.colour\"",
                 "unknown field \"spec.env[0].colour\""
               ],
@@ -215,7 +335,7 @@ fn warnings_and_strict_errors_have_places() {
             }
           ]
         }
-        ::warning file=<stdin>,line=6,col=3,title=CronTab a::yaml: unmarshal errors:%0A  line 6: key "cronSpec" already set in map
+        ::warning file=<stdin>,line=6,col=3,title=CronTab a::line 6: key "cronSpec" already set in map
         ::warning file=<stdin>,line=7,col=3,title=CronTab a::unknown field "spec.colour"
         ::warning file=<stdin>,line=8,col=19,title=CronTab a::unknown field "spec.env[0].colour"
     "#]].assert_eq(&format!("{warned}{strict}{json}{github}"));

@@ -181,7 +181,7 @@ pub(crate) fn text(v: &Value, key: &str) -> String {
 }
 
 /// A body as the recorder sent it: floats keep their fraction, `1.0`.
-fn sent(v: &Value) -> String {
+pub(crate) fn sent(v: &Value) -> String {
     match v {
         Value::Float(f) => format!("{f:?}"),
         Value::Array(list) => format!("[{}]", list.iter().map(sent).collect::<Vec<_>>().join(",")),

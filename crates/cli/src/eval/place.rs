@@ -1,7 +1,7 @@
 //! The place that an expression looks at.
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects};
+use crate::catalog::{Catalog, OtherObjects, Texts};
 use crate::files;
 use crate::problem::Problem;
 use crate::split;
@@ -81,7 +81,7 @@ fn first_document(file: &Path) -> Result<Value, Problem> {
 /// The version of the definition in a file that the flags name.
 fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
     let (sources, problems) = files::find([crd]);
-    let mut catalog = Catalog::new(flags.target);
+    let mut catalog = Catalog::new(flags.target, Texts::Dropped);
     let more = catalog.load(&sources, OtherObjects::Unexpected);
     if let Some(problem) = problems.into_iter().chain(more).next() {
         return Err(problem);

@@ -1,6 +1,7 @@
 //! SARIF 2.1.0, for code scanning.
 
 use super::{Piece, codes, unwritable};
+use crate::lint::page;
 use crate::problem::Problem;
 use crate::report::{Finding, Level, Subject};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ const RESULTS: &str = "\"results\": []";
 
 /// The whole log.
 pub(super) fn document(pieces: &[Piece]) -> Result<String, Problem> {
-    let rules: Vec<Value> = codes(pieces).iter().map(|code| json!({"id": code})).collect();
+    let rules: Vec<Value> = codes(pieces).into_iter().map(rule).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -35,6 +36,18 @@ pub(super) fn document(pieces: &[Piece]) -> Result<String, Problem> {
         }
     };
     Ok(filled + "\n")
+}
+
+/// A code, with its page where it has one.
+fn rule(code: &str) -> Value {
+    match page(code).and_then(|page| page.split_once("\n\n")) {
+        Some((title, text)) => json!({
+            "id": code,
+            "shortDescription": {"text": title},
+            "help": {"text": text},
+        }),
+        None => json!({"id": code}),
+    }
 }
 
 /// The results for one subject, without the brackets of their list.
@@ -66,8 +79,11 @@ fn result(subject: &Subject, finding: &Finding) -> Value {
     })
 }
 
-/// A path as a relative reference.
+/// A path as a relative reference; what comes from a cluster has an address.
 fn uri(path: &str) -> String {
+    if path.starts_with("https://") || path.starts_with("http://") {
+        return path.to_owned();
+    }
     let path = path.trim_start_matches("./");
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,9 +1,10 @@
 //! For people: each finding with its place in the file.
 
 use crate::args::Output;
-use crate::report::{Finding, Level, Subject, shorten};
+use crate::report::{Finding, Level, Subject};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
+use unicode_width::UnicodeWidthChar as _;
 
 /// The colours of a text, or none.
 #[derive(Clone, Copy, Debug)]
@@ -108,19 +109,10 @@ fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Pal
     if let Some(place) = &finding.place {
         let number = place.line.to_string();
         let margin = " ".repeat(number.len());
-        // A caret stands right only below the same tabs.
-        let before: String = place
-            .text
-            .chars()
-            .take(place.column.saturating_sub(1))
-            .map(|c| if c == '\t' { '\t' } else { ' ' })
-            .collect();
-        let line = shorten(&place.text);
+        let (line, before) = excerpt(&place.text, place.column.saturating_sub(place.missing + 1));
         let _ = writeln!(out, "{faint}{margin} |{faint:#}");
         let _ = writeln!(out, "{faint}{number} |{faint:#} {line}");
-        if before.chars().count() < line.chars().count() {
-            let _ = writeln!(out, "{faint}{margin} |{faint:#} {before}{style}^{style:#}");
-        }
+        let _ = writeln!(out, "{faint}{margin} |{faint:#} {before}{style}^{style:#}");
     }
     for note in &finding.notes {
         self::note(out, note, palette);
@@ -130,4 +122,65 @@ fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Pal
 fn note(out: &mut String, note: &str, palette: &Palette) {
     let faint = palette.faint;
     let _ = writeln!(out, "{faint}  ={faint:#} {note}");
+}
+
+/// The most characters of a line that are shown: those of generated files can be endless.
+const WIDTH: usize = 160;
+
+/// The part of a line around one of its characters, and the space before that character.
+fn excerpt(line: &str, at: usize) -> (String, String) {
+    // A terminal is not to obey what stands in a file.
+    let tame = |c: char| {
+        if c.is_control() && c != '\t' {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    let count = line.chars().count();
+    let start = if count <= WIDTH || at < WIDTH * 3 / 4 {
+        0
+    } else {
+        at - WIDTH / 2
+    };
+    let mut shown = String::from(if start > 0 { "…" } else { "" });
+    shown.extend(line.chars().skip(start).take(WIDTH).map(tame));
+    let before = at - start.min(at) + usize::from(start > 0);
+    if start + WIDTH < count {
+        shown.push('…');
+    }
+    let space = shown.chars().take(before).map(|c| match c {
+        // A caret stands right only below the same tabs.
+        '\t' => "\t".to_owned(),
+        c => " ".repeat(c.width().unwrap_or(0)),
+    });
+    let space = space.collect();
+    (shown, space)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::excerpt;
+
+    #[test]
+    fn carets_stand_below_their_character() {
+        let long = format!("{}x{}", "a".repeat(300), "b".repeat(300));
+        let cases = [
+            ("a: b", 3, "a: b".to_owned(), "   ".to_owned()),
+            ("\ta: b", 1, "\ta: b".to_owned(), "\t".to_owned()),
+            ("日本: b", 4, "日本: b".to_owned(), " ".repeat(6)),
+            ("e\u{301}: b", 4, "e\u{301}: b".to_owned(), " ".repeat(3)),
+            ("\u{1b}[31m", 1, "\u{fffd}[31m".to_owned(), " ".to_owned()),
+            (&long, 0, format!("{}…", "a".repeat(160)), String::new()),
+            (
+                &long,
+                300,
+                format!("…{}x{}…", "a".repeat(80), "b".repeat(79)),
+                " ".repeat(81),
+            ),
+        ];
+        for (line, at, shown, space) in cases {
+            assert_eq!(excerpt(line, at), (shown, space), "{line}");
+        }
+    }
 }

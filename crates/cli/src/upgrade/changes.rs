@@ -1,6 +1,7 @@
 //! What changed between two definitions, and what each change means for those who use them.
 
 use crate::catalog::{Catalog, Entry};
+use crate::locate;
 use crate::report::{Finding, Item, Level, Subject};
 use scantling_cel::ast::{Expr, ExprKind};
 use scantling_cel::syntax::{ParseOptions, parse};
@@ -28,11 +29,23 @@ pub(super) struct Change {
     path: String,
     what: String,
     verdict: Meaning,
+    /// Where that stands in the new definition, as far as it is there.
+    #[serde(flatten)]
+    place: Option<locate::Place>,
 }
 
 impl Change {
+    /// The field of a definition that it is about.
+    fn field(&self, spec: &Spec) -> String {
+        match spec.versions().iter().position(|v| v.name == self.version) {
+            Some(n) if self.path.is_empty() => format!("spec.versions[{n}]"),
+            Some(n) => format!("spec.versions[{n}].schema.openAPIV3Schema{}", self.path),
+            None => "spec".to_owned(),
+        }
+    }
+
     /// Version and path, as far as it is about them.
-    fn place(&self) -> String {
+    fn title(&self) -> String {
         let place = format!("{} {}", self.version, self.path);
         match place.trim() {
             "" => "the definition".to_owned(),
@@ -52,7 +65,11 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    fn new(entry: &Entry, changes: Vec<Change>) -> Self {
+    fn new(entry: &Entry, mut changes: Vec<Change>) -> Self {
+        let fields: Vec<String> = changes.iter().map(|c| c.field(&entry.definition.spec)).collect();
+        for (change, place) in changes.iter_mut().zip(entry.places(&fields)) {
+            change.place = place;
+        }
         let rank = |m: Meaning| match m {
             Meaning::Safe => 0,
             Meaning::SafeWithRatcheting => 1,
@@ -87,8 +104,8 @@ impl Item for Definition {
             Finding {
                 level,
                 code: "Change".to_owned(),
-                text: format!("{}: {} ({said})", c.place(), c.what),
-                place: None,
+                text: format!("{}: {} ({said})", c.title(), c.what),
+                place: c.place.clone(),
                 notes: Vec::new(),
             }
         };
@@ -130,6 +147,7 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<Definition> {
                 path: String::new(),
                 what: "the definition is gone".to_owned(),
                 verdict: Meaning::Breaking,
+                place: None,
             };
             all.push(Definition::new(old, vec![change]));
         }
@@ -192,6 +210,7 @@ impl Place<'_> {
             path: path.to_owned(),
             what,
             verdict,
+            place: None,
         });
     }
 

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use scantling_admit::{
     FieldValidation, Identity, Operation, Options, Refusal, Request, Resource, admit, load,
 };
+use scantling_merge::body;
 use scantling_schema::meta::Scope;
 use scantling_schema::rules::Meter;
 use scantling_value::{FieldError, Map, Value};
@@ -24,7 +25,7 @@ pub(crate) struct Judge<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) target: args::Target,
     /// Where updates are asked for.
-    pub(crate) stored: Option<&'a Stored>,
+    pub(crate) stored: Option<&'a Stored<'a>>,
     pub(crate) skip: &'a [String],
     pub(crate) missing: Missing,
     pub(crate) show_object: bool,
@@ -117,7 +118,7 @@ impl<'a> Judge<'a> {
         let mut trial = Trial {
             judged: &mut judged,
             document,
-            index: object.index,
+            index: object.index.clone(),
         };
         if object.is_definition() {
             self.definition(&mut trial, &object);
@@ -132,7 +133,11 @@ impl<'a> Judge<'a> {
             return Ok(Some(judged));
         };
         let resource = self.catalog.usable(found)?;
-        self.state(&mut trial, found, object, resource, meter);
+        let old = match self.stored {
+            Some(stored) => stored.of(&object, found)?,
+            None => None,
+        };
+        self.state(&mut trial, found, object, old, resource, meter);
         Ok(Some(judged))
     }
 
@@ -155,6 +160,7 @@ impl<'a> Judge<'a> {
         trial: &mut Trial<'_, '_>,
         found: Found<'_>,
         object: Object,
+        old: Option<Value>,
         resource: &Resource,
         meter: Option<Meter<'_>>,
     ) {
@@ -164,8 +170,7 @@ impl<'a> Judge<'a> {
             ..
         } = object;
         trial.judged.by = Some(Arc::clone(&found.entry.title));
-        let old = self.stored.and_then(|stored| stored.of(&value)).map(|old| {
-            let mut old = old.clone();
+        let old = old.map(|mut old| {
             if let Some(members) = old.as_object_mut() {
                 members.insert("apiVersion", resource.api_version.as_str().into());
             }
@@ -196,7 +201,7 @@ impl<'a> Judge<'a> {
             ..Options::default()
         };
         let outcome = admit(resource, request, &options);
-        trial.warn(found, outcome.warnings);
+        trial.warn(found, body::warnings(&outcome.warnings));
         trial.judged.cel_cost = outcome.stats.rule_cost;
         match &outcome.refusal {
             None => {}
@@ -225,7 +230,10 @@ pub(crate) fn settle(resource: &Resource, object: &mut Value, version: Option<&V
     let Some(members) = object.as_object_mut() else {
         return;
     };
-    let metadata = members.get_or_insert_with("metadata", || Value::Object(Map::new()));
+    let metadata = members.get_or_insert_with("metadata", || Value::Null);
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
     let Some(metadata) = metadata.as_object_mut() else {
         return;
     };
@@ -242,7 +250,7 @@ struct Trial<'j, 'd> {
     judged: &'j mut Judged,
     /// Objects of a cluster have none.
     document: Option<&'d Document<'d>>,
-    index: Option<usize>,
+    index: Vec<usize>,
 }
 
 impl Trial<'_, '_> {
@@ -261,7 +269,7 @@ impl Trial<'_, '_> {
         let mut said = vec!["apiVersion"; judged.warnings.len()];
         said.extend(warnings.iter().map(String::as_str));
         if let Some(document) = self.document {
-            judged.warning_positions = locate_said(document, self.index, &said);
+            judged.warning_positions = locate_said(document, &self.index, &said);
         }
         judged.warnings.extend(warnings);
     }
@@ -270,7 +278,7 @@ impl Trial<'_, '_> {
         self.judged.accepted = self.judged.accepted && errors.is_empty();
         let paths: Vec<_> = errors.iter().map(|error| path_of(error, object)).collect();
         let places = match self.document {
-            Some(document) => locate(document, self.index, &paths),
+            Some(document) => locate(document, &self.index, &paths),
             None => vec![None; paths.len()],
         };
         for ((error, path), place) in errors.iter().zip(&paths).zip(places) {
@@ -301,7 +309,9 @@ impl Trial<'_, '_> {
         let (Some(document), Some(issue)) = (self.document, self.judged.errors.last_mut()) else {
             return;
         };
-        let mut places = locate_said(document, self.index, found).into_iter().flatten();
+        let mut places = locate_said(document, &self.index, &body::warnings(found))
+            .into_iter()
+            .flatten();
         issue.place = places.next();
         issue.also = places.collect();
     }

@@ -24,6 +24,9 @@ pub(super) fn duplicates(text: &[u8]) -> Vec<String> {
 /// Sorts findings about fields, `unknown field "spec.a"` and `duplicate field "spec.b"`, by where the text has the
 /// fields. Findings about others come last, in their order.
 pub fn sort_findings(text: &[u8], findings: &mut [String]) {
+    if findings.len() < 2 {
+        return;
+    }
     let mut places: BTreeMap<String, usize> = findings.iter().map(|f| (f.clone(), usize::MAX)).collect();
     let mut place = 0;
     each(text, |path, time| {

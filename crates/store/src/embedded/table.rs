@@ -47,7 +47,7 @@ impl Purpose {
     fn cache_bytes(self) -> usize {
         match self {
             Self::Load => 0,
-            Self::Store => 16 << 20,
+            Self::Store => 2 << 20,
         }
     }
 }

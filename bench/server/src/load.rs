@@ -36,6 +36,8 @@ pub struct Outcome {
     pub requests: usize,
     pub elapsed: Duration,
     latencies: Vec<Duration>,
+    /// How late requests were sent, where they were due at a time.
+    delays: Vec<Duration>,
     /// The server's processor time.
     cpu: Duration,
 }
@@ -54,9 +56,18 @@ impl Outcome {
 
     /// A quantile of the time that a request took.
     pub fn quantile(&self, q: f64) -> Duration {
-        let at = ((self.latencies.len() as f64 * q) as usize).min(self.latencies.len().saturating_sub(1));
-        self.latencies.get(at).copied().unwrap_or_default()
+        quantile(&self.latencies, q)
     }
+
+    /// A quantile of the part of it that passed before the request was sent.
+    pub fn delay(&self, q: f64) -> Duration {
+        quantile(&self.delays, q)
+    }
+}
+
+fn quantile(sorted: &[Duration], q: f64) -> Duration {
+    let at = ((sorted.len() as f64 * q) as usize).min(sorted.len().saturating_sub(1));
+    sorted.get(at).copied().unwrap_or_default()
 }
 
 /// Runs a load over some connections. Requests are numbered from `first` on, each number once.
@@ -79,7 +90,7 @@ pub async fn run(
     for mut client in clients {
         let (next, work) = (Arc::clone(&next), work.clone());
         tasks.spawn(async move {
-            let mut latencies = Vec::new();
+            let mut times = Vec::new();
             let mut request = Vec::new();
             loop {
                 let n = next.fetch_add(1, Ordering::Relaxed);
@@ -96,27 +107,31 @@ pub async fn run(
                 };
                 request.clear();
                 (work.request)(first + n, &mut request);
+                let delay = begin.elapsed();
                 client
                     .send(&request)
                     .await
                     .map_err(|e| e.to_string())?
                     .expect(work.status)
                     .map_err(|e| e.to_string())?;
-                latencies.push(begin.elapsed());
+                times.push((delay, begin.elapsed()));
             }
-            Ok::<_, String>(latencies)
+            Ok::<_, String>(times)
         });
     }
-    let mut latencies = Vec::new();
+    let mut times = Vec::new();
     while let Some(done) = tasks.join_next().await {
-        latencies.extend(done??);
+        times.extend(done??);
     }
     let elapsed = start.elapsed();
+    let (mut delays, mut latencies): (Vec<_>, Vec<_>) = times.into_iter().unzip();
+    delays.sort_unstable();
     latencies.sort_unstable();
     Ok(Outcome {
         requests: latencies.len(),
         elapsed,
         latencies,
+        delays,
         cpu: server.cpu().saturating_sub(cpu),
     })
 }

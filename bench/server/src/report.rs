@@ -105,7 +105,7 @@ pub fn load(what: &str, outcome: &Outcome, rate: Reference) {
     );
 }
 
-/// The line of a load at half pace.
+/// The lines of a load at half pace.
 pub fn half(outcome: &Outcome) {
     let aim = Reference::less(None, 5.0);
     figure(
@@ -114,4 +114,11 @@ pub fn half(outcome: &Outcome) {
         "ms",
         aim,
     );
+    figure(
+        "    of it before the request was sent",
+        millis(outcome.delay(0.99)),
+        "ms",
+        Reference::NONE,
+    );
+    figure("    median", millis(outcome.quantile(0.5)), "ms", Reference::NONE);
 }

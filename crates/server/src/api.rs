@@ -3,11 +3,13 @@
 use crate::auth::{Tokens, User};
 use crate::authorize::authorize;
 use crate::config::AuthorizationMode;
-use crate::discovery::{self, Form};
-use crate::kind::{Kind, Kinds, Version};
+use crate::definitions::GROUP;
+use crate::discovery::{self, Form, Root};
+use crate::kind::{Document, Kind, Kinds, Version};
 use crate::media;
 use crate::metrics::{Answered, Label, Metrics};
 use crate::options::ListOptions;
+use crate::progress::Progress;
 use crate::reply::{Body, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
 use crate::status::{About, ApiError, ApiResult};
@@ -51,8 +53,7 @@ pub(crate) struct Api {
     pub(crate) stop: signal::Receiver<bool>,
     /// Definitions are compiled against these, and share their parts through these.
     pub(crate) compiler: crate::definitions::Compiler,
-    /// Up to which revision this server has seen the definitions.
-    pub(crate) settled: signal::Sender<u64>,
+    pub(crate) progress: Progress,
 }
 
 /// A request that names objects of a kind.
@@ -160,6 +161,13 @@ pub(crate) struct Head {
     pub(crate) user_agent: String,
 }
 
+/// What becomes of a request while as many run as may.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum WhenFull {
+    Serve,
+    Refuse,
+}
+
 impl Api {
     /// Answers one request. Nothing that happens here ends the connection of another.
     pub(crate) async fn serve(
@@ -177,6 +185,9 @@ impl Api {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let long = is_long_running(&parts.method, &query, &target);
         let content_type = text(header::CONTENT_TYPE);
+        if self.progress.is_behind() && self.depends_on_definitions(&parts.method, &target) {
+            self.progress.catch_up().await;
+        }
         let label = Label::of(
             &parts.method,
             &target,
@@ -189,7 +200,7 @@ impl Api {
             Some(user) => Some(user),
             None => {
                 let authorization = header_text(&parts.headers, header::AUTHORIZATION);
-                self.tokens.user(authorization.as_deref()).cloned().map(Arc::new)
+                self.tokens.user(authorization.as_deref()).cloned()
             }
         };
         let name = user.as_ref().map_or_else(String::new, |u| u.name.clone());
@@ -210,7 +221,15 @@ impl Api {
             Some(user) => authorize(mode, user, &parts.method, parts.uri.path(), &target, long),
         };
         let mut reply = match allowed {
-            Ok(()) => self.guarded(&head, target, body, &label).await,
+            Ok(()) => {
+                // As on a real server, those who may do everything get through even when it is crowded.
+                let when_full = match (&target, &user) {
+                    (Target::Health { .. }, _) => WhenFull::Serve,
+                    (_, Some(user)) if user.is_master() => WhenFull::Serve,
+                    _ => WhenFull::Refuse,
+                };
+                self.guarded(&head, target, body, &label, when_full).await
+            }
             Err(e) => Reply::error(&e, accept.as_deref()),
         };
         if let Ok(v) = HeaderValue::from_str(&id) {
@@ -238,11 +257,28 @@ impl Api {
         reply.into_response(gzip)
     }
 
+    /// Whether an answer may change with a definition that was just made. Kinds that are served already do not.
+    fn depends_on_definitions(&self, method: &Method, target: &Target) -> bool {
+        match target {
+            Target::Health { .. } | Target::Metrics | Target::Version => false,
+            Target::Object(path) if path.gv.group == GROUP => method != Method::POST,
+            Target::Object(path) => self.kinds.load().get(&path.gv.group, &path.resource).is_none(),
+            _ => true,
+        }
+    }
+
     /// With limits on how many requests run at once and how long one takes; a panic is that request's alone.
-    async fn guarded(self: &Arc<Self>, head: &Head, target: Target, body: Incoming, label: &Label) -> Reply {
+    async fn guarded(
+        self: &Arc<Self>,
+        head: &Head,
+        target: Target,
+        body: Incoming,
+        label: &Label,
+        when_full: WhenFull,
+    ) -> Reply {
         let refuse = |e: &ApiError| Reply::error(e, head.accept.as_deref());
         let place = self.in_flight.try_acquire();
-        if place.is_err() && !matches!(target, Target::Health { .. }) {
+        if place.is_err() && when_full == WhenFull::Refuse {
             return refuse(&ApiError::too_many_requests(
                 "Too many requests, please try again later.",
                 1,
@@ -303,10 +339,10 @@ impl Api {
             Target::OpenApiV2 => self.documents.v2(&self.kinds.load_full(), head).await,
             Target::OpenApiV3Index => self.documents.index(&kinds, head),
             Target::OpenApiV3(name) => self.documents.v3(&kinds, &name, head),
-            Target::CoreVersions => {
-                self.aggregated(&kinds, head, true, || discovery::core_versions(&self.address))
-            }
-            Target::Groups => self.aggregated(&kinds, head, false, || discovery::groups(&kinds)),
+            Target::CoreVersions => self.aggregated(&kinds, head, Root::Core, || {
+                discovery::core_versions(&self.address)
+            }),
+            Target::Groups => self.aggregated(&kinds, head, Root::Groups, || discovery::groups(&kinds)),
             Target::Group(name) => {
                 discovery::group(&kinds, &name).map_or_else(|| Ok(Reply::page_not_found()), document)
             }
@@ -323,7 +359,7 @@ impl Api {
         &self,
         kinds: &Kinds,
         head: &Head,
-        core: bool,
+        root: Root,
         plain: impl Fn() -> Value,
     ) -> ApiResult<Reply> {
         let accept = head.accept.as_deref().unwrap_or("*/*");
@@ -331,18 +367,18 @@ impl Api {
             let wanted = media::wanted(Some(accept), media::Offer::Document)?;
             return Ok(Reply::object(200, &plain(), wanted.encoding).with(header::VARY, "Accept"));
         };
-        if form == Form::Plain {
+        let Some(place) = kinds.written.discovery(root, form) else {
             return Ok(Reply::object(200, &plain(), media::Encoding::Json).with(header::VARY, "Accept"));
-        }
-        let groups = kinds.groups().filter(|g| g.is_empty() == core);
-        let text = discovery::aggregated(kinds, groups, form).to_json();
-        let tag = openapi::tag(text.as_bytes());
-        let reply = if head.if_none_match.as_deref() == Some(&tag) {
-            Reply::bytes(304, form.content_type(), Bytes::new())
-        } else {
-            Reply::bytes(200, form.content_type(), text)
         };
-        Ok(reply.with(header::VARY, "Accept").with(header::ETAG, &tag))
+        let written = place.get_or_init(|| Document::new(discovery::aggregated(kinds, root, form).to_json()));
+        let (status, text) = if head.if_none_match.as_ref() == Some(&written.tag) {
+            (304, Bytes::new())
+        } else {
+            (200, written.text.clone())
+        };
+        Ok(Reply::bytes(status, form.content_type(), text)
+            .with(header::VARY, "Accept")
+            .with(header::ETAG, &written.tag))
     }
 
     fn health(&self, probe: Probe, check: Option<&str>, query: &Query) -> Reply {

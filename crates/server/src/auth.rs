@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Who made a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,10 +13,20 @@ pub(crate) struct User {
     pub(crate) groups: Vec<String>,
 }
 
+/// The group whose members may do everything, whatever the mode, and are never told to come back later.
+pub(crate) const MASTERS: &str = "system:masters";
+
+impl User {
+    /// Whether it may do everything.
+    pub(crate) fn is_master(&self) -> bool {
+        self.groups.iter().any(|g| g == MASTERS)
+    }
+}
+
 /// The tokens that are known. They are kept as digests: a token never stands in memory dumps or logs.
 #[derive(Default)]
 pub(crate) struct Tokens {
-    users: BTreeMap<[u8; 32], User>,
+    users: BTreeMap<[u8; 32], Arc<User>>,
 }
 
 impl fmt::Debug for Tokens {
@@ -27,7 +38,7 @@ impl fmt::Debug for Tokens {
 impl Tokens {
     /// Adds one token.
     pub(crate) fn add(&mut self, token: &str, user: User) {
-        self.users.insert(digest(token), user);
+        self.users.insert(digest(token), Arc::new(user));
     }
 
     /// Reads a file of `token,user,uid,"group1,group2"` lines, as `--token-auth-file` of kube-apiserver.
@@ -66,7 +77,7 @@ impl Tokens {
     }
 
     /// The user of an `Authorization` header.
-    pub(crate) fn user(&self, authorization: Option<&str>) -> Option<&User> {
+    pub(crate) fn user(&self, authorization: Option<&str>) -> Option<&Arc<User>> {
         let (scheme, token) = authorization?.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;

@@ -6,8 +6,8 @@
 use crate::api::Api;
 use crate::definitions::{self, GROUP, PLURAL};
 use crate::kind::End;
-
 use crate::read;
+use crate::text;
 use crate::write::timestamp;
 use bytes::Bytes;
 use scantling_schema::definition::{ApiVersion, Definition, Names};
@@ -137,7 +137,7 @@ impl Controller {
                 Ok(event) => {
                     self.event(&event).await;
                     *revision = event.revision;
-                    api.settled.send_replace(event.revision);
+                    api.progress.settle(event.revision);
                 }
                 Err(e) => {
                     tracing::warn!(error = %e, "the watch on definitions ended");
@@ -286,12 +286,17 @@ impl Controller {
 
 async fn write(api: &Api, definition: &Definition, expected: u64) -> Result<Event, StoreError> {
     let key = api.keys.object(GROUP, PLURAL, None, definition.name())?;
-    let mut object = definition.encode(ApiVersion::V1);
-    if let Some(m) = crate::write::metadata_mut(&mut object) {
-        m.remove("resourceVersion");
+    let mut value = Vec::new();
+    let place = text::write_unversioned(&definition.encode(ApiVersion::V1), &mut value);
+    // It stays for long.
+    value.shrink_to_fit();
+    let value = Bytes::from(value);
+    let event = api.store.write(&key, Write::Update { value, expected }).await?;
+    // What was encoded just now needs no more form.
+    if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after()) {
+        text::note(kind, entry, place);
     }
-    let value = Bytes::from(object.to_json());
-    api.store.write(&key, Write::Update { value, expected }).await
+    Ok(event)
 }
 
 /// Deletes the objects of a definition that is on its way out, and then lets go of it.

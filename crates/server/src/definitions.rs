@@ -252,7 +252,7 @@ impl Strategy for Definitions {
         mode: FieldValidation,
     ) -> Result<Vec<String>, Refusal> {
         let (definition, unknown) = self
-            .decode(object.clone(), api_version(version))
+            .decode(std::mem::take(object), api_version(version))
             .map_err(Refusal::Undecodable)?;
         *object = definition.encode_held(api_version(version));
         builtin::settle_findings(found, unknown, mode)
@@ -309,9 +309,10 @@ impl Strategy for Definitions {
 
 impl Definitions {
     fn judge(&self, api: ApiVersion, operation: Operation<'_>, outcome: &mut Outcome) -> Result<(), Refusal> {
-        let (mut new, _) = self
-            .decode(outcome.object.clone(), api)
-            .map_err(Refusal::Undecodable)?;
+        let sent = std::mem::take(&mut outcome.object);
+        // A refusal names what it refuses.
+        outcome.object = identified(&sent);
+        let (mut new, _) = self.decode(sent, api).map_err(Refusal::Undecodable)?;
         let gates = self.compiler.gates;
         let setting = Setting {
             api,
@@ -357,6 +358,14 @@ impl Definitions {
         outcome.object = accepted.encode(api);
         Ok(())
     }
+}
+
+/// What of a document tells which it is.
+fn identified(document: &Value) -> Value {
+    let name = document.at(["metadata", "name"]).cloned().unwrap_or_default();
+    let kind = document.get("kind").cloned().unwrap_or_default();
+    let metadata = Map::from_iter([("name", name)]);
+    Map::from_iter([("kind", kind), ("metadata", metadata.into())]).into()
 }
 
 fn keep_system_fields(new: &mut Map, old: &Map) {

@@ -7,6 +7,15 @@ use scantling_schema::definition::compare_versions;
 use scantling_value::{Map, Value};
 use sha2::Digest as _;
 
+/// What a document of discovery is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Root {
+    /// `/api`: the core group.
+    Core,
+    /// `/apis`: all others.
+    Groups,
+}
+
 /// The form of `/api` and `/apis` that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Form {
@@ -231,8 +240,9 @@ fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>
     out
 }
 
-/// `/api` and `/apis` in one document.
-pub(crate) fn aggregated<'a>(kinds: &Kinds, groups: impl Iterator<Item = &'a str>, form: Form) -> Value {
+/// `/api` or `/apis` with everything below it in one document.
+pub(crate) fn aggregated(kinds: &Kinds, root: Root, form: Form) -> Value {
+    let groups = kinds.groups().filter(|g| g.is_empty() == (root == Root::Core));
     let version = if form == Form::V2Beta1 { "v2beta1" } else { "v2" };
     let items = groups
         .filter_map(|g| {

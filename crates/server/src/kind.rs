@@ -1,9 +1,12 @@
 //! Kinds as data: everything that the request pipeline knows about a kind of object.
 
+use crate::discovery::{Form, Root};
+use crate::openapi;
 use crate::strategy::Strategy;
 use crate::table::Columns;
+use bytes::Bytes;
 use imbl::OrdMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch as signal;
 
 /// A kind of object, in all its versions.
@@ -138,6 +141,65 @@ impl Version {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kinds {
     by_name: OrdMap<(Arc<str>, Arc<str>), Arc<Kind>>,
+    pub(crate) written: Written,
+}
+
+/// What was written about all kinds together, each when it was first asked for. A copy is made to be changed, so that
+/// it begins with none.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    core: Aggregated,
+    groups: Aggregated,
+    /// `/openapi/v3`
+    pub(crate) index: OnceLock<Document>,
+    /// The hash of `/openapi/v2`.
+    pub(crate) hash: OnceLock<String>,
+}
+
+/// `/api` or `/apis` in its aggregated forms.
+#[derive(Debug, Default)]
+struct Aggregated {
+    v2: OnceLock<Document>,
+    v2beta1: OnceLock<Document>,
+}
+
+impl Clone for Written {
+    fn clone(&self) -> Self {
+        Written::default()
+    }
+}
+
+impl Written {
+    /// The place of an aggregated document of discovery; the plain form has none.
+    pub(crate) fn discovery(&self, root: Root, form: Form) -> Option<&OnceLock<Document>> {
+        let of = match root {
+            Root::Core => &self.core,
+            Root::Groups => &self.groups,
+        };
+        match form {
+            Form::Plain => None,
+            Form::V2 => Some(&of.v2),
+            Form::V2Beta1 => Some(&of.v2beta1),
+        }
+    }
+}
+
+/// A text with the tag by which clients keep it.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) text: Bytes,
+    pub(crate) tag: String,
+}
+
+impl Document {
+    /// The document with this text.
+    pub(crate) fn new(text: String) -> Document {
+        let tag = openapi::tag(text.as_bytes());
+        Document {
+            text: text.into(),
+            tag,
+        }
+    }
 }
 
 impl Kinds {

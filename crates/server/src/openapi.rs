@@ -12,7 +12,7 @@ mod v2;
 
 use crate::api::Head;
 use crate::discovery::served_versions;
-use crate::kind::{Kind, Kinds, Version};
+use crate::kind::{Document, Kind, Kinds, Version};
 use crate::media;
 use crate::reply::Reply;
 use crate::status::ApiResult;
@@ -100,23 +100,37 @@ fn hash_of(kinds: &Kinds, group: &str, version: &str) -> String {
     hash(&parts)
 }
 
+fn index(kinds: &Kinds) -> Value {
+    let mut paths = Map::new();
+    for group in kinds.groups() {
+        for version in served_versions(kinds, group) {
+            let path = path_of(group, &version);
+            let url = format!("/openapi/v3/{path}?hash={}", hash_of(kinds, group, &version));
+            paths.insert(path, object([("serverRelativeURL", url.into())]));
+        }
+    }
+    object([("paths", paths.into())])
+}
+
+/// A hash of all that the document of OpenAPI v2 depends on.
+fn hash_of_all(kinds: &Kinds) -> String {
+    let groups = kinds.groups();
+    let hashes: Vec<String> = groups
+        .flat_map(|g| served_versions(kinds, g).into_iter().map(move |v| (g, v)))
+        .map(|(g, v)| format!("{g}/{v}:{}", hash_of(kinds, g, &v)))
+        .collect();
+    let parts: Vec<&[u8]> = hashes.iter().map(String::as_bytes).collect();
+    hash(&parts)
+}
+
 impl Documents {
     /// `/openapi/v3`
     pub(crate) fn index(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
-        let mut paths = Map::new();
-        for group in kinds.groups() {
-            for version in served_versions(kinds, group) {
-                let path = path_of(group, &version);
-                let url = format!("/openapi/v3/{path}?hash={}", hash_of(kinds, group, &version));
-                paths.insert(
-                    path,
-                    Value::Object(Map::from_iter([("serverRelativeURL", Value::from(url))])),
-                );
-            }
-        }
-        let text = Value::Object(Map::from_iter([("paths", Value::from(paths))])).to_json();
-        let tag = tag(text.as_bytes());
-        Ok(conditional(head, &tag, text.into()))
+        let index = kinds
+            .written
+            .index
+            .get_or_init(|| Document::new(index(kinds).to_json()));
+        Ok(conditional(head, &index.tag, index.text.clone()))
     }
 
     /// `/openapi/v3/apis/<group>/<version>`
@@ -158,13 +172,7 @@ impl Documents {
 
     /// `/openapi/v2`
     pub(crate) async fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
-        let groups = kinds.groups();
-        let hashes: Vec<String> = groups
-            .flat_map(|g| served_versions(kinds, g).into_iter().map(move |v| (g, v)))
-            .map(|(g, v)| format!("{g}/{v}:{}", hash_of(kinds, g, &v)))
-            .collect();
-        let parts: Vec<&[u8]> = hashes.iter().map(String::as_bytes).collect();
-        let hash = hash(&parts);
+        let hash = kinds.written.hash.get_or_init(|| hash_of_all(kinds));
         let accept = head.accept.as_deref().unwrap_or_default();
         let protobuf = media::clauses(accept).first().is_some_and(|c| {
             let kind = c

@@ -8,7 +8,7 @@ use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, ApiResult};
-use crate::text::Text;
+use crate::text::{Text, is_in_form};
 use crate::view::ListMeta;
 use scantling_store::{Entry, ListRequest, Page, ReadAt, StoreError};
 use scantling_value::{Limits, Value, go, json};
@@ -101,7 +101,11 @@ pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
 
 /// A stored object as the requested version shows it.
 pub(crate) fn shown(call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
-    call.kind.strategy.read(call.kind, call.version, stored(entry)?)
+    let object = stored(entry)?;
+    if is_in_form(call, entry) {
+        return Ok(object);
+    }
+    call.kind.strategy.read(call.kind, call.version, object)
 }
 
 fn parse_version(text: &str) -> Result<u64, String> {

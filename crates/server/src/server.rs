@@ -1,12 +1,13 @@
 //! A running server.
 
 use crate::api::Api;
-use crate::auth::{Tokens, User};
+use crate::auth::{MASTERS, Tokens, User};
 use crate::config::Config;
 use crate::controller::Controller;
 use crate::definitions::Compiler;
 use crate::kind::Kinds;
 use crate::metrics::Metrics;
+use crate::progress::Progress;
 use crate::{builtin, listen, openapi, tls};
 use arc_swap::ArcSwap;
 use scantling_store::{KeySpace, Store, StoreError, Write};
@@ -84,7 +85,7 @@ impl Server {
                 .map_err(|e| StartError(format!("{}: {e}", path.display())))?;
         }
         let admin_token = config.admin_token.clone().map_or_else(random_token, |t| t.0);
-        let groups = vec!["system:masters".to_owned()];
+        let groups = vec![MASTERS.to_owned()];
         tokens.add(
             &admin_token,
             User {
@@ -101,7 +102,6 @@ impl Server {
         })?;
         let address = listener.local_addr().map_err(|e| StartError(e.to_string()))?;
         let (stop, stopped) = watch::channel(false);
-        let (settled, _) = watch::channel(0);
         let metrics = Metrics::new();
         let compiler = Compiler::new(config.gates().map_err(fail)?, metrics.compilation());
         let mut kinds = Kinds::default();
@@ -124,12 +124,12 @@ impl Server {
             ready: AtomicBool::new(false),
             stop: stopped.clone(),
             compiler,
-            settled,
+            progress: Progress::default(),
         });
         let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));
         make_namespaces(&api).await.map_err(store_failed)?;
         let (controller, revision) = Controller::start(Arc::clone(&api)).await.map_err(store_failed)?;
-        api.settled.send_replace(revision);
+        api.progress.settle(revision);
         api.ready.store(true, Ordering::Release);
         let tasks = vec![
             tokio::spawn(controller.run(revision)),

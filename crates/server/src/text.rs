@@ -5,6 +5,7 @@
 //! remembers it for the kind as it is now.
 
 use crate::api::Call;
+use crate::kind::Kind;
 use crate::read::shown;
 use crate::status::ApiResult;
 use bytes::Bytes;
@@ -37,11 +38,9 @@ impl Text {
 
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &Call<'_>, entry: &Entry) -> Option<Text> {
-        let note = entry.note.get();
-        let known = call.version.storage && note >> 32 == u64::from(call.kind.serial);
-        known.then(|| Text {
+        is_in_form(call, entry).then(|| Text {
             json: entry.value.clone(),
-            version: Some(((note & u64::from(u32::MAX)) as usize, entry.mod_revision)),
+            version: Some(((entry.note.get() & u64::from(u32::MAX)) as usize, entry.mod_revision)),
         })
     }
 
@@ -50,8 +49,8 @@ impl Text {
         let mut json = Vec::with_capacity(entry.value.len() + 64);
         let place = write_unversioned(object, &mut json);
         let json = if entry.value == json {
-            if let Some(place) = place.filter(|_| call.version.storage) {
-                note(call, entry, place);
+            if call.version.storage {
+                note(call.kind, entry, place);
             }
             entry.value.clone()
         } else {
@@ -151,17 +150,21 @@ pub(crate) fn note_written(call: &Call<'_>, event: &Event, object: &Value, place
     }
     let read = call.kind.strategy.read(call.kind, call.version, object.clone());
     if read.is_ok_and(|r| r == *object)
-        && let (Some(entry), Some(place)) = (event.after(), place)
+        && let Some(entry) = event.after()
     {
-        note(call, entry, place);
+        note(call.kind, entry, place);
     }
 }
 
-fn note(call: &Call<'_>, entry: &Entry, place: usize) {
-    if let Ok(place) = u32::try_from(place) {
-        entry
-            .note
-            .set(u64::from(call.kind.serial) << 32 | u64::from(place));
+/// Whether an entry is known to be shown as it is stored.
+pub(crate) fn is_in_form(call: &Call<'_>, entry: &Entry) -> bool {
+    call.version.storage && entry.note.get() >> 32 == u64::from(call.kind.serial)
+}
+
+/// Notes that the storage version of a kind shows an entry as it is stored.
+pub(crate) fn note(kind: &Kind, entry: &Entry, place: Option<usize>) {
+    if let Some(place) = place.and_then(|p| u32::try_from(p).ok()) {
+        entry.note.set(u64::from(kind.serial) << 32 | u64::from(place));
     }
 }
 

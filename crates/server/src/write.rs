@@ -118,10 +118,16 @@ impl Write<'_> {
         let mut tries = 0;
         loop {
             let identity = identity();
-            let outcome =
-                call.kind
-                    .strategy
-                    .decide(call.version, Operation::Create(&identity), object.clone());
+            // Only a name that is made up may be taken and be tried again.
+            let next = if generated {
+                object.clone()
+            } else {
+                std::mem::take(&mut object)
+            };
+            let outcome = call
+                .kind
+                .strategy
+                .decide(call.version, Operation::Create(&identity), next);
             let mut admitted = self.outcome(outcome, source)?;
             if parse_uint(&asked_version).is_ok_and(|v| v != 0) {
                 return Err(ApiError::internal(
@@ -145,6 +151,11 @@ impl Write<'_> {
                 return Ok(admitted);
             }
             let Stored { value, place } = Stored::of(call, &admitted);
+            let defines = call.kind.group == crate::definitions::GROUP;
+            if defines {
+                // One definition may be on its way while the next is checked; no more, so that none waits for long.
+                call.api.progress.catch_up().await;
+            }
             match call
                 .api
                 .store
@@ -153,7 +164,9 @@ impl Write<'_> {
             {
                 Ok(event) => {
                     note_written(call, &event, &admitted, place);
-                    call.api.has_settled(call.kind, event.revision).await;
+                    if defines {
+                        call.api.progress.note(event.revision);
+                    }
                     let mut shown = as_stored(call, admitted)?;
                     set_version(&mut shown, event.revision);
                     return Ok(shown);
@@ -641,14 +654,11 @@ pub(crate) fn identity() -> Identity {
 }
 
 impl Api {
-    /// Waits until this server has seen a write to the definitions, so that its own answers follow from it.
+    /// Waits until the controller has carried out a write to the definitions, so that answers follow from it.
     pub(crate) async fn has_settled(&self, kind: &Kind, revision: u64) {
-        if kind.group != crate::definitions::GROUP {
-            return;
+        if kind.group == crate::definitions::GROUP {
+            self.progress.reach(revision).await;
         }
-        let mut settled = self.settled.subscribe();
-        let seen = settled.wait_for(|r| *r >= revision);
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), seen).await;
     }
 
     /// Whether a namespace is there.

@@ -342,14 +342,20 @@ async fn idle_connections() {
     server.stop().await;
 }
 
-/// The place of a request that is not done is taken; the next one is told to come back.
+/// The place of a request that is not done is taken; the next one is told to come back, unless it is an
+/// administrator's.
 #[tokio::test]
 async fn too_many_requests() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("tokens.csv");
+    std::fs::write(&path, "token,alice,1,dev\n").expect("written");
     let config = Config {
         max_requests_inflight: 1,
+        token_auth_file: Some(path),
         ..Config::default()
     };
-    let (server, mut client) = serve_widgets(config).await;
+    let (server, mut admin) = serve_widgets(config).await;
+    let mut client = crate::client::Client::anonymous(&server).with_token("token");
     let mut slow = client.open().await.expect("a connection");
     let authorization = client.authorization().unwrap_or_default().to_owned();
     let body = widget("slow");
@@ -376,7 +382,8 @@ async fn too_many_requests() {
             .map(hyper::header::HeaderValue::as_bytes),
         Some(&b"1"[..])
     );
-    // Who only asks whether the server is well is never refused.
+    // Who only asks whether the server is well is never refused, and neither is who may do everything.
+    assert_eq!(admin.get(WIDGETS).await.status, 200);
     assert_eq!(client.get("/readyz").await.status, 200);
     slow.write_all(body.as_bytes()).await.expect("sent");
     let mut answer = String::new();

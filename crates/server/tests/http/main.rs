@@ -5,6 +5,7 @@
 mod bad_input;
 #[path = "../support/client.rs"]
 mod client;
+mod documents;
 #[expect(
     dead_code,
     reason = "members that fail are what the store's own tests are about"

@@ -1,0 +1,98 @@
+//! Answers that are large or asked for often: compressed, kept by clients, and written again when they change.
+
+use crate::client::{Answer, Asking, Client};
+use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, eventually, serve_widgets, widget};
+use scantling_server::Config;
+use std::io::Read as _;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+async fn get(client: &mut Client, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let asking = Asking {
+        accept: (path == "/apis").then_some(AGGREGATED),
+        headers,
+        ..Asking::default()
+    };
+    client.ask("GET", path, asking).await.expect("an answer")
+}
+
+fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+    answer.headers.get(name).and_then(|v| v.to_str().ok())
+}
+
+/// What a client has, it keeps until a definition changes.
+#[tokio::test]
+async fn documents_about_all_kinds_follow_the_definitions() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    for path in ["/apis", "/openapi/v3", "/openapi/v2"] {
+        let first = get(&mut client, path, &[]).await;
+        assert!(first.text().contains("example.com"), "{path}: {}", first.text());
+        let tag = header(&first, "etag").expect("a tag").to_owned();
+        let again = get(&mut client, path, &[]).await;
+        assert_eq!(
+            (again.text(), header(&again, "etag")),
+            (first.text(), Some(tag.as_str()))
+        );
+        let kept = get(&mut client, path, &[("if-none-match", &tag)]).await;
+        assert_eq!((kept.status, kept.body.len()), (304, 0), "{path}");
+
+        let group = format!("other{}.example.com", path.len());
+        let definition = DEFINITION
+            .replace("example.com\"", &format!("{group}\""))
+            .replace("widgets.example.com", &format!("widgets.{group}"));
+        let made = client.send("POST", DEFINITIONS, &definition).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        eventually("the new kind is shown", async || {
+            let changed = get(&mut client, path, &[("if-none-match", &tag)]).await;
+            changed.status == 200 && changed.text().contains(&group) && header(&changed, "etag") != Some(&tag)
+        })
+        .await;
+        client
+            .send("DELETE", &format!("{DEFINITIONS}/widgets.{group}"), "")
+            .await;
+        eventually("the kind is gone", async || {
+            !get(&mut client, path, &[]).await.text().contains(&group)
+        })
+        .await;
+    }
+    server.stop().await;
+}
+
+/// Long lists are compressed while they are sent, for those who take it; short ones are not worth it.
+#[tokio::test]
+async fn long_lists_are_compressed() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let gzip = [("accept-encoding", "gzip")];
+    client.send("POST", WIDGETS, &widget("only")).await;
+    let short = get(&mut client, WIDGETS, &gzip).await;
+    assert_eq!((short.status, header(&short, "content-encoding")), (200, None));
+    let mut state = 1_u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        format!("{state:016x}")
+    };
+    for n in 0..40 {
+        // Text that compresses badly, so that the list leaves in several pieces.
+        let noise: String = (0..256).map(|_| noise()).collect();
+        let annotated = format!(r#""annotations":{{"noise":"{noise}"}},"name""#);
+        let body = widget(&format!("w{n}")).replace(r#""name""#, &annotated);
+        let made = client.send("POST", WIDGETS, &body).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+    }
+    let plain = get(&mut client, WIDGETS, &[]).await;
+    assert_eq!(header(&plain, "content-encoding"), None);
+    assert_eq!(
+        header(&plain, "content-length"),
+        Some(plain.body.len().to_string().as_str())
+    );
+    let packed = get(&mut client, WIDGETS, &gzip).await;
+    assert_eq!(header(&packed, "content-encoding"), Some("gzip"));
+    assert_eq!(header(&packed, "content-type"), Some("application/json"));
+    assert!(packed.body.len() < plain.body.len());
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&packed.body[..])
+        .read_to_end(&mut unpacked)
+        .expect("it is whole");
+    assert!(unpacked == plain.body, "the same list");
+    server.stop().await;
+}

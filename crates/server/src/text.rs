@@ -40,7 +40,10 @@ impl Text {
     pub(crate) fn noted(call: &Call<'_>, entry: &Entry) -> Option<Text> {
         is_in_form(call, entry).then(|| Text {
             json: entry.value.clone(),
-            version: Some(((entry.note.get() & u64::from(u32::MAX)) as usize, entry.mod_revision)),
+            version: Some((
+                (entry.note.get() & u64::from(u32::MAX)) as usize,
+                entry.mod_revision,
+            )),
         })
     }
 

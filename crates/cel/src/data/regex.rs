@@ -10,13 +10,31 @@ mod parse;
 use regex_automata::meta;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
-/// A compiled regular expression. Cheap to clone.
+/// A regular expression. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Pattern(meta::Regex);
+pub struct Pattern(Arc<Lazy>);
+
+#[derive(Debug)]
+struct Lazy {
+    text: Box<str>,
+    /// `None` if there is no compiled form. Whoever made the pattern has ruled that out.
+    compiled: OnceLock<Option<meta::Regex>>,
+}
 
 /// A compiled pattern may take this many bytes.
 const MAX_COMPILED_SIZE: usize = 32 << 20;
+
+fn compile(pattern: &str) -> Result<meta::Regex, PatternError> {
+    let tree = parse::parse(pattern)?;
+    let config = meta::Config::new().nfa_size_limit(Some(MAX_COMPILED_SIZE));
+    let compiled = meta::Builder::new().configure(config).build_from_hir(&tree);
+    compiled.map_err(|_| PatternError {
+        code: ErrorCode::Large,
+        at: pattern.to_owned(),
+    })
+}
 
 /// A pattern of so many states is not too large, whatever they are.
 const MAX_UNDOUBTED_STATES: u64 = MAX_COMPILED_SIZE as u64 / 256;
@@ -103,31 +121,46 @@ impl Pattern {
 
     /// Compiles a regular expression.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
-        let tree = parse::parse(pattern)?;
-        let config = meta::Config::new().nfa_size_limit(Some(MAX_COMPILED_SIZE));
-        meta::Builder::new()
-            .configure(config)
-            .build_from_hir(&tree)
-            .map(Self)
-            .map_err(|_| PatternError {
-                code: ErrorCode::Large,
-                at: pattern.to_owned(),
-            })
+        let compiled = compile(pattern)?;
+        Ok(Self::with(pattern, OnceLock::from(Some(compiled))))
+    }
+
+    /// A regular expression that is compiled when it first meets a text. Compiling takes long and much memory, and most
+    /// patterns of a cluster's definitions never meet any.
+    pub fn deferred(pattern: &str) -> Result<Self, PatternError> {
+        Self::check(pattern)?;
+        Ok(Self::with(pattern, OnceLock::new()))
+    }
+
+    fn with(pattern: &str, compiled: OnceLock<Option<meta::Regex>>) -> Self {
+        let text = pattern.into();
+        Pattern(Arc::new(Lazy { text, compiled }))
+    }
+
+    fn compiled(&self) -> Option<&meta::Regex> {
+        self.0
+            .compiled
+            .get_or_init(|| compile(&self.0.text).ok())
+            .as_ref()
     }
 
     /// Whether it matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        self.compiled().is_some_and(|regex| regex.is_match(text))
     }
 
     /// The leftmost match.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.0.find(text).and_then(|m| text.get(m.range()))
+        self.compiled()?.find(text).and_then(|m| text.get(m.range()))
     }
 
     /// All matches that do not overlap; no empty one right after another match.
     pub fn matches<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'_, 't> {
-        self.0.find_iter(text).filter_map(|m| text.get(m.range()))
+        let found = self
+            .compiled()
+            .into_iter()
+            .flat_map(move |regex| regex.find_iter(text));
+        found.filter_map(|m| text.get(m.range()))
     }
 }
 
@@ -184,6 +217,22 @@ mod tests {
             let pattern = Pattern::new(pattern).unwrap();
             assert_eq!(pattern.matches(text).collect::<Vec<_>>(), *want, "{pattern:?}");
         }
+    }
+
+    #[test]
+    fn deferred_patterns_are_refused_like_others() {
+        for pattern in ["[a", "a", r"\pL{20}"] {
+            let refusal = |made: Result<Pattern, PatternError>| made.err().map(|e| e.to_string());
+            assert_eq!(
+                refusal(Pattern::deferred(pattern)),
+                refusal(Pattern::new(pattern)),
+                "{pattern}"
+            );
+        }
+        let pattern = Pattern::deferred("a+").unwrap();
+        assert!(pattern.is_match("baab") && !pattern.is_match("b"));
+        assert_eq!(pattern.find("baab"), Some("aa"));
+        assert_eq!(pattern.matches("aba").collect::<Vec<_>>(), ["a", "a"]);
     }
 
     #[test]

@@ -236,7 +236,7 @@ impl Planner<'_> {
         }
         let pattern = match (first.run, args.get(1)) {
             (Run::Pattern(..), Some(Node::Const(Owned::Str(pattern)))) => {
-                Some(Pattern::new(pattern).map_err(|e| EvalError::text(e.to_string()))?)
+                Some(Pattern::deferred(pattern).map_err(|e| EvalError::text(e.to_string()))?)
             }
             _ => None,
         };

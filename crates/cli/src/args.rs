@@ -273,6 +273,8 @@ pub(crate) enum EvalForm {
     Text,
     /// One JSON document
     Json,
+    /// The same as YAML
+    Yaml,
 }
 
 #[derive(Args, Clone, Debug)]

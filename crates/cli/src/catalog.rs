@@ -322,8 +322,11 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
         }
     };
     let name = object.name().to_owned();
-    let received = Definition::decode(object.value, api, target.feature_gates)
-        .map_err(|e| format!("the definition {name} cannot be read: {e}"))?;
+    let received =
+        Definition::decode(object.value, api, target.feature_gates).map_err(|e| match name.as_str() {
+            "" => format!("the definition cannot be read: {e}"),
+            name => format!("the definition {name} cannot be read: {e}"),
+        })?;
     let versions = received.definition.spec.versions().len();
     Ok(Entry {
         file: Arc::clone(file),

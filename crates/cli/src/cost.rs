@@ -9,8 +9,8 @@ use crate::files;
 use crate::locate::Place;
 use crate::problem::{Problem, Verdict};
 use crate::render::Report;
-use crate::report::{self, Finding, Level, Subject};
-use crate::rules::{self, Bound, Hint, RULE_LIMIT, Rule, SCHEMA_LIMIT, spell};
+use crate::report::{self, Finding, Level, Subject, count};
+use crate::rules::{self, Bound, Hint, RULE_LIMIT, Remedy, Rule, SCHEMA_LIMIT, spell};
 use measure::{Measured, Measurements};
 use rayon::prelude::*;
 use scantling_schema::document::Schema;
@@ -182,21 +182,14 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Result<Vec<Item>, Problem> {
             Err(why) => return Err(entry.unusable(&format!("version {}: {why}", version.name))),
         };
         for rule in rules::rules(&structural, catalog.environments()) {
-            let over = rule.total > RULE_LIMIT;
-            let bounds = if over {
-                rules::bounds(&structural, &rule.at)
+            let remedy = if rule.total > RULE_LIMIT {
+                rules::remedy(document, &structural, &rule, catalog.environments())
             } else {
-                Vec::new()
-            };
-            let hints = if over {
-                rules::hints(document, &bounds, &rule, catalog.environments())
-            } else {
-                Vec::new()
+                Remedy::default()
             };
             let mut item = Item::new(entry, &version.name, rule);
-            let unbounded = bounds.into_iter().filter(|b| b.now.is_none());
-            item.unbounded = unbounded.map(Limit::from).collect();
-            item.hints = hints.into_iter().map(Advice::from).collect();
+            item.unbounded = remedy.unbounded.into_iter().map(Limit::from).collect();
+            item.hints = remedy.hints.into_iter().map(Advice::from).collect();
             let schema = format!("spec.versions[{n}].schema.openAPIV3Schema{}", item.path);
             fields.push(format!("{schema}.x-kubernetes-validations[{}]", item.index));
             items.push(item);
@@ -332,7 +325,8 @@ impl Summary {
             over_limit,
             broken,
         } = self;
-        format!("{rules} rules: {over_limit} over the limit, {broken} that do not compile")
+        let rules = count(*rules, "rule");
+        format!("{rules}: {over_limit} over the limit, {broken} that do not compile")
     }
 }
 

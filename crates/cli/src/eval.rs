@@ -33,9 +33,8 @@ pub(crate) fn run(flags: &args::Eval) -> Result<Verdict, Problem> {
         Ok(answer) => {
             let text = match flags.output {
                 args::EvalForm::Text => answer.text(),
-                args::EvalForm::Json => serde_json::to_string_pretty(&answer)
-                    .map(|t| t + "\n")
-                    .map_err(|e| Problem::new("cannot write the answer", e))?,
+                args::EvalForm::Json => render::json_text(&answer)? + "\n",
+                args::EvalForm::Yaml => render::yaml_of(&answer)?,
             };
             render::write(&text)?;
             Ok(Verdict::Well)

@@ -10,7 +10,7 @@ use crate::input::{Document, Object};
 use crate::locate::{Place, locate, locate_said, path_in};
 use crate::problem::{Problem, Verdict};
 use crate::render::{self, Piece, Report};
-use crate::report::{Finding, Issue, Level, Subject};
+use crate::report::{Finding, Issue, Level, Subject, count};
 use crate::stream;
 use advice::Advice;
 use scantling_merge::body;
@@ -114,7 +114,8 @@ impl Summary {
             refused,
             advice,
         } = self;
-        format!("{definitions} definitions: {refused} refused, {advice} pieces of advice")
+        let (all, advice) = (count(*definitions, "definition"), count(*advice, "piece"));
+        format!("{all}: {refused} refused, {advice} of advice")
     }
 }
 

@@ -203,7 +203,8 @@ impl Report {
     }
 }
 
-fn json_text(item: &impl Serialize) -> Result<String, Problem> {
+/// Something as JSON, for people to read as well.
+pub(crate) fn json_text(item: &impl Serialize) -> Result<String, Problem> {
     serde_json::to_string_pretty(item).map_err(|e| unwritable(&e))
 }
 
@@ -213,11 +214,11 @@ fn indented(text: &str) -> String {
 }
 
 fn yaml_text(item: &impl Serialize) -> Result<String, Problem> {
-    let text = yaml_of(&[item])?;
-    Ok(text)
+    yaml_of(&[item])
 }
 
-fn yaml_of(item: &impl Serialize) -> Result<String, Problem> {
+/// Something as YAML.
+pub(crate) fn yaml_of(item: &impl Serialize) -> Result<String, Problem> {
     let text = serde_json::to_string(item).map_err(|e| unwritable(&e))?;
     let value = json::decode(text.as_bytes(), Limits::SERVER).map_err(|e| unwritable(&e))?;
     Ok(yaml::encode(&value))

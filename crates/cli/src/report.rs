@@ -158,6 +158,14 @@ fn notes(issue: &Issue) -> Vec<String> {
     value.chain(old).chain(also).collect()
 }
 
+/// A number of things.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
 /// Values can be endless.
 fn shorten(value: &str) -> String {
     const MAX: usize = 160;

@@ -151,7 +151,7 @@ pub(crate) struct Bound {
 
 /// The bounds of all lists, maps and strings that bear on the cost of a rule: those above its place, and those below
 /// it.
-pub(crate) fn bounds(schema: &Structural, rule_at: &[Step]) -> Vec<Bound> {
+fn bounds(schema: &Structural, rule_at: &[Step]) -> Vec<Bound> {
     let (mut found, mut here) = (Vec::new(), schema);
     for (depth, step) in rule_at.iter().enumerate() {
         let next = match step {
@@ -232,28 +232,56 @@ pub(crate) struct Hint {
     pub(crate) value: u64,
 }
 
-/// Finds bounds that make a rule fit: each missing one alone that suffices, or else all that help, together. Where
-/// that is not enough, bounds that are there have to become smaller as well.
-pub(crate) fn hints(
+/// Why a rule does not fit into its limit, and what would change that.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remedy {
+    /// The missing bounds that bear on its cost.
+    pub(crate) unbounded: Vec<Bound>,
+    /// Bounds that make it fit: each missing one alone that suffices, or else all that help, together. Where that is not
+    /// enough, bounds that are there have to become smaller as well.
+    pub(crate) hints: Vec<Hint>,
+}
+
+/// Finds out what would make a rule fit.
+pub(crate) fn remedy(
     document: &Value,
-    bounds: &[Bound],
+    schema: &Structural,
     rule: &Rule,
     environments: &Environments,
-) -> Vec<Hint> {
+) -> Remedy {
     let Some(document) = reduced(document, &rule.at, rule.index) else {
-        return Vec::new();
+        return Remedy::default();
     };
+    let mut bounds = bounds(schema, &rule.at);
+    bounds.sort_by_key(|bound| !rule.may_look_at(&bound.at));
     let trial = Trial {
         document,
         rule,
         environments,
     };
-    let missing = trial.helping(bounds.iter().filter(|b| b.now.is_none()));
-    let hints = trial.hints(missing);
+    let missing = || bounds.iter().filter(|b| b.now.is_none());
+    let mut unbounded = trial.helping(missing());
+    if unbounded.is_empty() {
+        // No single one helps where the cost is beyond all numbers.
+        let looked_at = missing().filter(|b| rule.may_look_at(&b.at));
+        unbounded = looked_at.take(MAX_CANDIDATES).cloned().collect();
+    }
+    let mut hints = trial.hints(unbounded.clone());
     if hints.is_empty() {
-        trial.hints(trial.helping(bounds.iter()))
-    } else {
-        hints
+        hints = trial.hints(trial.helping(bounds.iter()));
+    }
+    Remedy { unbounded, hints }
+}
+
+impl Rule {
+    /// Whether the rule names the fields on the way to a place. One that compares whole objects looks at others, too.
+    fn may_look_at(&self, at: &[Step]) -> bool {
+        at.iter().skip(self.at.len()).all(|step| match step {
+            Step::Property(name) => {
+                self.text.contains(name) || !name.chars().all(|c| c.is_alphanumeric() || c == '_')
+            }
+            Step::Items | Step::Additional => true,
+        })
     }
 }
 
@@ -392,7 +420,7 @@ fn descend<'v>(document: &'v mut Value, steps: &[Step]) -> Option<&'v mut Map> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RULE_LIMIT, bounds, hints, rules};
+    use super::{RULE_LIMIT, remedy, rules};
     use proptest::prelude::*;
     use scantling_admit::Gates;
     use scantling_cel::kubernetes::Version;
@@ -490,8 +518,7 @@ mod tests {
             let rule = &rules[0];
             prop_assert_eq!(rule.total > RULE_LIMIT, is_too_dear(&document, &environments));
             if rule.total > RULE_LIMIT {
-                let bounds = bounds(&structural, &rule.at);
-                let found = hints(&document, &bounds, rule, &environments);
+                let found = remedy(&document, &structural, rule, &environments).hints;
                 prop_assert!(!found.is_empty());
                 for hint in found {
                     for (value, dear) in [(hint.value, false), (hint.value + 1, true)] {
@@ -506,5 +533,56 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The bounds that are missing, and those that are proposed.
+    fn remedied(document: &str) -> String {
+        let environments = Environments::of(Version::new(1, 37));
+        let document = json::decode(document.as_bytes(), Limits::SAFE).unwrap();
+        let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
+        let rules = rules(&structural, &environments);
+        let remedy = remedy(&document, &structural, &rules[0], &environments);
+        let spelled = |b: &super::Bound| format!("{}{}", super::spell(&b.at), b.keyword);
+        let unbounded: Vec<String> = remedy.unbounded.iter().map(spelled).collect();
+        let hints = remedy.hints.iter().map(|hint| {
+            let bounds: Vec<String> = hint.bounds.iter().map(spelled).collect();
+            format!("{} <= {}", bounds.join(" and "), hint.value)
+        });
+        format!(
+            "{}; {}",
+            unbounded.join(", "),
+            hints.collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    /// Of many fields, those count that the rule looks at.
+    #[test]
+    fn many_other_fields_do_not_matter() {
+        let others: Vec<String> = (0..60)
+            .map(|n| format!("\"a{n}\": {{\"type\": \"string\"}}"))
+            .collect();
+        let found = remedied(&format!(
+            r#"{{"type": "object", "properties": {{{}, "z": {{"type": "array", "items": {{"type": "integer"}}}}}},
+            "x-kubernetes-validations": [{{"rule": "self.z.all(x, self.z.all(y, x == y))"}}]}}"#,
+            others.join(", ")
+        ));
+        expect_test::expect![".properties[z]maxItems; .properties[z]maxItems <= 1413"].assert_eq(&found);
+    }
+
+    /// Costs beyond all numbers come down once everything has a bound.
+    #[test]
+    fn lists_of_lists_of_lists_need_all_their_bounds() {
+        let mut schema = r#"{"type": "string"}"#.to_owned();
+        let mut rule = "v0 != ''".to_owned();
+        for n in 0..8 {
+            schema = format!(r#"{{"type": "array", "items": {schema}}}"#);
+            rule = format!("v{}.all(v{n}, {rule})", n + 1);
+        }
+        let rule = rule.replace("v8", "self.list");
+        let found = remedied(&format!(
+            r#"{{"type": "object", "properties": {{"list": {schema}}}, "x-kubernetes-validations": [{{"rule": "{rule}"}}]}}"#
+        ));
+        assert!(found.ends_with(".itemsmaxLength <= 6"), "{found}");
+        assert_eq!(found.matches("maxItems").count(), 16, "{found}");
     }
 }

@@ -10,7 +10,7 @@ use crate::input::{Document, Object};
 use crate::locate::{Place, locate, path_in, path_of};
 use crate::problem::{Problem, Verdict};
 use crate::render::{Piece, Renderer, Report};
-use crate::report::{self, Finding, Issue, Level, Subject};
+use crate::report::{self, Finding, Issue, Level, Subject, count};
 use crate::stream;
 use crate::validate::judge::{no_match, settle};
 use crate::validate::title;
@@ -105,8 +105,8 @@ impl Summary {
             ratcheted,
             refused,
         } = self;
-        let all = ok + ratcheted + refused;
-        format!("{all} objects: {ok} ok, {ratcheted} ratcheted, {refused} refused")
+        let all = count(ok + ratcheted + refused, "object");
+        format!("{all}: {ok} ok, {ratcheted} ratcheted, {refused} refused")
     }
 }
 

@@ -9,7 +9,7 @@ use crate::files;
 use crate::locate::Place;
 use crate::problem::{Problem, Verdict};
 use crate::render::{Piece, Report};
-use crate::report::{Finding, Issue, Item, Subject};
+use crate::report::{Finding, Issue, Item, Subject, count};
 use crate::stream;
 use judge::{Judge, Missing};
 use scantling_value::Value;
@@ -156,8 +156,9 @@ impl Summary {
             warnings,
         } = self;
         format!(
-            "{} objects: {accepted} accepted, {refused} refused, {warnings} warnings",
-            accepted + refused
+            "{}: {accepted} accepted, {refused} refused, {}",
+            count(accepted + refused, "object"),
+            count(*warnings, "warning")
         )
     }
 }

@@ -89,7 +89,7 @@ fn bad_input_is_named() {
         error: no definition in examples/crontab/object.yaml
         hint: a definition is an object of kind CustomResourceDefinition
         validate --crds - examples/crontab/object.yaml
-        error: <stdin>:1: the definition  cannot be read: json: cannot unmarshal number into Go struct field CustomResourceDefinition.spec of type v1.CustomResourceDefinitionSpec
+        error: <stdin>:1: the definition cannot be read: json: cannot unmarshal number into Go struct field CustomResourceDefinition.spec of type v1.CustomResourceDefinitionSpec
         cost absent.yaml
         error: cannot read absent.yaml: there is no such file or directory
         store --data-dir absent check

@@ -14,7 +14,7 @@ use scantling_admit::{
 use scantling_merge::body;
 use scantling_schema::meta::Scope;
 use scantling_schema::rules::Meter;
-use scantling_value::{FieldError, Map, Value};
+use scantling_value::{FieldError, Map, Path, PathBuf, Value};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -130,6 +130,7 @@ impl<'a> Judge<'a> {
             }
             let text = no_match(&trial.judged.kind, &trial.judged.api_version);
             trial.refuse_plainly("NotFound", text);
+            trial.place("kind");
             return Ok(Some(judged));
         };
         let resource = self.catalog.usable(found)?;
@@ -302,6 +303,17 @@ impl Trial<'_, '_> {
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
         self.refuse_plainly("BadRequest", text);
+    }
+
+    /// The last error is about a field of the object.
+    fn place(&mut self, field: &str) {
+        if let (Some(document), Some(issue)) = (self.document, self.judged.errors.last_mut()) {
+            let path = PathBuf::from(&Path::ROOT.field(field));
+            issue.place = locate(document, &self.index, &[path])
+                .into_iter()
+                .next()
+                .flatten();
+        }
     }
 
     /// The one error about all that strict decoding found points at the first of it, and names the places of the rest.

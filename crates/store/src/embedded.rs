@@ -11,6 +11,7 @@ mod journal;
 mod lock;
 mod queue;
 mod record;
+mod segment;
 mod spare;
 mod table;
 mod writer;

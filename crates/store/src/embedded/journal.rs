@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::{DataFile, Faults, failed, flush_directory};
-use super::record::{self, Content, Record};
+use super::record::{self, Content};
+use super::segment::Segment;
 use super::spare::{self, Filler};
 use crate::{Event, Revision, StoreError};
 
@@ -163,8 +164,11 @@ pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Con
             path: path.clone(),
             detail,
         };
-        let bytes = read_file(&path, faults)?;
-        let header = Header::decode(&bytes).ok_or_else(|| damaged("its header is unreadable".to_owned()))?;
+        let unread = |source| failed("read", &path, source);
+        let mut segment = Segment::of(DataFile::open(&path, faults.cloned())?).map_err(unread)?;
+        let header =
+            Header::decode(segment.rest()).ok_or_else(|| damaged("its header is unreadable".to_owned()))?;
+        segment.skip(HEADER);
         let (want_number, want_first) = expected.unwrap_or((number, header.first));
         if (header.number, header.number, header.first) != (number, want_number, want_first) {
             return Err(damaged(format!(
@@ -183,8 +187,7 @@ pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Con
             }
         }
         let mut next = header.first;
-        let mut rest = bytes.get(HEADER..).unwrap_or_default();
-        while let Some(record) = Record::find(rest, header.salt) {
+        while let Some(record) = segment.record(header.salt).map_err(unread)? {
             let content = record.content().filter(|_| record.first == next).ok_or_else(|| {
                 damaged(format!(
                     "revision {next} was expected where the record of {} is",
@@ -198,13 +201,14 @@ pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Con
                 }
                 Content::Compaction(revision) => contents.compacted = revision,
             }
-            rest = rest.get(record.len()..).unwrap_or_default();
+            let size = record.len();
+            segment.skip(size);
         }
         // What is not a record was under way when the last process ended, unless records come after it.
-        if Record::anywhere(rest, header.salt) {
+        let offset = segment.offset();
+        if segment.has_record(header.salt).map_err(unread)? {
             return Err(damaged(format!("the record of revision {next} is unreadable")));
         }
-        let offset = (bytes.len() - rest.len()) as u64;
         contents.tail = Some(Tail {
             path,
             number,
@@ -214,17 +218,6 @@ pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Con
         expected = Some((number + 1, next));
     }
     Ok(contents)
-}
-
-fn read_file(path: &Path, faults: Option<&Arc<Faults>>) -> Result<Vec<u8>, StoreError> {
-    let file = DataFile::open(path, faults.cloned())?;
-    let read = || -> io::Result<Vec<u8>> {
-        let length = usize::try_from(file.len()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let mut bytes = vec![0; length];
-        file.read(&mut bytes, 0)?;
-        Ok(bytes)
-    };
-    read().map_err(|source| failed("read", path, source))
 }
 
 impl Journal {

@@ -96,6 +96,18 @@ fn checksum(salt: u64, header: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// What a look for records came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Search {
+    Found,
+    Nothing,
+    /// The bytes end before it is clear whether what begins at a place is a record; it would be of this size.
+    Unclear {
+        at: usize,
+        size: usize,
+    },
+}
+
 /// A record found at the front of some bytes.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
@@ -124,14 +136,29 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Whether a whole record begins anywhere in the bytes.
-    pub(crate) fn anywhere(bytes: &'a [u8], salt: u64) -> bool {
-        let found = |at| {
-            bytes
-                .get(at..)
-                .is_some_and(|rest| Self::find(rest, salt).is_some())
-        };
-        memchr::memmem::find_iter(bytes, &MARK.to_le_bytes()).any(found)
+    /// The bytes that a record at the front of these would take, as far as they tell; nothing if none begins there.
+    pub(crate) fn claimed(bytes: &[u8]) -> Option<usize> {
+        let mut fields = Reader { rest: bytes };
+        match fields.u32() {
+            Some(MARK) => {}
+            Some(_) => return None,
+            None => return Some(HEADER),
+        }
+        let length = fields.u32().and_then(|length| usize::try_from(length).ok());
+        Some(HEADER.saturating_add(length.unwrap_or(0)))
+    }
+
+    /// Looks for a whole record anywhere in the bytes.
+    pub(crate) fn anywhere(bytes: &[u8], salt: u64) -> Search {
+        for at in memchr::memmem::find_iter(bytes, &MARK.to_le_bytes()) {
+            let rest = bytes.get(at..).unwrap_or_default();
+            match Self::claimed(rest) {
+                Some(size) if rest.len() < size.max(HEADER) => return Search::Unclear { at, size },
+                _ if Record::find(rest, salt).is_some() => return Search::Found,
+                _ => {}
+            }
+        }
+        Search::Nothing
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -260,7 +287,12 @@ mod tests {
             Record::find(&bytes, 8).is_none(),
             "a record of another file is none of ours"
         );
-        assert!(Record::anywhere(&[b"noise", bytes.as_slice()].concat(), 7));
+        let hidden = [b"noise", bytes.as_slice()].concat();
+        assert_eq!(Record::anywhere(&hidden, 7), Search::Found);
+        assert_eq!(Record::anywhere(&hidden, 8), Search::Nothing);
+        let (at, size) = (5, record.len());
+        let cut = Record::anywhere(hidden.get(..at + size - 1).unwrap(), 7);
+        assert_eq!(cut, Search::Unclear { at, size });
     }
 
     #[test]
@@ -282,7 +314,7 @@ mod tests {
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
             prop_assert!(Record::find(&bytes, 7).is_none());
-            prop_assert!(!Record::anywhere(&bytes, 7));
+            prop_assert!(Record::anywhere(&bytes, 7) != Search::Found);
         }
 
         #[test]

@@ -1,0 +1,111 @@
+//! A segment of the journal, read piece by piece: it is mostly room for what is to come, of which nobody needs more in
+//! memory than it takes to see that there is nothing.
+
+use std::io;
+
+use super::file::DataFile;
+use super::record::{Record, Search};
+
+/// How much is read at once.
+const PIECE: usize = 1 << 20;
+
+/// The bytes of a segment from some place on, as far as they have been read.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    file: DataFile,
+    length: u64,
+    /// Up to where it has been read.
+    read: u64,
+    bytes: Vec<u8>,
+    /// How many of the bytes are done with.
+    done: usize,
+}
+
+impl Segment {
+    pub(crate) fn of(file: DataFile) -> io::Result<Self> {
+        let mut segment = Self {
+            length: file.len()?,
+            file,
+            read: 0,
+            bytes: Vec::new(),
+            done: 0,
+        };
+        let first = usize::try_from(segment.length).unwrap_or(PIECE).min(PIECE);
+        segment.read_up_to(first)?;
+        Ok(segment)
+    }
+
+    /// What has been read and is not done with.
+    pub(crate) fn rest(&self) -> &[u8] {
+        self.bytes.get(self.done..).unwrap_or_default()
+    }
+
+    /// Where the rest begins.
+    pub(crate) fn offset(&self) -> u64 {
+        self.read - self.rest().len() as u64
+    }
+
+    /// Is done with some bytes.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.done = self.bytes.len().min(self.done + count);
+    }
+
+    /// Reads until the rest has as many bytes as that, if there are so many. Answers whether there are.
+    pub(crate) fn read_up_to(&mut self, count: usize) -> io::Result<bool> {
+        if self.rest().len() >= count {
+            return Ok(true);
+        }
+        let left = usize::try_from(self.length - self.read).unwrap_or(usize::MAX);
+        if left < count - self.rest().len() {
+            return Ok(false);
+        }
+        self.bytes.drain(..self.done);
+        self.done = 0;
+        let more = (count - self.bytes.len()).max(PIECE).min(left);
+        let begin = self.bytes.len();
+        self.bytes.resize(begin + more, 0);
+        self.file
+            .read(self.bytes.get_mut(begin..).unwrap_or_default(), self.read)?;
+        self.read += more as u64;
+        Ok(true)
+    }
+
+    /// The record that the rest begins with, if it does begin with a whole one.
+    pub(crate) fn record(&mut self, salt: u64) -> io::Result<Option<Record<'_>>> {
+        // Its header tells its size.
+        while let Some(size) = Record::claimed(self.rest()) {
+            if self.rest().len() >= size {
+                return Ok(Record::find(self.rest(), salt));
+            }
+            if !self.read_up_to(size)? {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a whole record begins anywhere in what is left. Goes to the end.
+    pub(crate) fn has_record(&mut self, salt: u64) -> io::Result<bool> {
+        loop {
+            match Record::anywhere(self.rest(), salt) {
+                Search::Found => return Ok(true),
+                Search::Unclear { at, size } => {
+                    self.skip(at);
+                    if !self.read_up_to(size)? {
+                        // It says that it is longer than what there is: it is none.
+                        self.skip(1);
+                    }
+                }
+                Search::Nothing => {
+                    // A mark may be cut in two.
+                    self.skip(self.rest().len().saturating_sub(3));
+                    let left = usize::try_from(self.length - self.read).unwrap_or(usize::MAX);
+                    if left == 0 {
+                        return Ok(false);
+                    }
+                    self.read_up_to(self.rest().len() + left.min(PIECE))?;
+                }
+            }
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Expressions after parsing and macro expansion.
 
+use crate::stack::{SHALLOW, with_room};
 use std::sync::Arc;
 
 /// Identifies a node within its [`Ast`]; dense, from 1. The checker keeps its results in vectors indexed by it.
@@ -47,6 +48,20 @@ impl Ast {
     /// One more than the largest node number: the length of a vector indexed by [`ExprId`].
     pub fn id_limit(&self) -> usize {
         self.offsets.len()
+    }
+}
+
+/// Letting go of a tree is a walk, too.
+impl Drop for Ast {
+    fn drop(&mut self) {
+        if self.depth > SHALLOW {
+            let nothing = Expr {
+                id: ExprId(0),
+                kind: ExprKind::Literal(Literal::Null),
+            };
+            let root = std::mem::replace(&mut self.root, nothing);
+            with_room(self.depth, || drop(root));
+        }
     }
 }
 

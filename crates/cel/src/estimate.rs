@@ -101,6 +101,18 @@ pub fn scaled(n: u64, factor: f64) -> u64 {
     below.saturating_add(u64::from((below as f64) < product))
 }
 
+/// What a pass over so many characters costs: `n` times [`TEXT_FACTOR`], rounded up.
+#[inline]
+pub fn text_cost(n: u64) -> u64 {
+    // Up to here the product of floats, rounded up, is a tenth, rounded up; no text is longer.
+    const EXACT: u64 = 1 << 50;
+    if n < EXACT {
+        n.div_ceil(10)
+    } else {
+        scaled(n, TEXT_FACTOR)
+    }
+}
+
 /// What a call costs, its operands left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEstimate {

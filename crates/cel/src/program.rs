@@ -18,8 +18,8 @@ mod set;
 use crate::check::Checked;
 use crate::env::{Env, Strictness};
 use crate::shape::Shape;
-use crate::stack::with_room;
-use crate::val::{Arena, EvalError, Res, Val};
+use crate::stack::{SHALLOW, with_room};
+use crate::val::{Arena, EvalError, Owned, Res, Val};
 use eval::Machine;
 use node::Node;
 use scantling_value::Value;
@@ -37,9 +37,6 @@ pub struct Program {
     levels: usize,
     strictness: Strictness,
 }
-
-/// A program that is no deeper runs on any stack, and is not held up by asking.
-const SHALLOW: usize = 24;
 
 /// What an input is.
 #[derive(Clone, Copy, Debug)]
@@ -101,13 +98,23 @@ impl Program {
     pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Outcome<'a> {
         let mut machine = Machine::new(self, arena, inputs, limits);
         let result = if self.levels > SHALLOW {
-            with_room(self.levels, || machine.eval(&self.root))
+            with_room(self.levels, || machine.run())
         } else {
-            machine.eval(&self.root)
+            machine.run()
         };
         Outcome {
             result,
             cost: machine.cost(),
+        }
+    }
+}
+
+/// Letting go of a tree is a walk, too.
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.levels > SHALLOW {
+            let root = std::mem::replace(&mut self.root, Node::Const(Owned::Null));
+            with_room(self.levels, || drop(root));
         }
     }
 }

@@ -77,6 +77,13 @@ pub enum Actual {
     },
     /// Of the function: a formula.
     NamedFormula(Formula),
+    /// Of the overload where it is known, else of the function.
+    EitherFormula {
+        /// What counts where the overload is known.
+        overload: Formula,
+        /// What counts otherwise.
+        function: Formula,
+    },
 }
 
 /// A cost from the arguments and the result; `None` stands for an error.
@@ -107,6 +114,7 @@ impl Actual {
     pub fn undecided(self) -> Actual {
         match self {
             Actual::NamedPass { .. } | Actual::NamedFormula(_) => self,
+            Actual::EitherFormula { function, .. } => Actual::NamedFormula(function),
             Actual::Fixed(_) | Actual::Pass { .. } | Actual::Formula(_) | Actual::ListFormula { .. } => {
                 Actual::NOMINAL
             }
@@ -121,9 +129,11 @@ impl Actual {
                 Some(value) => Actual::Fixed(scaled(value.cost_size(), factor)),
                 None => self,
             },
-            Actual::Fixed(_) | Actual::Formula(_) | Actual::ListFormula { .. } | Actual::NamedFormula(_) => {
-                self
-            }
+            Actual::Fixed(_)
+            | Actual::Formula(_)
+            | Actual::ListFormula { .. }
+            | Actual::NamedFormula(_)
+            | Actual::EitherFormula { .. } => self,
         }
     }
 
@@ -141,7 +151,10 @@ impl Actual {
             }
             Actual::Formula(formula)
             | Actual::ListFormula { formula, .. }
-            | Actual::NamedFormula(formula) => formula(args, result),
+            | Actual::NamedFormula(formula)
+            | Actual::EitherFormula {
+                overload: formula, ..
+            } => formula(args, result),
         }
     }
 }
@@ -155,6 +168,7 @@ impl fmt::Debug for Actual {
             Actual::ListFormula { list, .. } => write!(f, "ListFormula({list})"),
             Actual::NamedPass { arg, factor } => write!(f, "NamedPass({arg}, {factor})"),
             Actual::NamedFormula(_) => f.write_str("NamedFormula"),
+            Actual::EitherFormula { .. } => f.write_str("EitherFormula"),
         }
     }
 }

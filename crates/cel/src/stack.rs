@@ -9,6 +9,9 @@ const PER_LEVEL: usize = 24 << 10;
 /// What functions and values need at the end of a walk.
 const LEAF: usize = 96 << 10;
 
+/// A walk that goes no deeper fits any stack, and is not held up by asking.
+pub(crate) const SHALLOW: usize = 24;
+
 /// Runs a walk that goes so many levels deep.
 pub(crate) fn with_room<T>(levels: usize, walk: impl FnOnce() -> T) -> T {
     let room = LEAF + levels * PER_LEVEL;

@@ -23,10 +23,6 @@ use crate::stack::with_room;
 /// An expression may have so many code points.
 const MAX_CODE_POINTS: usize = 100_000;
 
-/// The tree of an expression may be so deep, macros expanded. The rules of the grammar allow for less, save where
-/// long chains of `&&` and `||` nest.
-const MAX_DEPTH: usize = 1000;
-
 /// What a parser understands beyond the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseOptions {
@@ -62,17 +58,12 @@ pub fn parse(source: &str, options: &ParseOptions) -> Result<Ast, Issues> {
             return Err(Issues::of_whole(source.into(), message));
         }
     }
-    let ast = match with_room(nesting(source), || parser::parse(source, options)) {
-        Ok(ast) => ast,
-        Err(_) => with_room(parser::MAX_DEPTH as usize, || diagnose::diagnose(source, options))?,
-    };
-    if ast.depth > MAX_DEPTH {
-        // Letting go of it is a walk, too.
-        with_room(ast.depth, || drop(ast));
-        let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
-        return Err(Issues::of_whole(source.into(), message));
+    // How deep the tree becomes is bounded, too: by how deep the rules of the grammar may nest, by what a macro makes of
+    // one level, and, where long chains of `&&` and `||` nest, by how many of them fit the size.
+    match with_room(nesting(source), || parser::parse(source, options)) {
+        Ok(ast) => Ok(ast),
+        Err(_) => with_room(parser::MAX_DEPTH as usize, || diagnose::diagnose(source, options)),
     }
-    Ok(ast)
 }
 
 /// A bound on how deep the rule for expressions nests: brackets open one within the other, and the last branch of a

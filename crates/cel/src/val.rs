@@ -27,6 +27,7 @@ pub use map::{Map, key_order};
 pub use order::compare;
 pub(crate) use owned::find_key;
 pub use owned::{Owned, OwnedMap};
+pub(crate) use text::go_kind;
 pub use text::go_type;
 pub use time::{Duration, Timestamp};
 

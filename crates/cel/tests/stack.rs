@@ -200,6 +200,37 @@ fn run(source: &str) -> bool {
     true
 }
 
+/// Long chains of `&&` and `||` become trees that are not deep, but nested they add up: the deepest trees that fit an
+/// expression.
+const CHAINS: &[(&str, Nest)] = &[
+    ("junctions in parentheses", |n| {
+        let wide = |operator: &str| format!("x{operator}").repeat(66);
+        format!(
+            "{}x{}",
+            format!("{}{}(", wide("||"), wide("&&")).repeat(n),
+            ")".repeat(n)
+        )
+    }),
+    ("junctions in mappings", |n| {
+        let wide = |operator: &str| format!("x{operator}").repeat(59);
+        format!(
+            "{}x{}",
+            format!("{}{}[1].map(e, x, ", wide("||"), wide("&&")).repeat(n),
+            ").size()>0".repeat(n)
+        )
+    }),
+];
+
+#[test]
+fn the_deepest_trees() {
+    for (name, nest) in CHAINS {
+        let levels = if name.ends_with("parentheses") { 240 } else { 80 };
+        let run = move || assert!(run(&nest(levels)), "{name} may nest {levels} deep");
+        let thread = thread::Builder::new().stack_size(STACK).spawn(run);
+        thread.expect("a thread").join().expect("no panic");
+    }
+}
+
 #[test]
 fn the_deepest_expressions_of_every_kind() {
     for (name, levels, nest) in KINDS {

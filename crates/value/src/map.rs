@@ -161,8 +161,9 @@ pub fn same_text(a: &str, b: &str) -> bool {
     a.len() == b.len()
         && match a.len() {
             8..=16 => a.first_chunk::<8>() == b.first_chunk() && a.last_chunk::<8>() == b.last_chunk(),
+            4..8 => a.first_chunk::<4>() == b.first_chunk() && a.last_chunk::<4>() == b.last_chunk(),
+            0..4 => a.iter().eq(b),
             17..=32 => a.first_chunk::<16>() == b.first_chunk() && a.last_chunk::<16>() == b.last_chunk(),
-            0..8 => a.iter().eq(b),
             _ => a == b,
         }
 }

@@ -132,6 +132,39 @@ pub fn format(nanos: i64) -> String {
     format!("{}s", seconds(nanos))
 }
 
+/// A span as text inside a message, in several units (`1h30m0s`, `1.5ms`).
+pub fn in_units(nanos: i64) -> String {
+    let sign = if nanos < 0 { "-" } else { "" };
+    let nanos = nanos.unsigned_abs();
+    // So many of a unit, with as many decimal places as it takes.
+    let decimal = |unit: u64, places: usize| {
+        let fraction = format!(".{:0places$}", nanos % unit);
+        let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+        (nanos / unit, fraction.to_owned())
+    };
+    match nanos {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{sign}{nanos}ns"),
+        1_000..1_000_000 => {
+            let (n, fraction) = decimal(1_000, 3);
+            format!("{sign}{n}{fraction}\u{b5}s")
+        }
+        1_000_000..1_000_000_000 => {
+            let (n, fraction) = decimal(1_000_000, 6);
+            format!("{sign}{n}{fraction}ms")
+        }
+        _ => {
+            let (seconds, fraction) = decimal(1_000_000_000, 9);
+            let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+            match (hours, minutes) {
+                (0, 0) => format!("{sign}{seconds}{fraction}s"),
+                (0, _) => format!("{sign}{minutes}m{seconds}{fraction}s"),
+                _ => format!("{sign}{hours}h{minutes}m{seconds}{fraction}s"),
+            }
+        }
+    }
+}
+
 /// A span in seconds, rounded as floating-point numbers are.
 #[expect(
     clippy::cast_precision_loss,

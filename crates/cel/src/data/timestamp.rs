@@ -341,28 +341,39 @@ impl Fields {
 
 /// A point in time as text of RFC 3339, with as many digits of a second as it needs.
 pub fn format(moment: Moment) -> String {
+    let (date, time) = date_and_time(moment);
+    if moment.offset == 0 {
+        return format!("{date}T{time}Z");
+    }
+    let (sign, hours, minutes) = offset_parts(moment);
+    format!("{date}T{time}{sign}{hours:02}:{minutes:02}")
+}
+
+/// A point in time as text inside a message: `2024-02-29 01:02:03.5 +0000 UTC`. A zone that has no name shows its
+/// offset twice.
+pub fn with_zone(moment: Moment) -> String {
+    let (date, time) = date_and_time(moment);
+    let (sign, hours, minutes) = offset_parts(moment);
+    let offset = format!("{sign}{hours:02}{minutes:02}");
+    let zone = if moment.offset == 0 { "UTC" } else { &offset };
+    format!("{date} {time} {offset} {zone}")
+}
+
+fn date_and_time(moment: Moment) -> (String, String) {
     let f = Fields::at(moment.seconds, moment.offset);
-    let mut out = format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-        f.year,
-        f.month + 1,
-        f.day,
-        f.hour,
-        f.minute,
-        f.second
-    );
+    let date = format!("{:04}-{:02}-{:02}", f.year, f.month + 1, f.day);
+    let mut time = format!("{:02}:{:02}:{:02}", f.hour, f.minute, f.second);
     if moment.nanos != 0 {
         let digits = format!(".{:09}", moment.nanos);
-        out.push_str(digits.trim_end_matches('0'));
+        time.push_str(digits.trim_end_matches('0'));
     }
-    if moment.offset == 0 {
-        out.push('Z');
-    } else {
-        let sign = if moment.offset < 0 { '-' } else { '+' };
-        let minutes = moment.offset.unsigned_abs() / 60;
-        let _ = write!(out, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
-    }
-    out
+    (date, time)
+}
+
+fn offset_parts(moment: Moment) -> (char, u32, u32) {
+    let sign = if moment.offset < 0 { '-' } else { '+' };
+    let minutes = moment.offset.unsigned_abs() / 60;
+    (sign, minutes / 60, minutes % 60)
 }
 
 /// The offset from UTC in seconds that a time zone has at a point in time: by its name (`Europe/Paris`) or as hours

@@ -1,7 +1,7 @@
 //! Named formats.
 
 use crate::data::format::Format;
-use crate::estimate::{REGEX_FACTOR, TEXT_FACTOR, formula, scaled};
+use crate::estimate::{REGEX_FACTOR, formula, scaled, text_cost};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
@@ -84,7 +84,7 @@ fn validate_cost(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {
     let Some(Ok(format)) = arg(0).map(Val::opaque::<Format>) else {
         return 1;
     };
-    let text = scaled(size(arg(1)).saturating_add(1), TEXT_FACTOR);
+    let text = text_cost(size(arg(1)).saturating_add(1));
     text.saturating_mul(scaled(format.regex_size(), REGEX_FACTOR))
 }
 

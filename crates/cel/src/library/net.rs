@@ -2,7 +2,7 @@
 
 use super::ordered::reading;
 use crate::data::ip::{Cidr, Ip};
-use crate::estimate::{TEXT_FACTOR, formula, scaled};
+use crate::estimate::{TEXT_FACTOR, formula, text_cost};
 use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
@@ -104,7 +104,10 @@ pub static CIDRS: Library = Library {
         )
         .costing(
             Estimate::Formula(formula::contains_ip_text),
-            Actual::NamedFormula(contains_ip_cost),
+            Actual::EitherFormula {
+                overload: |args, _| contains_ip_cost(args) + reading_cost(args),
+                function: |args, _| contains_ip_cost(args),
+            },
         ),
         Overload::member(
             "cidr_contains_ip_ip",
@@ -115,7 +118,7 @@ pub static CIDRS: Library = Library {
         )
         .costing(
             Estimate::Formula(formula::contains_ip),
-            Actual::NamedFormula(contains_ip_cost),
+            Actual::NamedFormula(|args, _| contains_ip_cost(args)),
         ),
         Overload::member(
             "cidr_contains_cidr_string",
@@ -126,7 +129,10 @@ pub static CIDRS: Library = Library {
         )
         .costing(
             Estimate::Formula(formula::contains_cidr_text),
-            Actual::NamedFormula(contains_cidr_cost),
+            Actual::EitherFormula {
+                overload: |args, _| contains_cidr_cost(args) + reading_cost(args),
+                function: |args, _| contains_cidr_cost(args),
+            },
         ),
         Overload::member(
             "cidr_contains_cidr",
@@ -137,7 +143,7 @@ pub static CIDRS: Library = Library {
         )
         .costing(
             Estimate::Formula(formula::contains_cidr),
-            Actual::NamedFormula(contains_cidr_cost),
+            Actual::NamedFormula(|args, _| contains_cidr_cost(args)),
         ),
         Overload::member("cidr_ip", "ip", &[CIDR], IP, Run::Unary(cidr_ip)),
         Overload::member(
@@ -209,22 +215,20 @@ impl Opaque for Cidr {
     }
 }
 
-/// The bytes of the network's prefix are compared, after reading the other operand if it is text.
-fn contains_ip_cost(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {
-    let other = args.get(1).copied().flatten();
-    let prefix = size(args.first().copied().flatten());
-    let reading = if matches!(other, Some(Val::Str(_))) {
-        scaled(size(other), TEXT_FACTOR)
-    } else {
-        0
-    };
-    scaled(prefix * 2, TEXT_FACTOR) + reading
+/// The bytes of the network's prefix are compared.
+fn contains_ip_cost(args: &[Option<Val<'_>>]) -> u64 {
+    text_cost(size(args.first().copied().flatten()) * 2)
 }
 
 /// As [`contains_ip_cost`]; the network is masked first, and the lengths of the prefixes are compared.
-fn contains_cidr_cost(args: &[Option<Val<'_>>], result: Option<Val<'_>>) -> u64 {
+fn contains_cidr_cost(args: &[Option<Val<'_>>]) -> u64 {
     let prefix = size(args.first().copied().flatten());
-    contains_ip_cost(args, result) + scaled(prefix, TEXT_FACTOR) + 1
+    contains_ip_cost(args) + text_cost(prefix) + 1
+}
+
+/// Text is read first.
+fn reading_cost(args: &[Option<Val<'_>>]) -> u64 {
+    text_cost(size(args.get(1).copied().flatten()))
 }
 
 fn parse_ip(text: &str) -> Result<Ip, EvalError> {

@@ -1,7 +1,7 @@
 //! Matches of regular expressions.
 
 use crate::data::regex::Pattern;
-use crate::estimate::{REGEX_FACTOR, TEXT_FACTOR, formula, scaled};
+use crate::estimate::{REGEX_FACTOR, formula, scaled, text_cost};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Res, Val};
@@ -45,7 +45,7 @@ pub static REGEX: Library = Library {
 const SEARCH: Actual = Actual::NamedFormula(|args, _| {
     let n = |i: usize| size(args.get(i).copied().flatten());
     // An empty text still costs something.
-    scaled(n(0).saturating_add(1), TEXT_FACTOR).saturating_mul(scaled(n(1), REGEX_FACTOR))
+    text_cost(n(0).saturating_add(1)).saturating_mul(scaled(n(1), REGEX_FACTOR))
 });
 
 fn find<'a>(_: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a> {

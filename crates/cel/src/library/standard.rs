@@ -8,7 +8,7 @@ mod time;
 
 pub use order::CROSS_TYPE_ORDER;
 
-use crate::estimate::formula;
+use crate::estimate::{formula, text_cost};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{self, Arena, EvalError, Res, Val};
@@ -178,5 +178,5 @@ pub(crate) fn shorter_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> 
         [Some(Val::Str(a)), Some(Val::Str(b))] => shorter_text(a, b),
         _ => args.iter().copied().map(size).min().unwrap_or(1),
     };
-    crate::estimate::scaled(shorter, crate::estimate::TEXT_FACTOR)
+    text_cost(shorter)
 }

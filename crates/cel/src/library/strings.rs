@@ -5,7 +5,7 @@ mod newest;
 
 pub use newest::NEWEST;
 
-use crate::estimate::{TEXT_FACTOR, formula, scaled};
+use crate::estimate::{TEXT_FACTOR, formula, text_cost};
 use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Res, Val};
@@ -193,7 +193,7 @@ const JOIN: Actual = Actual::NamedFormula(|_, result| two_passes(size(result)));
 
 pub(super) fn two_passes(size: u64) -> u64 {
     // The factors are applied one after the other, which rounds differently from their product.
-    scaled(size.saturating_mul(2), TEXT_FACTOR)
+    text_cost(size.saturating_mul(2))
 }
 
 fn out_of_range(index: i64) -> EvalError {

@@ -6,7 +6,7 @@ use super::node::{Access, Choice, Key, Mode, Name, Qualifier, Root};
 use crate::env::Strictness;
 use crate::shape::{Kind, Shape};
 use crate::val::{DYN, EvalError, List, Map, Res, Val, read};
-use scantling_value::{Map as JsonObject, Value};
+use scantling_value::{Map as JsonObject, Value, same_text};
 use std::sync::atomic::Ordering;
 
 /// Where a selection has arrived. JSON is read no sooner than it must be.
@@ -20,47 +20,69 @@ impl<'a> Machine<'a, '_> {
     /// The value of an access: it costs 1, and 1 for every selection made.
     #[inline(never)]
     pub(super) fn access(&mut self, access: &'a Access) -> Res<'a> {
-        let (value, shape) = match access.root {
-            Root::Input(n) => match self.inputs.get(n) {
-                Some(Input::Json(value, shape)) => (*value, *shape),
-                _ => return self.access_slowly(access),
-            },
-            Root::Local(n) => match self.local(n) {
-                Slot::Json(value, shape) => (*value, *shape),
-                Slot::Val(v) if access.path.is_empty() => {
-                    let v = *v;
-                    self.charge(1)?;
-                    return Ok(v);
-                }
-                _ => return self.access_slowly(access),
-            },
-            Root::Value(_) => return self.access_slowly(access),
-        };
-        match declared(value, shape, &access.path) {
-            Some(found) => self.found(access, found),
-            None => self.access_slowly(access),
+        match (access.mode, self.place(access)) {
+            (Mode::Value, Some((value, shape))) => {
+                self.charge(access.cost())?;
+                read(self.arena, value, shape)
+            }
+            (Mode::Value, None) => self.access_otherwise(access),
+            (Mode::Presence, place) => self.presence(access, place),
         }
     }
 
-    /// What a chain of declared fields led to.
+    /// Where an access leads that starts in JSON and follows declared fields, which is what most of them do. `None`
+    /// where it does not, or leads nowhere.
+    #[inline(never)]
+    pub(super) fn place(&self, access: &'a Access) -> Option<(&'a Value, &'a Shape)> {
+        follow(self.json_root(&access.root)?, &access.path)
+    }
+
     #[inline]
-    fn found(&mut self, access: &'a Access, found: Found<'a>) -> Res<'a> {
-        let selections = access.path.len() as u64;
-        match (access.mode, found) {
-            (Mode::Value, Found::Member(value, shape)) => {
-                self.charge(selections + 1)?;
-                read(self.arena, value, shape)
-            }
-            (Mode::Presence, Found::Member(value, shape)) => {
-                self.charge(selections)?;
-                read(self.arena, value, shape).map(|_| Val::TRUE)
-            }
-            (Mode::Presence, Found::Nothing) => {
-                self.charge(selections)?;
-                Ok(Val::FALSE)
-            }
-            (Mode::Value, Found::Nothing) => self.access_slowly(access),
+    fn json_root(&self, root: &Root) -> Option<(&'a Value, &'a Shape)> {
+        match root {
+            Root::Input(n) => match self.inputs.get(*n) {
+                Some(Input::Json(value, shape)) => Some((value, shape)),
+                _ => None,
+            },
+            Root::Local(n) => match self.local(*n) {
+                Slot::Json(value, shape) => Some((value, shape)),
+                _ => None,
+            },
+            Root::Value(_) => None,
         }
+    }
+
+    #[inline(never)]
+    fn access_otherwise(&mut self, access: &'a Access) -> Res<'a> {
+        match access.root {
+            Root::Local(n) if access.path.is_empty() => match self.local(n) {
+                Slot::Val(v) => {
+                    let v = *v;
+                    self.charge(1)?;
+                    Ok(v)
+                }
+                _ => self.access_slowly(access),
+            },
+            _ => self.access_slowly(access),
+        }
+    }
+
+    /// Whether there is what an access asks for.
+    #[inline(never)]
+    fn presence(&mut self, access: &'a Access, place: Option<(&'a Value, &'a Shape)>) -> Res<'a> {
+        if let Some((value, shape)) = place {
+            self.charge(access.path.len() as u64)?;
+            return read(self.arena, value, shape).map(|_| Val::TRUE);
+        }
+        if let Some((last, way)) = access.path.split_last()
+            && let Some(start) = self.json_root(&access.root)
+            && let Some((value, shape)) = follow(start, way)
+            && let Some(None) = last.declared(value, shape)
+        {
+            self.charge(access.path.len() as u64)?;
+            return Ok(Val::FALSE);
+        }
+        self.access_slowly(access)
     }
 
     #[inline(never)]
@@ -225,27 +247,22 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Where a chain of declared fields leads.
-enum Found<'a> {
-    Member(&'a Value, &'a Shape),
-    /// All but the last field are there.
-    Nothing,
+impl Access {
+    /// What it costs to get the value, where all selections are made.
+    #[inline]
+    pub(super) fn cost(&self) -> u64 {
+        self.path.len() as u64 + 1
+    }
 }
 
-/// Follows a path through objects of known shape: the way that most rules go. `None` where it leads elsewhere.
-#[inline]
-fn declared<'a>(value: &'a Value, shape: &'a Shape, path: &'a [Qualifier]) -> Option<Found<'a>> {
-    let Some((last, way)) = path.split_last() else {
-        return Some(Found::Member(value, shape));
-    };
-    let (mut value, mut shape) = (value, shape);
-    for qualifier in way {
+/// Follows declared fields to the end of a path. `None` where it leads elsewhere, or nowhere.
+#[inline(always)]
+fn follow<'a>(start: (&'a Value, &'a Shape), path: &'a [Qualifier]) -> Option<(&'a Value, &'a Shape)> {
+    let (mut value, mut shape) = start;
+    for qualifier in path {
         (value, shape) = qualifier.declared(value, shape)??;
     }
-    Some(match last.declared(value, shape)? {
-        Some((value, shape)) => Found::Member(value, shape),
-        None => Found::Nothing,
-    })
+    Some((value, shape))
 }
 
 impl Qualifier {
@@ -323,7 +340,7 @@ impl Name {
     fn find<'a>(&self, object: &'a JsonObject, key: &str) -> Option<&'a Value> {
         let entries = object.entries();
         if let Some((k, value)) = entries.get(self.hint.load(Ordering::Relaxed))
-            && k.as_str() == key
+            && same_text(k, key)
         {
             return Some(value);
         }

@@ -4,7 +4,7 @@ use super::call::ok;
 use super::node::{Alternative, Block, Choice, Construction, Element, Equality, Gives, Member, Node};
 use super::{Input, Limits, Program};
 use crate::env::Strictness;
-use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST, TEXT_FACTOR, scaled};
+use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST, text_cost};
 use crate::library::standard::{equal_cost, shorter_pass, shorter_text};
 use crate::shape::Shape;
 use crate::val::{self, Arena, EvalError, Owned, Res, Val, text_size};
@@ -38,6 +38,7 @@ pub(super) enum Slot<'a> {
 const INTERRUPT_EVERY: u32 = 100;
 
 impl<'a, 'c> Machine<'a, 'c> {
+    /// A machine that has no variables yet: it is made where it stands, and not moved once it has them.
     #[inline]
     pub(super) fn new(
         program: &'a Program,
@@ -45,7 +46,7 @@ impl<'a, 'c> Machine<'a, 'c> {
         inputs: &'c [Input<'a>],
         limits: Limits<'c>,
     ) -> Self {
-        let mut machine = Machine {
+        Machine {
             arena,
             program,
             inputs,
@@ -53,11 +54,16 @@ impl<'a, 'c> Machine<'a, 'c> {
             cost: 0,
             limits,
             steps: 0,
-        };
-        for _ in 0..program.locals {
-            machine.locals.push(Slot::Absent);
         }
-        machine
+    }
+
+    /// Runs the program.
+    #[inline]
+    pub(super) fn run(&mut self) -> Res<'a> {
+        if self.program.locals > 0 {
+            self.locals.resize_with(self.program.locals, || Slot::Absent);
+        }
+        self.eval(&self.program.root)
     }
 
     pub(super) fn cost(&self) -> u64 {
@@ -73,6 +79,17 @@ impl<'a, 'c> Machine<'a, 'c> {
         } else {
             Ok(())
         }
+    }
+
+    /// Adds to the cost and says `true`; beyond the limit it does neither.
+    #[inline]
+    pub(super) fn charge_if_affordable(&mut self, cost: u64) -> bool {
+        let total = self.cost.saturating_add(cost);
+        let affordable = total <= self.limits.cost;
+        if affordable {
+            self.cost = total;
+        }
+        affordable
     }
 
     /// Charges for what was done, unless that was the end of the evaluation.
@@ -143,6 +160,7 @@ impl<'a, 'c> Machine<'a, 'c> {
             Node::Access(access) => self.access(access),
             Node::Binary(call) => self.binary(call),
             Node::Comparison(comparison) => self.comparison(comparison),
+            Node::Join(call) => self.join(call),
             Node::And(terms) => self.junction(terms, false),
             Node::Or(terms) => self.junction(terms, true),
             Node::Equality(equality) => self.equality(equality),
@@ -233,31 +251,52 @@ impl<'a, 'c> Machine<'a, 'c> {
 
     #[inline(never)]
     fn equality(&mut self, equality: &'a Equality) -> Res<'a> {
-        let a = match self.operand(&equality.left) {
+        let Equality { left, right, negated } = equality;
+        match right {
+            Node::Const(Owned::Str(b)) => {
+                if let Some((a, cost)) = self.text_at_hand(left)
+                    && self.charge_if_affordable(cost)
+                {
+                    return self.equal_texts(a, b, *negated);
+                }
+            }
+            Node::Const(Owned::Int(b)) => {
+                if let Some((a, cost)) = self.int_at_hand(left)
+                    && self.charge_if_affordable(cost + 1)
+                {
+                    return Ok(Val::Bool((a == *b) != *negated));
+                }
+            }
+            _ => {}
+        }
+        let a = match self.operand(left) {
             Ok(a) => a,
             Err(e) if e.is_final() => return Err(e),
             left => {
-                let right = self.eval(&equality.right);
-                return self.equality_error(left, right, equality.negated);
+                let right = self.eval(right);
+                return self.equality_error(left, right, *negated);
             }
         };
-        let b = match self.operand(&equality.right) {
+        let b = match self.operand(right) {
             Ok(b) => b,
-            right => return self.equality_error(Ok(a), right, equality.negated),
+            right => return self.equality_error(Ok(a), right, *negated),
         };
         match (a, b) {
             (Val::Int(a), Val::Int(b)) => {
                 self.charge(1)?;
-                Ok(Val::Bool((a == b) != equality.negated))
+                Ok(Val::Bool((a == b) != *negated))
             }
-            (Val::Str(a), Val::Str(b)) => {
-                let equal = a == b;
-                let shorter = if equal { text_size(a) } else { shorter_text(a, b) };
-                self.charge(scaled(shorter, TEXT_FACTOR))?;
-                Ok(Val::Bool(equal != equality.negated))
-            }
-            _ => self.any_equality(a, b, equality.negated),
+            (Val::Str(a), Val::Str(b)) => self.equal_texts(a, b, *negated),
+            _ => self.any_equality(a, b, *negated),
         }
+    }
+
+    #[inline]
+    fn equal_texts(&mut self, a: &str, b: &str, negated: bool) -> Res<'a> {
+        let equal = a == b;
+        let shorter = if equal { text_size(a) } else { shorter_text(a, b) };
+        self.charge(text_cost(shorter))?;
+        Ok(Val::Bool(equal != negated))
     }
 
     #[inline(never)]

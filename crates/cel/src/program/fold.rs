@@ -3,21 +3,9 @@
 use super::eval::{Machine, Slot};
 use super::node::{Fold, Insertion, Node, Step};
 use crate::estimate::LIST_COST;
-use crate::val::{self, EvalError, List, ListData, Map, Res, Val, key_order};
+use crate::val::{self, EvalError, List, ListData, Map, Res, Val, go_kind, key_order};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-
-/// What the accumulator of a fold has become.
-enum Accumulator<'a> {
-    /// In its slot.
-    Slot,
-    /// The answer of a quantifier so far.
-    Answer(Result<bool, EvalError>),
-    /// A list that is being made; an error once there was one.
-    List(Result<Vec<Val<'a>>, EvalError>),
-    /// A map that is being made; an error once there was one.
-    Map(Result<BTreeMap<MapKey<'a>, Val<'a>>, EvalError>),
-}
 
 /// Whether a fold goes on.
 #[derive(PartialEq, Eq)]
@@ -47,47 +35,70 @@ impl Ord for MapKey<'_> {
 }
 
 impl<'a> Machine<'a, '_> {
+    #[inline(never)]
     pub(super) fn fold(&mut self, fold: &'a Fold) -> Res<'a> {
         let range = self.eval(&fold.range)?;
-        let mut accumulator = match &fold.step {
-            Step::Replace { .. } => {
+        let result = match &fold.step {
+            Step::Replace { condition, step } => {
                 // A value that nobody asks for is not computed.
                 self.set(fold.accumulator, Slot::Lazy(&fold.init));
-                Accumulator::Slot
+                self.each(fold, range, |machine| machine.replace(fold, condition, step))?;
+                return self.eval(&fold.result);
             }
-            Step::All { .. } => Accumulator::Answer(Ok(true)),
-            Step::Exists { .. } => Accumulator::Answer(Ok(false)),
-            Step::Append { .. } => Accumulator::List(Ok(Vec::new())),
-            Step::Insert { .. } => Accumulator::Map(Ok(BTreeMap::new())),
-        };
-        if let Some(list) = range.as_list() {
-            self.fold_list(fold, list, &mut accumulator)?;
-        } else if let Some(map) = range.as_map() {
-            self.fold_map(fold, map, &mut accumulator)?;
-        } else {
-            return Err(not_iterable(fold, range));
-        }
-        let arena = self.arena;
-        match accumulator {
-            Accumulator::Slot => {}
-            Accumulator::Answer(answer) => self.set_result(fold.accumulator, answer.map(Val::Bool)),
-            Accumulator::List(items) => {
-                let list = items.and_then(|items| arena.list(items));
-                self.set_result(fold.accumulator, list);
+            // `@not_strictly_false(@result)`
+            Step::All { predicate } => self.quantify(fold, range, predicate, false, 2)?,
+            // `@not_strictly_false(!@result)`
+            Step::Exists { predicate } => self.quantify(fold, range, predicate, true, 3)?,
+            Step::Append { filter, element } => {
+                let mut items = Ok(Vec::new());
+                self.each(fold, range, |machine| {
+                    if machine.passes(filter.as_ref(), &mut items)? {
+                        machine.append(element, &mut items)?;
+                    }
+                    Ok(Flow::On)
+                })?;
+                items.and_then(|items| self.arena.list(items))
             }
-            Accumulator::Map(entries) => {
+            Step::Insert { filter, entry } => {
+                let mut entries = Ok(BTreeMap::new());
+                self.each(fold, range, |machine| {
+                    if machine.passes(filter.as_ref(), &mut entries)? {
+                        machine.insert(entry, &mut entries)?;
+                    }
+                    Ok(Flow::On)
+                })?;
                 let entries = entries.map(|m| m.into_iter().map(|(k, v)| (k.0, v)).collect());
-                self.set_result(fold.accumulator, entries.and_then(|entries| arena.map(entries)));
+                entries.and_then(|entries| self.arena.map(entries))
             }
-        }
+        };
+        self.set_result(fold.accumulator, result);
         self.eval(&fold.result)
     }
 
-    fn fold_list(
+    /// Takes a step for each element until it is done. Errors become part of what the steps make; only final ones end
+    /// the fold.
+    #[inline]
+    fn each(
+        &mut self,
+        fold: &'a Fold,
+        range: Val<'a>,
+        step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
+    ) -> Result<(), EvalError> {
+        if let Some(list) = range.as_list() {
+            self.each_item(fold, list, step)
+        } else if let Some(map) = range.as_map() {
+            self.each_entry(fold, map, step)
+        } else {
+            Err(not_iterable(fold, range))
+        }
+    }
+
+    #[inline]
+    fn each_item(
         &mut self,
         fold: &'a Fold,
         list: List<'a>,
-        accumulator: &mut Accumulator<'a>,
+        mut step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
     ) -> Result<(), EvalError> {
         for i in 0..list.len() {
             let item = match list {
@@ -108,25 +119,25 @@ impl<'a> Machine<'a, '_> {
             match fold.second {
                 None => self.set(fold.first, item),
                 Some(second) => {
-                    self.set(
-                        fold.first,
-                        Slot::Val(Val::Int(i64::try_from(i).unwrap_or(i64::MAX))),
-                    );
+                    let index = i64::try_from(i).unwrap_or(i64::MAX);
+                    self.set(fold.first, Slot::Val(Val::Int(index)));
                     self.set(second, item);
                 }
             }
-            if self.step(fold, accumulator)? == Flow::Done {
+            if step(self)? == Flow::Done {
                 break;
             }
+            self.tick()?;
         }
         Ok(())
     }
 
-    fn fold_map(
+    #[inline]
+    fn each_entry(
         &mut self,
         fold: &'a Fold,
         map: Map<'a>,
-        accumulator: &mut Accumulator<'a>,
+        mut step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
     ) -> Result<(), EvalError> {
         for key in map.keys() {
             self.set(fold.first, Slot::Val(key));
@@ -136,86 +147,60 @@ impl<'a> Machine<'a, '_> {
                     .unwrap_or_else(|| Err(EvalError::no_such_key(key)));
                 self.set_result(second, value);
             }
-            if self.step(fold, accumulator)? == Flow::Done {
+            if step(self)? == Flow::Done {
                 break;
             }
+            self.tick()?;
         }
         Ok(())
     }
 
-    /// One element. Errors become part of the accumulator; only final ones end the fold.
-    fn step(&mut self, fold: &'a Fold, accumulator: &mut Accumulator<'a>) -> Result<Flow, EvalError> {
-        match (&fold.step, accumulator) {
-            (Step::All { predicate }, Accumulator::Answer(answer)) => {
-                // `@not_strictly_false(@result)`
-                self.charge(2)?;
-                if *answer == Ok(false) {
-                    return Ok(Flow::Done);
-                }
-                self.quantify(predicate, answer, false)?;
-            }
-            (Step::Exists { predicate }, Accumulator::Answer(answer)) => {
-                // `@not_strictly_false(!@result)`
-                self.charge(3)?;
-                if *answer == Ok(true) {
-                    return Ok(Flow::Done);
-                }
-                self.quantify(predicate, answer, true)?;
-            }
-            (Step::Replace { condition, step }, _) => {
-                match self.eval(condition) {
-                    Ok(Val::Bool(false)) => return Ok(Flow::Done),
-                    Err(e) if e.is_final() => return Err(e),
-                    _ => {}
-                }
-                let value = self.eval(step);
-                if let Err(e) = &value
-                    && e.is_final()
-                {
-                    return Err(e.clone());
-                }
-                self.set_result(fold.accumulator, value);
-            }
-            (Step::Append { filter, element }, Accumulator::List(items)) => {
-                let passes = self.passes(filter.as_ref(), items)?;
-                if passes {
-                    self.append(element, items)?;
-                }
-            }
-            (Step::Insert { filter, entry }, Accumulator::Map(entries)) => {
-                let passes = self.passes(filter.as_ref(), entries)?;
-                if passes {
-                    self.insert(entry, entries)?;
-                }
-            }
+    /// Goes on while the condition holds, and replaces the accumulator.
+    fn replace(&mut self, fold: &'a Fold, condition: &'a Node, step: &'a Node) -> Result<Flow, EvalError> {
+        match self.eval(condition) {
+            Ok(Val::Bool(false)) => return Ok(Flow::Done),
+            Err(e) if e.is_final() => return Err(e),
             _ => {}
         }
-        self.tick()?;
-        Ok(Flow::On)
-    }
-
-    /// `@result && predicate` and `@result || predicate`: the answer is decided, or an error stands, or it is open.
-    fn quantify(
-        &mut self,
-        predicate: &'a Node,
-        answer: &mut Result<bool, EvalError>,
-        decisive: bool,
-    ) -> Result<(), EvalError> {
-        self.charge(1)?;
-        match self.eval(predicate) {
-            Ok(Val::Bool(b)) => {
-                if b == decisive {
-                    *answer = Ok(decisive);
-                }
-            }
-            Err(e) if e.is_final() => return Err(e),
-            other => {
-                if answer.is_ok() {
-                    *answer = Err(other.err().unwrap_or(EvalError::NoSuchOverload));
-                }
+        match self.eval(step) {
+            Err(e) if e.is_final() => Err(e),
+            value => {
+                self.set_result(fold.accumulator, value);
+                Ok(Flow::On)
             }
         }
-        Ok(())
+    }
+
+    /// `@result && predicate` or `@result || predicate`, until there is an answer: one that is decisive, or else the
+    /// first error, or else the other. Asking whether to go on has its cost, too.
+    #[inline(never)]
+    fn quantify(
+        &mut self,
+        fold: &'a Fold,
+        range: Val<'a>,
+        predicate: &'a Node,
+        decisive: bool,
+        question: u64,
+    ) -> Result<Res<'a>, EvalError> {
+        let mut decided = false;
+        let mut error = None;
+        self.each(fold, range, |machine| {
+            machine.charge(question)?;
+            if decided {
+                return Ok(Flow::Done);
+            }
+            machine.charge(1)?;
+            match machine.eval(predicate) {
+                Ok(Val::Bool(b)) => decided = b == decisive,
+                Err(e) if e.is_final() => return Err(e),
+                other => error = error.take().or(Some(other.err().unwrap_or(EvalError::NoSuchOverload))),
+            }
+            Ok(Flow::On)
+        })?;
+        Ok(match error {
+            Some(e) if !decided => Err(e),
+            _ => Ok(Val::Bool(decided == decisive)),
+        })
     }
 
     /// Whether an element passes the filter. A filter that gives no answer leaves an error in the result.
@@ -331,20 +316,7 @@ fn add_entry<'a>(
 
 #[cold]
 fn not_iterable(fold: &Fold, range: Val<'_>) -> EvalError {
-    let name = match range {
-        Val::Null => "types.Null",
-        Val::Bool(_) => "types.Bool",
-        Val::Int(_) => "types.Int",
-        Val::Uint(_) => "types.Uint",
-        Val::Double(_) => "types.Double",
-        Val::Str(_) => "types.String",
-        Val::Bytes(_) => "types.Bytes",
-        Val::Duration(_) => "types.Duration",
-        Val::Timestamp(_) => "types.Timestamp",
-        Val::Optional(_) => "*types.Optional",
-        Val::Type(_) => "*types.Type",
-        other => other.type_name(),
-    };
+    let name = go_kind(range);
     EvalError::text(if fold.second.is_some() {
         format!("unsupported comprehension range type: {name}")
     } else {

@@ -83,6 +83,10 @@ impl<'p> Listing<'p> {
                 let text = format!("compare, else {}", called(&[call.overload], call.actual));
                 self.step(text, [&call.left, &call.right]);
             }
+            Node::Join(call) => {
+                let text = format!("join, else {}", called(&[call.overload], call.actual));
+                self.step(text, [&call.left, &call.right]);
+            }
             Node::Call(call) => {
                 let pattern = call.pattern.as_ref().map_or("", |_| ", pattern compiled");
                 let text = format!("{}{pattern}", called(&call.candidates, call.actual));

@@ -33,6 +33,8 @@ pub(super) enum Node {
     Binary(Box<Binary>),
     /// `a < b` and its kin
     Comparison(Box<Comparison>),
+    /// `a + b` of texts
+    Join(Box<Binary>),
     /// Any other call.
     Call(Box<Call>),
     /// `x in [constants]`
@@ -169,6 +171,8 @@ pub(super) struct Binary {
     pub(super) right: Node,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
+    /// Whether the checker expects integers.
+    pub(super) of_ints: bool,
 }
 
 /// A call of an operator that asks for an order.

@@ -14,11 +14,11 @@ use crate::check::{Checked, Reference};
 use crate::data::regex::Pattern;
 use crate::env::{Env, Strictness};
 use crate::message;
-use crate::overload::Overload;
+use crate::overload::{Overload, Ty};
 use crate::run::Run;
 use crate::stack::with_room;
 use crate::types::Type;
-use crate::val::{Arena, EvalError, Owned};
+use crate::val::{Arena, EvalError, Owned, go_kind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -168,11 +168,24 @@ impl Planner<'_> {
         }
     }
 
+    /// Whether a constant may be an index. A server makes no program of what cannot be the index of anything.
+    fn may_select(&self, value: &Owned) -> bool {
+        let scalar = matches!(
+            value,
+            Owned::Bool(_) | Owned::Int(_) | Owned::Uint(_) | Owned::Double(_)
+        );
+        scalar || self.strictness == Strictness::Specification
+    }
+
     fn index(&mut self, operand: &Expr, key: &Expr, optional: bool) -> Planned {
         let node = self.expr(operand)?;
         let key = match self.expr(key)? {
             Node::Const(Owned::Str(name)) => Key::Name(self.name(operand, &name)),
-            Node::Const(value) => Key::Const(value),
+            Node::Const(value) if self.may_select(&value) => Key::Const(value),
+            Node::Const(value) => {
+                let kind = go_kind(value.val(&self.scratch)?);
+                return Err(EvalError::text(format!("invalid qualifier type: {kind}")));
+            }
             node => Key::Node(node),
         };
         Ok(qualify(node, Qualifier { key, optional }, Mode::Value))
@@ -579,16 +592,19 @@ fn call(
             }
             Run::Binary(run) if args.len() == 2 => {
                 if let (Some(right), Some(left)) = (args.pop(), args.pop()) {
+                    let of_ints = decided && first.params == [Ty::Int, Ty::Int];
                     let call = Binary {
                         run,
                         left,
                         right,
                         actual,
                         overload: first,
+                        of_ints,
                     };
                     return match Relation::of(first.function) {
-                        Some(relation) => Node::Comparison(Box::new(Comparison { relation, call })),
-                        None => Node::Binary(Box::new(call)),
+                        Some(relation) if of_ints || !decided => Node::Comparison(Box::new(Comparison { relation, call })),
+                        None if decided && first.id == "add_string" => Node::Join(Box::new(call)),
+                        _ => Node::Binary(Box::new(call)),
                     };
                 }
             }

@@ -11,8 +11,9 @@ use std::fmt;
 /// once, and refuses to grow beyond a limit.
 pub struct Arena {
     bump: Bump,
-    // Opaque values may own memory of their own, which a bump allocator would not free.
+    // Opaque values and errors may own memory of their own, which a bump allocator would not free.
     opaques: FrozenVec<Box<dyn Opaque>>,
+    errors: FrozenVec<Box<EvalError>>,
 }
 
 /// The most memory that one arena takes.
@@ -25,6 +26,7 @@ impl Default for Arena {
         Arena {
             bump,
             opaques: FrozenVec::new(),
+            errors: FrozenVec::new(),
         }
     }
 }
@@ -47,7 +49,12 @@ impl Arena {
     /// Frees everything made so far, and keeps the memory for the next evaluation.
     pub fn reset(&mut self) {
         self.bump.reset();
-        self.opaques = FrozenVec::new();
+        if !self.opaques.is_empty() {
+            self.opaques = FrozenVec::new();
+        }
+        if !self.errors.is_empty() {
+            self.errors = FrozenVec::new();
+        }
     }
 
     /// Refuses to go on if so many bytes would not fit. Worth asking before making what may become very large.
@@ -68,7 +75,7 @@ impl Arena {
     }
 
     /// One text after another.
-    pub fn join(&self, left: &str, right: &str) -> Res<'_> {
+    pub fn join(&self, left: &str, right: &str) -> Result<&str, EvalError> {
         let len = left.len().saturating_add(right.len());
         // What has room is written in place; making room may fail, and only the other way says so.
         if len > self.bump.chunk_capacity() {
@@ -77,11 +84,11 @@ impl Arena {
         let mut joined = BumpString::with_capacity_in(len, &self.bump);
         joined.push_str(left);
         joined.push_str(right);
-        Ok(Val::Str(joined.into_bump_str()))
+        Ok(joined.into_bump_str())
     }
 
     #[cold]
-    fn join_slowly(&self, left: &str, right: &str, len: usize) -> Res<'_> {
+    fn join_slowly(&self, left: &str, right: &str, len: usize) -> Result<&str, EvalError> {
         let Ok(joined) = self.bump.try_alloc_slice_fill_copy(len, 0_u8) else {
             return Err(EvalError::OutOfMemory);
         };
@@ -89,7 +96,7 @@ impl Arena {
             head.copy_from_slice(left.as_bytes());
             tail.copy_from_slice(right.as_bytes());
         }
-        Ok(Val::Str(std::str::from_utf8(joined).unwrap_or_default()))
+        Ok(std::str::from_utf8(joined).unwrap_or_default())
     }
 
     /// Keeps one plain value.
@@ -127,6 +134,28 @@ impl Arena {
     pub fn typed_list<'a>(&'a self, items: impl AsRef<[Val<'a>]>, list_type: &'a ListType) -> Res<'a> {
         let items = self.keep_slice(items.as_ref())?;
         Ok(Val::List(self.keep(ListData::Vals { items, list_type })?))
+    }
+
+    /// A list of what was read from other lists: what could not be read stays an error in its place.
+    pub fn list_of<'a>(&'a self, items: impl Iterator<Item = Res<'a>>) -> Res<'a> {
+        let mut whole = true;
+        let items = items
+            .map(|item| match item {
+                Ok(item) => Ok(Ok(item)),
+                Err(e) if e.is_final() => Err(e),
+                Err(e) => {
+                    whole = false;
+                    // Each error weighs in the same scales as other values.
+                    self.keep(0_u64)?;
+                    Ok(Err(self.errors.push_get(Box::new(e))))
+                }
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        if whole {
+            return self.list(items.into_iter().flatten().collect::<Vec<_>>());
+        }
+        let items = self.keep_slice(&items)?;
+        Ok(Val::List(self.keep(ListData::Partial { items })?))
     }
 
     /// One list after another, in constant time.

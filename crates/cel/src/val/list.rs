@@ -28,6 +28,11 @@ pub enum ListData<'a> {
         /// How it compares and adds.
         list_type: &'a ListType,
     },
+    /// Elements in a row, some of which cannot be read.
+    Partial {
+        /// The elements, or what is wrong with them.
+        items: &'a [Result<Val<'a>, &'a EvalError>],
+    },
     /// One list after another.
     Concat {
         /// The first elements.
@@ -44,6 +49,7 @@ impl ListData<'_> {
     pub fn len(&self) -> usize {
         match self {
             ListData::Vals { items, .. } => items.len(),
+            ListData::Partial { items } => items.len(),
             ListData::Concat { len, .. } => *len,
         }
     }
@@ -79,6 +85,9 @@ impl<'a> List<'a> {
                     return Some(read(arena, items.get(index)?, element_shape(shape)));
                 }
                 List::Data(ListData::Vals { items, .. }) => return items.get(index).copied().map(Ok),
+                List::Data(ListData::Partial { items }) => {
+                    return items.get(index).map(|item| item.map_err(Clone::clone));
+                }
                 List::Owned(items) => return items.get(index).map(|o| o.val(arena)),
                 List::Data(ListData::Concat { left, right, .. }) => match index.checked_sub(left.len()) {
                     Some(rest) => (list, index) = (*right, rest),

@@ -18,6 +18,26 @@ pub fn go_type(value: &Value) -> &'static str {
     }
 }
 
+/// The name that a server's messages give to the kind of a value.
+pub(crate) fn go_kind(value: Val<'_>) -> &str {
+    match value {
+        Val::Null => "types.Null",
+        Val::Bool(_) => "types.Bool",
+        Val::Int(_) => "types.Int",
+        Val::Uint(_) => "types.Uint",
+        Val::Double(_) => "types.Double",
+        Val::Str(_) => "types.String",
+        Val::Bytes(_) => "types.Bytes",
+        Val::Duration(_) => "types.Duration",
+        Val::Timestamp(_) => "types.Timestamp",
+        Val::JsonList(..) | Val::List(_) | Val::OwnedList(_) => "*types.baseList",
+        Val::JsonMap(..) | Val::Map(_) | Val::OwnedMap(_) => "*types.baseMap",
+        Val::Type(_) => "*types.Type",
+        Val::Optional(_) => "*types.Optional",
+        Val::Opaque(o) => o.type_name(),
+    }
+}
+
 /// The text of a value inside a message: `no such key: x`.
 impl fmt::Display for Val<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,8 +49,8 @@ impl fmt::Display for Val<'_> {
             Val::Double(d) => f.write_str(&go::float_v(*d)),
             Val::Str(s) => f.write_str(s),
             Val::Type(name) => f.write_str(name),
-            Val::Duration(d) => f.write_str(&duration::format(d.nanos)),
-            Val::Timestamp(t) => f.write_str(&timestamp::format((*t).into())),
+            Val::Duration(d) => f.write_str(&duration::in_units(d.nanos)),
+            Val::Timestamp(t) => f.write_str(&timestamp::with_zone((*t).into())),
             Val::Bytes(b) => {
                 let bytes: Vec<_> = b.iter().map(u8::to_string).collect();
                 write!(f, "[{}]", bytes.join(" "))

@@ -215,8 +215,7 @@ fn slice<'a>(arena: &'a Arena, list: Val<'a>, start: Val<'a>, end: Val<'a>) -> R
     if list.len() < to {
         return fail(&format!("list is length {}", list.len()));
     }
-    let items: Result<Vec<_>, _> = (from..to).filter_map(|i| list.get(arena, i)).collect();
-    arena.list(items?)
+    arena.list_of((from..to).filter_map(|i| list.get(arena, i)))
 }
 
 fn flatten<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
@@ -237,8 +236,7 @@ fn flatten_to<'a>(arena: &'a Arena, list: Val<'a>, depth: Val<'a>) -> Res<'a> {
             continue;
         };
         *next += 1;
-        let item = item?;
-        match item.as_list() {
+        match item.as_ref().ok().and_then(|item| item.as_list()) {
             Some(inner) if *depth > 0 => {
                 let depth = *depth - 1;
                 open.push((inner, 0, depth));
@@ -246,7 +244,7 @@ fn flatten_to<'a>(arena: &'a Arena, list: Val<'a>, depth: Val<'a>) -> Res<'a> {
             _ => items.push(item),
         }
     }
-    arena.list(items)
+    arena.list_of(items.into_iter())
 }
 
 fn sort<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
@@ -281,13 +279,13 @@ fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
     if sorted.is_empty() {
         return Ok(list.into());
     }
-    let mut items: Vec<_> = sorted.into_iter().zip(list.to_vec(arena)?).collect();
+    let mut items: Vec<_> = sorted.into_iter().zip(list.iter(arena)).collect();
     sort_pairs(&mut items);
-    arena.list(items.into_iter().map(|(_, item)| item).collect::<Vec<_>>())
+    arena.list_of(items.into_iter().map(|(_, item)| item))
 }
 
 /// Sorts by the keys. Equal ones keep their order.
-fn sort_pairs<'a>(items: &mut [(Val<'a>, Val<'a>)]) {
+fn sort_pairs<T>(items: &mut [(Val<'_>, T)]) {
     // What is neither less nor greater (NaN beside numbers) stays where insertion leaves it in a short list, which is
     // where upstream leaves it; a longer one needs a total order.
     const SHORT: usize = 12;
@@ -329,9 +327,9 @@ fn range<'a>(arena: &'a Arena, n: Val<'a>) -> Res<'a> {
 }
 
 fn reverse<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
-    let mut items = list.list()?.to_vec(arena)?;
-    items.reverse();
-    arena.list(items)
+    let list = list.list()?;
+    let backward = (0..list.len()).rev();
+    arena.list_of(backward.filter_map(|i| list.get(arena, i)))
 }
 
 fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
@@ -339,21 +337,18 @@ fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     if list.is_empty() {
         return Ok(list.into());
     }
-    let mut items: Vec<Val<'a>> = Vec::new();
     if let Some(mut scalars) = Scalars::of_list(arena, list) {
-        for item in list.iter(arena) {
-            let item = item?;
-            if scalars.take(item) {
-                items.push(item);
-            }
-        }
-        return arena.list(items);
+        return arena.list_of(list.iter(arena).filter(|item| match item {
+            Ok(item) => scalars.take(*item),
+            Err(_) => true,
+        }));
     }
+    // What cannot be read equals nothing.
+    let mut items: Vec<Res<'a>> = Vec::new();
     for item in list.iter(arena) {
-        let item = item?;
         let mut seen = false;
-        for other in &items {
-            seen = same(arena, &Ok(item), *other)?;
+        for other in items.iter().flatten() {
+            seen = same(arena, &item, *other)?;
             if seen {
                 break;
             }
@@ -362,5 +357,5 @@ fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
             items.push(item);
         }
     }
-    arena.list(items)
+    arena.list_of(items.into_iter())
 }

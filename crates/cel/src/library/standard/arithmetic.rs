@@ -1,7 +1,7 @@
 //! `+`, `-`, `*`, `/`, `%` and the sign.
 
 use super::LIST;
-use crate::estimate::{TEXT_FACTOR, scaled};
+use crate::estimate::text_cost;
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{self, Arena, Duration, EvalError, Res, Val};
@@ -87,7 +87,7 @@ fn both_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
         [Some(Val::Str(a)), Some(Val::Str(b))] => val::text_size(a) + val::text_size(b),
         _ => args.iter().copied().map(size).fold(0, u64::saturating_add),
     };
-    scaled(size, TEXT_FACTOR)
+    text_cost(size)
 }
 
 pub(crate) fn add<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
@@ -95,7 +95,7 @@ pub(crate) fn add<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
         (Val::Int(a), Val::Int(b)) => a.checked_add(b).map(Val::Int).ok_or(EvalError::IntOverflow),
         (Val::Uint(a), Val::Uint(b)) => a.checked_add(b).map(Val::Uint).ok_or(EvalError::UintOverflow),
         (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a + b)),
-        (Val::Str(a), Val::Str(b)) => arena.join(a, b),
+        (Val::Str(a), Val::Str(b)) => arena.join(a, b).map(Val::Str),
         (Val::Bytes(a), Val::Bytes(b)) => arena.bytes([a, b].concat()),
         (Val::Duration(a), Val::Duration(b)) => duration(a.nanos.checked_add(b.nanos)),
         (Val::Timestamp(t), Val::Duration(d)) | (Val::Duration(d), Val::Timestamp(t)) => {

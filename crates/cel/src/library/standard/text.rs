@@ -1,7 +1,7 @@
 //! Functions on strings.
 
 use crate::data::regex::Pattern;
-use crate::estimate::{REGEX_FACTOR, TEXT_FACTOR, formula, scaled};
+use crate::estimate::{REGEX_FACTOR, formula, scaled, text_cost};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Res, Val};
@@ -74,11 +74,11 @@ fn arg_size<'a>(args: &[Option<Val<'a>>], n: usize) -> u64 {
 }
 
 fn contains_cost<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
-    scaled(arg_size(args, 0), TEXT_FACTOR).saturating_mul(scaled(arg_size(args, 1), TEXT_FACTOR))
+    text_cost(arg_size(args, 0)).saturating_mul(text_cost(arg_size(args, 1)))
 }
 
 /// What a search for a regular expression costs: the pattern's length for every tenth character of the text.
 pub(crate) fn pattern_cost<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
-    let text = scaled(arg_size(args, 0).saturating_add(1), TEXT_FACTOR);
+    let text = text_cost(arg_size(args, 0).saturating_add(1));
     text.saturating_mul(scaled(arg_size(args, 1), REGEX_FACTOR))
 }

@@ -1,7 +1,7 @@
 //! Version 5: as version 4, with a cost for every function and a limit to the precision of numbers.
 
 use super::{FORMAT_PARAMS, I, QUOTE, S, STRINGS, format};
-use crate::estimate::{Bounds, CallEstimate, LIST_COST, Operand, TEXT_FACTOR, scaled};
+use crate::estimate::{Bounds, CallEstimate, LIST_COST, Operand, TEXT_FACTOR, text_cost};
 use crate::overload::{Estimate, Library, Overload};
 use crate::run::{Actual, Run, size};
 use crate::val::Val;
@@ -238,7 +238,7 @@ fn arg_size(args: &[Option<Val<'_>>], n: usize) -> u64 {
 }
 
 fn actual_pass(size: u64) -> u64 {
-    scaled(size, TEXT_FACTOR).saturating_add(1)
+    text_cost(size).saturating_add(1)
 }
 
 fn actual_char_at(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {

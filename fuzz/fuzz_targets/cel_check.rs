@@ -9,7 +9,7 @@ use scantling_cel::env::Env;
 use scantling_cel::estimate::estimate;
 use scantling_cel::kubernetes::{Version, for_new_expressions, for_stored_expressions};
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::shape::{Field, Kind, ListType, Shape};
+use scantling_cel::shape::{Kind, ListType, Shape};
 use scantling_cel::syntax::parse;
 use scantling_cel::val::Arena;
 use scantling_cel::validate::validate;
@@ -18,26 +18,26 @@ use scantling_value::json::decode;
 use std::sync::{Arc, LazyLock};
 
 static ROOT: LazyLock<Arc<Shape>> = LazyLock::new(|| {
-    let list = |element, list_type| shape(Kind::List { element, list_type });
-    let entry = || object(vec![("k", shape(Kind::String)), ("v", shape(Kind::Int))]);
-    object(vec![
-        ("b", shape(Kind::Bool)),
-        ("d", shape(Kind::Double)),
-        ("i", shape(Kind::Int)),
-        ("l", list(shape(Kind::Int), ListType::Atomic)),
+    let list = |element, list_type| Shape::of_kind(Kind::List { element, list_type });
+    let entry = || Shape::object([("k", Shape::of_kind(Kind::String)), ("v", Shape::of_kind(Kind::Int))]);
+    Shape::object([
+        ("b", Shape::of_kind(Kind::Bool)),
+        ("d", Shape::of_kind(Kind::Double)),
+        ("i", Shape::of_kind(Kind::Int)),
+        ("l", list(Shape::of_kind(Kind::Int), ListType::Atomic)),
         ("lm", list(entry(), ListType::Map([Box::from("k")].into()))),
-        ("ls", list(shape(Kind::String), ListType::Set)),
+        ("ls", list(Shape::of_kind(Kind::String), ListType::Set)),
         (
             "m",
-            shape(Kind::Map {
-                value: shape(Kind::String),
+            Shape::of_kind(Kind::Map {
+                value: Shape::of_kind(Kind::String),
             }),
         ),
         ("o", entry()),
-        ("s", shape(Kind::String)),
-        ("t", shape(Kind::DateTime)),
-        ("u", shape(Kind::Duration)),
-        ("y", shape(Kind::Bytes)),
+        ("s", Shape::of_kind(Kind::String)),
+        ("t", Shape::of_kind(Kind::DateTime)),
+        ("u", Shape::of_kind(Kind::Duration)),
+        ("y", Shape::of_kind(Kind::Bytes)),
     ])
 });
 
@@ -54,27 +54,6 @@ static ENVS: LazyLock<[Env; 2]> = LazyLock::new(|| {
     ]
     .map(|scope| Env::new(Arc::new(scope)).with_variable("self", ROOT.ty("selfType")))
 });
-
-fn shape(kind: Kind) -> Arc<Shape> {
-    Arc::new(Shape {
-        kind,
-        nullable: false,
-        min_serialized_size: 2,
-        max_elements: 100,
-    })
-}
-
-fn object(fields: Vec<(&str, Arc<Shape>)>) -> Arc<Shape> {
-    let field = |(name, shape): (&str, Arc<Shape>)| Field {
-        name: name.into(),
-        json: name.into(),
-        shape,
-    };
-    shape(Kind::Object {
-        fields: fields.into_iter().map(field).collect(),
-        preserve_unknown: false,
-    })
-}
 
 fuzz_target!(|source: &str| {
     for env in &*ENVS {

@@ -10,7 +10,7 @@
 use scantling_cel::env::Env;
 use scantling_cel::kubernetes::{Version, for_stored_expressions};
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::shape::{Field, Kind, ListType, Shape};
+use scantling_cel::shape::{Kind, ListType, Shape};
 use scantling_cel::val::{Arena, Val};
 use scantling_value::json::decode;
 use scantling_value::{Limits as JsonLimits, Value};
@@ -104,7 +104,7 @@ fn properties(n: usize) -> Case {
 
 /// The shape that a schema written for this very object would have.
 fn shape(value: &Json) -> Arc<Shape> {
-    let kind = match value {
+    Shape::of_kind(match value {
         Json::Bool(_) => Kind::Bool,
         Json::Number(_) => Kind::Int,
         Json::String(_) => Kind::String,
@@ -113,27 +113,9 @@ fn shape(value: &Json) -> Arc<Shape> {
             list_type: ListType::Atomic,
         },
         Json::Object(members) => {
-            let mut fields: Vec<Field> = members
-                .iter()
-                .map(|(name, value)| Field {
-                    name: name.as_str().into(),
-                    json: name.as_str().into(),
-                    shape: shape(value),
-                })
-                .collect();
-            fields.sort_by(|a, b| a.name.cmp(&b.name));
-            Kind::Object {
-                fields: fields.into(),
-                preserve_unknown: false,
-            }
+            return Shape::object(members.iter().map(|(name, value)| (name.as_str(), shape(value))));
         }
         Json::Null => Kind::Dyn,
-    };
-    Arc::new(Shape {
-        kind,
-        nullable: false,
-        min_serialized_size: 1,
-        max_elements: 100_000,
     })
 }
 

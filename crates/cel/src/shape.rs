@@ -94,6 +94,33 @@ pub fn is_reserved(word: &str) -> bool {
 }
 
 impl Shape {
+    /// A place of which nothing is known but what stands there: never `null`, and of any size.
+    pub fn of_kind(kind: Kind) -> Arc<Shape> {
+        Arc::new(Shape {
+            kind,
+            nullable: false,
+            min_serialized_size: 1,
+            max_elements: u64::MAX,
+        })
+    }
+
+    /// A place for an object with these fields, which have one name in JSON and in expressions.
+    pub fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Arc<Shape>)>) -> Arc<Shape> {
+        let mut fields: Vec<Field> = fields
+            .into_iter()
+            .map(|(name, shape)| Field {
+                name: name.into(),
+                json: name.into(),
+                shape,
+            })
+            .collect();
+        fields.sort_by(|a, b| a.name.cmp(&b.name));
+        Shape::of_kind(Kind::Object {
+            fields: fields.into(),
+            preserve_unknown: false,
+        })
+    }
+
     /// A declared field by its name in expressions.
     pub fn field(&self, name: &str) -> Option<&Field> {
         let Kind::Object { fields, .. } = &self.kind else {

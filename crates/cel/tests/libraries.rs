@@ -8,17 +8,20 @@
     reason = "functions around tests, which the lints do not take for tests"
 )]
 
-use scantling_cel::data::{duration, timestamp};
 use scantling_cel::env::{Env, Options, Scope};
 use scantling_cel::estimate::estimate;
 use scantling_cel::kubernetes::{Version, for_stored_expressions};
 use scantling_cel::library::{encoders, math, standard, strings};
 use scantling_cel::program::{Limits, Program};
 use scantling_cel::syntax::{Macros, ParseOptions};
-use scantling_cel::val::{Arena, Val};
-use scantling_value::{Value, go, json};
+use scantling_cel::val::Arena;
+use scantling_value::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
+use support::show;
+
+#[path = "support/show.rs"]
+mod support;
 
 /// What is known of an expression, one line per fact.
 fn recorded(line: &Value) -> String {
@@ -76,39 +79,6 @@ fn found(env: &Env, source: &str) -> String {
     }
     writeln!(out, "cost: {}", outcome.cost).unwrap();
     out
-}
-
-fn show<'a>(arena: &'a Arena, value: Val<'a>) -> String {
-    if let Some(list) = value.as_list() {
-        let items: Vec<_> = list.iter(arena).map(|v| show(arena, v.unwrap())).collect();
-        return format!("[{}]", items.join(", "));
-    }
-    if let Some(map) = value.as_map() {
-        let mut entries: Vec<_> = map
-            .entries(arena)
-            .map(|(k, v)| format!("{}: {}", show(arena, k), show(arena, v.unwrap())))
-            .collect();
-        entries.sort();
-        return format!("{{{}}}", entries.join(", "));
-    }
-    match value {
-        Val::Null => "null".to_owned(),
-        Val::Bool(b) => b.to_string(),
-        Val::Int(n) => n.to_string(),
-        Val::Uint(n) => format!("{n}u"),
-        Val::Double(n) => format!("{}d", go::float_v(n)),
-        Val::Str(s) => go::quote(s),
-        Val::Bytes(b) => b.iter().fold("b".to_owned(), |out, b| format!("{out}{b:02x}")),
-        Val::Duration(d) => duration::format(d.nanos),
-        Val::Timestamp(t) => timestamp::format(timestamp::Moment {
-            seconds: t.seconds,
-            nanos: t.nanos,
-            offset: t.offset,
-        }),
-        Val::Optional(Some(v)) => format!("optional({})", show(arena, *v)),
-        Val::Optional(None) => "none".to_owned(),
-        other => format!("<{}>", other.type_name()),
-    }
 }
 
 fn compare(env: &Env, recordings: &str) {

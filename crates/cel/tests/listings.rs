@@ -4,7 +4,7 @@ use expect_test::expect_file;
 use scantling_cel::env::Env;
 use scantling_cel::kubernetes::{Version, for_stored_expressions};
 use scantling_cel::program::Program;
-use scantling_cel::shape::{Field, Kind, ListType, Shape};
+use scantling_cel::shape::{Kind, ListType, Shape};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -54,42 +54,22 @@ const EXPRESSIONS: &[&str] = &[
     "quantity('1Gi').isGreaterThan(quantity(self.s))",
 ];
 
-fn shape(kind: Kind) -> Arc<Shape> {
-    Arc::new(Shape {
-        kind,
-        nullable: false,
-        min_serialized_size: 1,
-        max_elements: 10,
-    })
-}
-
-fn object(fields: Vec<(&str, Arc<Shape>)>) -> Arc<Shape> {
-    let field = |(name, shape): (&str, Arc<Shape>)| Field {
-        name: name.into(),
-        json: name.into(),
-        shape,
-    };
-    shape(Kind::Object {
-        fields: fields.into_iter().map(field).collect(),
-        preserve_unknown: false,
-    })
-}
-
 #[test]
 fn listings() {
-    let text = || shape(Kind::String);
-    let root = object(vec![
-        ("i", shape(Kind::Int)),
-        ("j", shape(Kind::Int)),
+    let text = || Shape::of_kind(Kind::String);
+    let int = || Shape::of_kind(Kind::Int);
+    let root = Shape::object([
+        ("i", int()),
+        ("j", int()),
         (
             "l",
-            shape(Kind::List {
+            Shape::of_kind(Kind::List {
                 element: text(),
                 list_type: ListType::Atomic,
             }),
         ),
-        ("m", shape(Kind::Map { value: text() })),
-        ("o", object(vec![("i", shape(Kind::Int)), ("s", text())])),
+        ("m", Shape::of_kind(Kind::Map { value: text() })),
+        ("o", Shape::object([("i", int()), ("s", text())])),
         ("s", text()),
     ]);
     let scope = for_stored_expressions(Version::LATEST);

@@ -55,7 +55,7 @@ const KINDS: &[(&str, usize, Nest)] = &[
     ("disjunctions in conjunctions", 249, |n| {
         format!("{}true{}", "true && (false || ".repeat(n), ")".repeat(n))
     }),
-    ("wide junctions", 166, |n| {
+    ("wide junctions", 249, |n| {
         let wide = |operator: &str| format!("true {operator} ").repeat(12);
         format!(
             "{}true{}",

@@ -14,6 +14,7 @@
 mod decode;
 mod error;
 pub mod go;
+mod identity;
 pub mod json;
 mod map;
 mod path;
@@ -24,6 +25,7 @@ pub mod yaml;
 pub use compact_str::CompactString as Str;
 pub use decode::{DecodeError, Decoded, Limits};
 pub use error::{BadValue, ErrorKind, FieldError, aggregate};
+pub use identity::Identity;
 pub use json::Escape;
 pub use map::{Map, same_text};
 pub use path::{Path, PathBuf, Segment};

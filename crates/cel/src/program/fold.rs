@@ -193,7 +193,11 @@ impl<'a> Machine<'a, '_> {
             match machine.eval(predicate) {
                 Ok(Val::Bool(b)) => decided = b == decisive,
                 Err(e) if e.is_final() => return Err(e),
-                other => error = error.take().or(Some(other.err().unwrap_or(EvalError::NoSuchOverload))),
+                other => {
+                    error = error
+                        .take()
+                        .or(Some(other.err().unwrap_or(EvalError::NoSuchOverload)))
+                }
             }
             Ok(Flow::On)
         })?;

@@ -602,7 +602,9 @@ fn call(
                         of_ints,
                     };
                     return match Relation::of(first.function) {
-                        Some(relation) if of_ints || !decided => Node::Comparison(Box::new(Comparison { relation, call })),
+                        Some(relation) if of_ints || !decided => {
+                            Node::Comparison(Box::new(Comparison { relation, call }))
+                        }
                         None if decided && first.id == "add_string" => Node::Join(Box::new(call)),
                         _ => Node::Binary(Box::new(call)),
                     };

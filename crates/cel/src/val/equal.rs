@@ -5,7 +5,7 @@ use super::map::{Map, json_field_shape};
 use super::order::{exact_order, number_order};
 use super::{Arena, EvalError, Res, Val, read};
 use crate::shape::{Kind, ListType, Shape};
-use scantling_value::{Map as JsonObject, Value};
+use scantling_value::{Identity, Map as JsonObject, Value};
 use std::cmp::Ordering;
 
 /// `left == right`. Values of different types are unequal, except numbers, which compare by size.
@@ -138,29 +138,10 @@ fn keys_order(a: Option<&[&Value]>, b: Option<&[&Value]>) -> Ordering {
         (Some(a), Some(b)) => a
             .iter()
             .zip(b)
-            .map(|(x, y)| json_order(x, y))
+            .map(|(x, y)| Identity(x).cmp(&Identity(y)))
             .find(|o| o.is_ne())
             .unwrap_or(Ordering::Equal),
         (a, b) => a.is_some().cmp(&b.is_some()),
-    }
-}
-
-fn json_order(a: &Value, b: &Value) -> Ordering {
-    let rank = |v: &Value| match v {
-        Value::Null => 0,
-        Value::Bool(_) => 1,
-        Value::Int(_) => 2,
-        Value::Float(_) => 3,
-        Value::String(_) => 4,
-        Value::Array(_) => 5,
-        Value::Object(_) => 6,
-    };
-    match (a, b) {
-        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        (Value::Int(a), Value::Int(b)) => a.cmp(b),
-        (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
-        (Value::String(a), Value::String(b)) => a.cmp(b),
-        _ => rank(a).cmp(&rank(b)),
     }
 }
 

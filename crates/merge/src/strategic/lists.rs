@@ -6,8 +6,7 @@
 use super::{LIST_OF_LISTS, PATCH, Purpose, SET_ORDER, StrategicError, Strategy, strategy};
 use super::{bad_directive, bad_type, merge_objects, no_merge_key};
 use scantling_schema::structural::{Structural, Type};
-use scantling_value::{Map, Str, Value, go};
-use std::cmp::Ordering;
+use scantling_value::{Identity, Str, Value, go};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A list after a merge.
@@ -17,52 +16,6 @@ pub(super) struct List {
     /// there may be the merge key alone.
     pub(super) before: Vec<Value>,
 }
-
-/// What tells an element of a list apart, as something to look up. Numbers of different kinds are different.
-#[derive(Clone, Copy)]
-struct Identity<'v>(&'v Value);
-
-impl Ord for Identity<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        fn rank(v: &Value) -> u8 {
-            match v {
-                Value::Null => 0,
-                Value::Bool(_) => 1,
-                Value::Int(_) => 2,
-                Value::Float(_) => 3,
-                Value::String(_) => 4,
-                Value::Array(_) => 5,
-                Value::Object(_) => 6,
-            }
-        }
-        match (self.0, other.0) {
-            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-            (Value::Int(a), Value::Int(b)) => a.cmp(b),
-            (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
-            (Value::String(a), Value::String(b)) => a.cmp(b),
-            (Value::Array(a), Value::Array(b)) => a.iter().map(Identity).cmp(b.iter().map(Identity)),
-            (Value::Object(a), Value::Object(b)) => {
-                let members = |m| Map::iter(m).map(|(k, v)| (k, Identity(v)));
-                members(a).cmp(members(b))
-            }
-            (a, b) => rank(a).cmp(&rank(b)),
-        }
-    }
-}
-
-impl PartialOrd for Identity<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Identity<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Identity<'_> {}
 
 /// What tells an element apart: the value of the merge key, if there is one, or the element itself.
 fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<Identity<'v>, StrategicError> {

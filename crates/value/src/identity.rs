@@ -1,0 +1,53 @@
+//! A total order of values, to look them up by.
+
+use crate::{Map, Value};
+use std::cmp::Ordering;
+
+/// A value as something to look up. Numbers of different kinds are different.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'v>(pub &'v Value);
+
+impl Identity<'_> {
+    fn rank(self) -> u8 {
+        match self.0 {
+            Value::Null => 0,
+            Value::Bool(_) => 1,
+            Value::Int(_) => 2,
+            Value::Float(_) => 3,
+            Value::String(_) => 4,
+            Value::Array(_) => 5,
+            Value::Object(_) => 6,
+        }
+    }
+}
+
+impl Ord for Identity<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.0, other.0) {
+            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+            (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
+            (Value::String(a), Value::String(b)) => a.cmp(b),
+            (Value::Array(a), Value::Array(b)) => a.iter().map(Identity).cmp(b.iter().map(Identity)),
+            (Value::Object(a), Value::Object(b)) => {
+                let members = |m| Map::iter(m).map(|(k, v)| (k, Identity(v)));
+                members(a).cmp(members(b))
+            }
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Identity<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Identity<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Identity<'_> {}

@@ -2,10 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use scantling_merge::body::{self, PatchType, Reading};
 use scantling_merge::fields::Set;
-use scantling_merge::json_patch::JsonPatch;
-use scantling_merge::merge_patch;
+use scantling_merge::patch::{Patch, PatchType, Reading};
 use scantling_value::{Limits, json};
 
 fuzz_target!(|text: &[u8]| {
@@ -18,16 +16,11 @@ fuzz_target!(|text: &[u8]| {
         assert_eq!(Set::from_fields(&set.to_fields()), Ok(set));
     }
     for ty in [PatchType::Json, PatchType::Merge, PatchType::Apply] {
-        let Ok(body) = body::decode(ty, patch, Reading::Strict, Limits::SAFE) else {
-            continue;
-        };
-        match ty {
-            PatchType::Json => {
-                let _ = JsonPatch::from_value(body.value).and_then(|p| p.apply(document.clone()));
-            }
-            _ => {
-                let _ = merge_patch::apply(document.clone(), body.value);
-            }
+        if let Ok(patch) = Patch::decode(ty, patch, Reading::Strict, Limits::SAFE)
+            && patch.apply(&document, None).is_ok()
+        {
+            let _ = patch.findings(&document);
+            let _ = patch.shown(&document);
         }
     }
 });

@@ -1,7 +1,7 @@
 //! Everything that makes a new object from an old one and a patch, as pure functions.
 //!
 //! - [`json_patch`], [`merge_patch`], [`strategic`]: patches as a Kubernetes API server applies them.
-//! - [`body`]: their texts, and what strict reading finds in them.
+//! - [`patch`]: a patch of any of these types, from its text, and what strict reading finds in it.
 //! - [`fields`]: sets of fields, as `managedFields` holds them.
 //! - [`typed`]: comparison and merging driven by a schema.
 //! - [`apply`]: ownership of fields by managers, through updates and server-side applies.
@@ -28,9 +28,10 @@
 )]
 
 pub mod apply;
-pub mod body;
 pub mod fields;
 pub mod json_patch;
 pub mod merge_patch;
+pub mod patch;
 pub mod strategic;
+mod text;
 pub mod typed;

@@ -2,6 +2,7 @@
 //!
 //! No crate is used: the algorithm is a few lines, and the departures are in the middle of it.
 
+use crate::text::Node;
 use scantling_value::{Map, Value};
 
 /// Why a merge patch cannot be applied; a server answers with HTTP 400.
@@ -69,6 +70,50 @@ fn prune_nulls(value: &mut Value) {
         }),
         Value::Array(items) => items.iter_mut().for_each(prune_nulls),
         _ => {}
+    }
+}
+
+/// The text that a patch makes of a document, as refusals show it: with the numbers and strings as the patch writes them.
+pub fn patched_text(document: &Value, patch: &str) -> String {
+    let mut made = Node::Text(document.to_json());
+    merge_texts(&mut made, Node::read(patch));
+    let mut out = String::new();
+    made.write(&mut out);
+    out
+}
+
+fn merge_texts(document: &mut Node, mut patch: Node) {
+    let Node::Object(members) = document.open() else {
+        prune_null_texts(&mut patch);
+        *document = patch;
+        return;
+    };
+    let Node::Object(changes) = patch.open() else {
+        *document = patch;
+        return;
+    };
+    for (name, mut change) in std::mem::take(changes) {
+        match members.get_mut(&name) {
+            _ if change.is_null() => {
+                members.remove(&name);
+            }
+            Some(current) => merge_texts(current, change),
+            None => {
+                prune_null_texts(&mut change);
+                members.insert(name, change);
+            }
+        }
+    }
+}
+
+fn prune_null_texts(node: &mut Node) {
+    match node.open() {
+        Node::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(prune_null_texts);
+        }
+        Node::List(items) => items.iter_mut().for_each(prune_null_texts),
+        Node::Text(_) | Node::Null => {}
     }
 }
 

@@ -6,8 +6,8 @@
 )]
 
 use expect_test::{Expect, expect};
-use scantling_merge::body::{self, PatchType, Reading, StrictRefusal};
 use scantling_merge::json_patch::{self, JsonPatch};
+use scantling_merge::patch::{Patch, PatchType, Reading};
 use scantling_merge::{merge_patch, strategic};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::Interner;
@@ -35,7 +35,9 @@ fn check(document: &str, patches: &[&str], apply: impl Fn(Value, Value) -> Strin
 
 #[test]
 fn json_patches() {
-    let apply = |d: Value, p: Value| show(JsonPatch::from_value(p).and_then(|p| p.apply(d)));
+    let apply = |d: Value, p: Value| {
+        show(JsonPatch::decode(p.to_json().as_bytes(), Limits::SAFE).and_then(|p| p.apply(d)))
+    };
     check(
         "{a: {b: [1, 2]}, c: x, d~e: {f/g: 1}}",
         &[
@@ -86,7 +88,9 @@ fn json_patches() {
     );
     let many = Value::Array(vec![doc("{op: test, path: /c, value: x}"); 10_001]);
     assert_eq!(
-        JsonPatch::from_value(many).unwrap_err().to_string(),
+        JsonPatch::decode(many.to_json().as_bytes(), Limits::SAFE)
+            .unwrap_err()
+            .to_string(),
         "The allowed maximum operations in a JSON patch is 10000, got 10001"
     );
 }
@@ -286,8 +290,8 @@ fn strict_reading() {
         (PatchType::Apply, "just text"),
     ] {
         for reading in [Reading::Strict, Reading::Lenient] {
-            let shown = match body::decode(ty, text.as_bytes(), reading, Limits::SAFE) {
-                Ok(body) => format!("{:?}", body::warnings(&body.findings)),
+            let shown = match Patch::decode(ty, text.as_bytes(), reading, Limits::SAFE) {
+                Ok(patch) => format!("{:?}", patch.warnings()),
                 Err(e) => format!("error: {e}"),
             };
             out += &format!("{ty:?} {reading:?}: {shown}\n");
@@ -297,27 +301,27 @@ fn strict_reading() {
         Json Strict: ["json patch duplicate field \"[0].op\"", "json patch duplicate field \"[0].value.x\"", "json patch unknown field \"[1].comment\""]
         Json Lenient: []
         Json Strict: error: error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp
-        Json Lenient: []
+        Json Lenient: error: json: cannot unmarshal object into Go value of type jsonpatch.Patch
         Json Strict: error: error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string
         Json Lenient: []
-        Json Strict: error: error decoding patch: unexpected end of JSON input
-        Json Lenient: error: unexpected end of JSON input
+        Json Strict: error: invalid JSON patch
+        Json Lenient: error: invalid JSON patch
         Merge Strict: ["duplicate field \"spec.a\""]
         Merge Lenient: []
         Merge Strict: error: error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}
         Merge Lenient: []
         Merge Strict: error: Invalid JSON Patch
         Merge Lenient: error: Invalid JSON Patch
-        Merge Strict: error: error decoding patch: unexpected end of JSON input
-        Merge Lenient: error: Invalid JSON Patch
+        Merge Strict: error: invalid JSON patch
+        Merge Lenient: error: invalid JSON patch
         Strategic Strict: ["duplicate field \"a\""]
         Strategic Lenient: []
         Strategic Strict: error: json: cannot unmarshal number into Go value of type map[string]interface {}
         Strategic Lenient: error: json: cannot unmarshal number into Go value of type map[string]interface {}
         Apply Strict: ["line 3: key \"size\" already set in map", "line 4: key \"size\" already set in map"]
         Apply Lenient: []
-        Apply Strict: error: error decoding patch: error converting YAML to JSON: yaml: mapping values are not allowed in this context
-        Apply Lenient: error: error decoding patch: error converting YAML to JSON: yaml: mapping values are not allowed in this context
+        Apply Strict: error: error encoding patch: yaml: mapping values are not allowed in this context
+        Apply Lenient: error: error encoding patch: yaml: mapping values are not allowed in this context
         Apply Strict: error: error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type map[string]interface {}
         Apply Lenient: error: error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type map[string]interface {}
     "#]].assert_eq(&out);
@@ -325,30 +329,32 @@ fn strict_reading() {
 
 #[test]
 fn refusals() {
-    let (patch, patched) = (
-        doc("{spec: {weight: 1}}"),
-        doc("{kind: W, spec: {size: 2, weight: 1}}"),
-    );
-    let found = [
-        "duplicate field \"spec.size\"".to_owned(),
-        "unknown field \"spec.weight\"".to_owned(),
-    ];
+    let document = doc("{kind: W, spec: {size: 2, odd: {a: 1}}}");
     let mut out = String::new();
-    for ty in [
-        PatchType::Json,
-        PatchType::Merge,
-        PatchType::Strategic,
-        PatchType::Apply,
+    for (ty, text) in [
+        (
+            PatchType::Json,
+            r#"[{"op":"add","path":"/spec/w","value":{"y":1.0,"x":1e2,"y":"<"}}]"#,
+        ),
+        (
+            PatchType::Merge,
+            r#"{"spec": {"w": {"y": 1.0, "x": 1e2, "z": null, "y": "\u0041<"}, "odd": [{"x": 1, "x": null}]}}"#,
+        ),
+        (PatchType::Strategic, r#"{"spec":{"weight":1,"weight":1.50}}"#),
+        (PatchType::Apply, "spec: {weight: 1, weight: 1.50}"),
     ] {
-        out += &match body::refusal(ty, &patch, &patched, &found) {
-            StrictRefusal::BadRequest(text) => format!("400 {text}\n"),
-            StrictRefusal::Invalid(e) => format!("422 {e}\n"),
-        };
+        let patch = Patch::decode(ty, text.as_bytes(), Reading::Strict, Limits::SAFE).unwrap();
+        out += &format!("{:?} {}\n", patch.findings(&document), patch.shown(&document));
+        out += &format!("{:?}\n", patch.strict_refusal());
     }
     expect![[r#"
-        422 patch: Invalid value: "{\"kind\":\"W\",\"spec\":{\"size\":2,\"weight\":1}}": strict decoding error: duplicate field "spec.size", unknown field "spec.weight"
-        422 patch: Invalid value: "{\"kind\":\"W\",\"spec\":{\"size\":2,\"weight\":1}}": strict decoding error: duplicate field "spec.size", unknown field "spec.weight"
-        422 patch: Invalid value: "map[spec:map[weight:1]]": strict decoding error: duplicate field "spec.size", unknown field "spec.weight"
-        400 error strict decoding patch: duplicate field "spec.size", unknown field "spec.weight"
+        ["json patch duplicate field \"[0].value.y\"", "duplicate field \"spec.w.y\""] {"kind":"W","spec":{"odd":{"a":1},"size":2,"w":{"y":1.0,"x":1e2,"y":"\u003c"}}}
+        Some("error strict decoding patch: json patch duplicate field \"[0].value.y\"")
+        ["duplicate field \"spec.w.y\"", "duplicate field \"spec.odd[0].x\"", "duplicate field \"spec.odd[0].x\""] {"kind":"W","spec":{"odd":[{"x":1,"x":null}],"size":2,"w":{"x":1e2,"y":"\u0041\u003c"}}}
+        Some("error strict decoding patch: duplicate field \"spec.w.y\", duplicate field \"spec.odd[0].x\"")
+        ["duplicate field \"spec.weight\""] map[spec:map[weight:1.5]]
+        Some("error strict decoding patch: duplicate field \"spec.weight\"")
+        ["error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"weight\" already set in map"] map[spec:map[weight:1.5]]
+        Some("error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"weight\" already set in map")
     "#]].assert_eq(&out);
 }

@@ -270,7 +270,7 @@ impl Server {
                         }
                     }
                     (Some(live), "application/json-patch+json") => {
-                        let patch = JsonPatch::from_value(body.clone());
+                        let patch = JsonPatch::decode(body.to_json().as_bytes(), Limits::SERVER);
                         match patch.and_then(|p| p.apply(live.clone())) {
                             Ok(new) => new,
                             Err(e) => return Answer::Error(e.to_string()),
@@ -387,7 +387,7 @@ impl Server {
                 fields.update(Some(&scale), new, manager, now(step))
             }
             ("PATCH", "application/json-patch+json") => {
-                let patch = JsonPatch::from_value(body.clone());
+                let patch = JsonPatch::decode(body.to_json().as_bytes(), Limits::SERVER);
                 match patch.and_then(|p| p.apply(scale.clone())) {
                     Ok(new) => fields.update(Some(&scale), new, manager, now(step)),
                     Err(e) => return Answer::Error(e.to_string()),

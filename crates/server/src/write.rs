@@ -60,8 +60,8 @@ pub(crate) enum Ownership {
 pub(crate) enum Source<'a> {
     /// The object itself was sent.
     Body,
-    /// A patch made it; the text of the patched object, once it is there.
-    Patch(&'a std::sync::Mutex<String>),
+    /// A patch made it: what a refusal shows of that, given the object as it was.
+    Patch(&'a (dyn Fn(&Value) -> String + Sync)),
 }
 
 impl Write<'_> {
@@ -109,7 +109,7 @@ impl Write<'_> {
                 m.remove(field);
             }
         }
-        self.receive(&mut object, found, mode, ownership, source)?;
+        self.receive(&mut object, found, mode, ownership, source, None)?;
         self.unite_owners(&mut object, ownership);
         crate::namespaces::is_open(call, &object).await?;
         if let Ownership::Update = ownership {
@@ -128,7 +128,7 @@ impl Write<'_> {
                 .kind
                 .strategy
                 .decide(call.version, Operation::Create(&identity), next);
-            let mut admitted = self.outcome(outcome, source)?;
+            let mut admitted = self.outcome(outcome, source, None)?;
             if parse_uint(&asked_version).is_ok_and(|v| v != 0) {
                 return Err(ApiError::internal(
                     "resourceVersion should not be set on objects to be created",
@@ -196,7 +196,7 @@ impl Write<'_> {
         };
         let uid = text(&object, "uid").to_owned();
         let mode = admission_mode(options.field_validation);
-        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body)?;
+        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
         self.unite_owners(&mut object, Ownership::Update);
         let change = |_: &Value| {
             let ownership = Ownership::Update;
@@ -275,7 +275,7 @@ impl Write<'_> {
         } = change(&old)?;
         let mode = admission_mode(options.field_validation);
         if !received {
-            self.receive(&mut object, &found, mode, ownership, source)?;
+            self.receive(&mut object, &found, mode, ownership, source, Some(&old))?;
             self.unite_owners(&mut object, Ownership::Settled);
         }
         if part != Part::Scale {
@@ -293,7 +293,7 @@ impl Write<'_> {
             }
         }
         let outcome = call.kind.strategy.decide(call.version, operation, object);
-        let mut admitted = self.outcome(outcome, source)?;
+        let mut admitted = self.outcome(outcome, source, Some(&old))?;
         set_version(&mut admitted, entry.mod_revision);
         managed::keep_times(&old, &mut admitted);
         let gone = is_released(&admitted);
@@ -339,11 +339,13 @@ impl Write<'_> {
         mode: scantling_admit::FieldValidation,
         ownership: Ownership,
         source: Source<'_>,
+        old: Option<&Value>,
     ) -> ApiResult<()> {
         let (strategy, version) = (&self.call.kind.strategy, self.call.version);
         let received = match ownership {
             Ownership::Update => strategy.receive(version, object, found, mode),
-            Ownership::Settled => strategy.receive_applied(version, object).map(|()| Vec::new()),
+            // The apply has decided about what was found.
+            Ownership::Settled => strategy.receive_applied(version, object).map(|()| found.to_vec()),
         };
         match received {
             Ok(mut warnings) => {
@@ -353,9 +355,9 @@ impl Write<'_> {
             }
             Err(Refusal::Strict(mut found)) => {
                 self.in_order(&mut found, source);
-                Err(self.refused(Refusal::Strict(found), object, source))
+                Err(self.refused(Refusal::Strict(found), object, source, old))
             }
-            Err(refusal) => Err(self.refused(refusal, object, source)),
+            Err(refusal) => Err(self.refused(refusal, object, source, old)),
         }
     }
 
@@ -404,18 +406,18 @@ impl Write<'_> {
     }
 
     /// The admitted object, or the refusal in the words that its source has.
-    pub(crate) fn outcome(&mut self, outcome: Outcome, source: Source<'_>) -> ApiResult<Value> {
+    fn outcome(&mut self, outcome: Outcome, source: Source<'_>, old: Option<&Value>) -> ApiResult<Value> {
         let call = self.call;
         self.warnings.extend(outcome.warnings);
         call.api.metrics.admitted(&outcome.stats);
         match outcome.refusal {
             None => Ok(outcome.object),
-            Some(refusal) => Err(self.refused(refusal, &outcome.object, source)),
+            Some(refusal) => Err(self.refused(refusal, &outcome.object, source, old)),
         }
     }
 
     /// A refusal in the words that its source has.
-    fn refused(&self, refusal: Refusal, object: &Value, source: Source<'_>) -> ApiError {
+    fn refused(&self, refusal: Refusal, object: &Value, source: Source<'_>, old: Option<&Value>) -> ApiError {
         let call = self.call;
         let kind = object_kind(object, &call.kind.kind);
         let about = About {
@@ -429,9 +431,12 @@ impl Write<'_> {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 ApiError::bad_request(cannot_be_handled(call, &why))
             }
-            (Refusal::Undecodable(why), Source::Patch(shown)) => patch_refusal(shown, &why),
+            (Refusal::Undecodable(why), Source::Patch(shown)) => {
+                patch_refusal(old.map(shown).unwrap_or_default(), &why)
+            }
             (Refusal::Strict(found), Source::Patch(shown)) => {
-                patch_refusal(shown, &format!("strict decoding error: {}", found.join(", ")))
+                let why = format!("strict decoding error: {}", found.join(", "));
+                patch_refusal(old.map(shown).unwrap_or_default(), &why)
             }
             (Refusal::Immutable(errors), _) => immutable(about, name, &errors),
             (Refusal::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
@@ -457,9 +462,8 @@ pub(crate) fn cannot_be_handled(call: &Call<'_>, why: &str) -> String {
 }
 
 /// The refusal of what a patch made.
-pub(crate) fn patch_refusal(shown: &std::sync::Mutex<String>, why: &str) -> ApiError {
+pub(crate) fn patch_refusal(shown: String, why: &str) -> ApiError {
     let root = Path::ROOT;
-    let shown = shown.lock().map(|s| s.clone()).unwrap_or_default();
     let error = FieldError::invalid(&root.field("patch"), shown, why);
     ApiError::invalid(About { group: "", kind: "" }, "", &[error])
 }

@@ -218,10 +218,13 @@ impl<'a> Updater<'a> {
                 api_version: api_version.clone(),
             },
         );
-        // Mostly an apply lists all that it listed before, and there is nothing to remove.
+        // Mostly an apply lists all that it listed before, and there is nothing to remove; unless what it owns holds
+        // empty lists, which a server does not count as anything.
         let drops = |last: &Owned| {
             let listed = managers.get(who).map(|owned| &owned.set);
-            last.api_version != api_version || listed.is_none_or(|listed| !last.set.is_subset(listed))
+            last.api_version != api_version
+                || listed.is_none_or(|listed| !last.set.is_subset(listed))
+                || has_empty_list(&merged)
         };
         let new = match last.filter(drops) {
             Some(last) => self.prune(merged, &managers, &last, &api_version)?,
@@ -326,6 +329,14 @@ impl<'a> Updater<'a> {
             pruned = Versioned::owned(object, api_version);
         }
         Ok(pruned)
+    }
+}
+
+fn has_empty_list(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty_list),
+        Value::Object(map) => map.values().any(has_empty_list),
+        _ => false,
     }
 }
 

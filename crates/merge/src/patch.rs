@@ -1,0 +1,359 @@
+//! Patches of all types: reading their texts, applying them, and what strict reading finds in them.
+//!
+//! What is unknown is found only after a patch has been applied, in the object that results (an apply finds it by the
+//! schema, always). What stands twice can be found only here, in the text.
+
+use crate::json_patch::{self, JsonPatch, JsonPatchError, kind};
+use crate::merge_patch;
+use crate::strategic::{self, StrategicError};
+use scantling_schema::structural::Structural;
+use scantling_value::{Limits, Map, Value, go, json, yaml};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The types of patches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    /// `application/json-patch+json`
+    Json,
+    /// `application/merge-patch+json`
+    Merge,
+    /// `application/strategic-merge-patch+json`
+    Strategic,
+    /// `application/apply-patch+yaml`
+    Apply,
+}
+
+impl PatchType {
+    /// All types.
+    pub const ALL: [PatchType; 4] = [
+        PatchType::Json,
+        PatchType::Merge,
+        PatchType::Strategic,
+        PatchType::Apply,
+    ];
+
+    /// The media type of a request with such a patch.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            PatchType::Json => "application/json-patch+json",
+            PatchType::Merge => "application/merge-patch+json",
+            PatchType::Strategic => "application/strategic-merge-patch+json",
+            PatchType::Apply => "application/apply-patch+yaml",
+        }
+    }
+
+    /// The type for a media type.
+    pub fn from_media_type(media_type: &str) -> Option<Self> {
+        PatchType::ALL.into_iter().find(|t| t.media_type() == media_type)
+    }
+}
+
+/// How closely a text is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// `fieldValidation` is `Ignore`: what stands twice goes unnoticed.
+    Lenient,
+    /// It is `Warn` or `Strict`.
+    Strict,
+}
+
+/// Why a patch cannot be read or applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatchError {
+    /// Its text is no JSON, or no YAML (HTTP 400, before anything else is looked at).
+    Syntax(String),
+    /// It is no patch of its type (HTTP 400).
+    BadRequest(String),
+    /// It has too many operations (HTTP 413).
+    TooLarge(String),
+    /// It does not apply (HTTP 422).
+    Unprocessable(String),
+    /// It does not fit the object (HTTP 500).
+    Internal(String),
+}
+
+impl fmt::Display for PatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatchError::Syntax(text)
+            | PatchError::BadRequest(text)
+            | PatchError::TooLarge(text)
+            | PatchError::Unprocessable(text)
+            | PatchError::Internal(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for PatchError {}
+
+impl From<JsonPatchError> for PatchError {
+    fn from(e: JsonPatchError) -> Self {
+        match e {
+            JsonPatchError::Malformed(text) => PatchError::BadRequest(text),
+            JsonPatchError::TooLarge(text) => PatchError::TooLarge(text),
+            JsonPatchError::Failed(text) => PatchError::Unprocessable(text),
+        }
+    }
+}
+
+impl From<StrategicError> for PatchError {
+    fn from(e: StrategicError) -> Self {
+        match e {
+            StrategicError::BadRequest(text) => PatchError::BadRequest(text.to_owned()),
+            StrategicError::Unprocessable(text) => PatchError::Unprocessable(text.to_owned()),
+            StrategicError::Internal(text) => PatchError::Internal(text),
+        }
+    }
+}
+
+/// A patch that has been read.
+#[derive(Clone, Debug)]
+pub struct Patch<'t> {
+    content: Content,
+    text: Cow<'t, str>,
+    findings: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Json(JsonPatch),
+    Merge(Value),
+    Strategic(Value),
+    Apply(Value),
+}
+
+impl<'t> Patch<'t> {
+    /// Reads the text of a patch.
+    pub fn decode(
+        ty: PatchType,
+        text: &'t [u8],
+        reading: Reading,
+        limits: Limits,
+    ) -> Result<Self, PatchError> {
+        if ty == PatchType::Apply {
+            return decode_apply(text, reading, limits);
+        }
+        let number = |why: &str| why.starts_with("json: cannot unmarshal number");
+        let decoded = json::decode_strict(text, limits).map_err(|e| match (ty, reading) {
+            _ if !number(e.message()) => PatchError::Syntax("invalid JSON patch".into()),
+            (PatchType::Json | PatchType::Merge, Reading::Strict) => decoding(&e),
+            _ => PatchError::BadRequest(e.to_string()),
+        })?;
+        let mut findings = match reading {
+            Reading::Strict => decoded.duplicates,
+            Reading::Lenient => Vec::new(),
+        };
+        let content = match ty {
+            PatchType::Json => {
+                if reading == Reading::Strict {
+                    findings = json_patch_findings(&decoded.value, text, findings)?;
+                }
+                Content::Json(JsonPatch::from_value(decoded.value, text)?)
+            }
+            PatchType::Merge => Content::Merge(match (decoded.value, reading) {
+                (patch @ Value::Object(_), _) | (patch @ Value::Array(_), Reading::Lenient) => patch,
+                (Value::Null, _) | (_, Reading::Lenient) => {
+                    return Err(PatchError::BadRequest(merge_patch::NotAnObject.to_string()));
+                }
+                (other, Reading::Strict) => return Err(decoding(&not_a_map(&other))),
+            }),
+            PatchType::Strategic | PatchType::Apply => Content::Strategic(match decoded.value {
+                Value::Null => Value::Object(Map::new()),
+                patch @ Value::Object(_) => patch,
+                other => return Err(PatchError::BadRequest(not_a_map(&other))),
+            }),
+        };
+        Ok(Patch {
+            content,
+            text: String::from_utf8_lossy(text),
+            findings,
+        })
+    }
+
+    /// The type.
+    pub fn ty(&self) -> PatchType {
+        match &self.content {
+            Content::Json(_) => PatchType::Json,
+            Content::Merge(_) => PatchType::Merge,
+            Content::Strategic(_) => PatchType::Strategic,
+            Content::Apply(_) => PatchType::Apply,
+        }
+    }
+
+    /// What an apply configures; none of other patches.
+    pub fn config(&self) -> Option<&Value> {
+        match &self.content {
+            Content::Apply(config) => Some(config),
+            Content::Json(_) | Content::Merge(_) | Content::Strategic(_) => None,
+        }
+    }
+
+    /// Whether the patch says what is to stand at a path of fields. A JSON patch is not looked into.
+    pub fn sets<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> bool {
+        match &self.content {
+            Content::Json(_) => false,
+            Content::Merge(patch) | Content::Strategic(patch) | Content::Apply(patch) => {
+                patch.at(path).is_some()
+            }
+        }
+    }
+
+    /// What the patch makes of a document. The schema is that of kinds that understand strategic merge patches. An
+    /// apply is none that could be done here: it needs to know who owns what ([`crate::apply`]).
+    pub fn apply(&self, document: &Value, schema: Option<&Structural>) -> Result<Value, PatchError> {
+        match (&self.content, schema) {
+            (Content::Json(patch), _) => Ok(patch.apply(document.clone())?),
+            (Content::Merge(patch), _) => merge_patch::apply(document.clone(), patch.clone())
+                .map_err(|e| PatchError::BadRequest(e.to_string())),
+            (Content::Strategic(patch), Some(schema)) => {
+                Ok(strategic::apply(document.clone(), patch.clone(), schema)?)
+            }
+            (Content::Strategic(_) | Content::Apply(_), _) => {
+                let ty = self.ty().media_type();
+                let text = format!("a patch of type {ty} needs more than the document");
+                Err(PatchError::Internal(text))
+            }
+        }
+    }
+
+    /// What strict reading finds: in the text and, once more, in what the patch makes of a document, as far as that is
+    /// taken from the text as it is.
+    pub fn findings(&self, document: &Value) -> Vec<String> {
+        let mut found = self.findings.clone();
+        if !found.is_empty()
+            && matches!(self.content, Content::Json(_) | Content::Merge(_))
+            && let Ok(made) = json::decode_strict(self.shown(document).as_bytes(), Limits::SERVER)
+        {
+            found.extend(made.duplicates);
+        }
+        found
+    }
+
+    /// What a refusal shows: the text that the patch makes of the document, or the patch itself.
+    pub fn shown(&self, document: &Value) -> String {
+        match &self.content {
+            Content::Json(_) => json_patch::patched_text(document, &self.text),
+            Content::Merge(_) => merge_patch::patched_text(document, &self.text),
+            Content::Strategic(patch) | Content::Apply(patch) => go::value_v(patch),
+        }
+    }
+
+    /// What refuses an apply under `Strict`, though the apply itself went well.
+    pub fn strict_refusal(&self) -> Option<String> {
+        let found = self.findings.join(", ");
+        (!found.is_empty()).then(|| format!("error strict decoding patch: {found}"))
+    }
+
+    /// What strict reading found in the text, as warnings: of YAML line by line.
+    pub fn warnings(&self) -> Vec<String> {
+        let lines = |finding: &String| {
+            let text = finding
+                .strip_prefix("error converting YAML to JSON: ")
+                .unwrap_or(finding);
+            match text.strip_prefix("yaml: unmarshal errors:\n") {
+                Some(lines) => lines.split('\n').map(|line| line.trim().to_owned()).collect(),
+                None => vec![finding.clone()],
+            }
+        };
+        self.findings.iter().flat_map(lines).collect()
+    }
+}
+
+fn decoding(why: &dyn fmt::Display) -> PatchError {
+    PatchError::BadRequest(format!("error decoding patch: {why}"))
+}
+
+fn not_a_map(value: &Value) -> String {
+    let kind = kind(value);
+    format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
+}
+
+/// The members of an operation of a JSON patch.
+const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
+
+/// Strict reading knows the members of operations: others are reported, and what is in them is not looked at.
+fn json_patch_findings(
+    patch: &Value,
+    text: &[u8],
+    duplicates: Vec<String>,
+) -> Result<Vec<String>, PatchError> {
+    let wrong = |value: &Value, place: &str| {
+        let kind = kind(value);
+        decoding(&format!("json: cannot unmarshal {kind} into Go {place}"))
+    };
+    let operations = match patch {
+        Value::Array(operations) => operations,
+        Value::Null => return Ok(Vec::new()),
+        other => return Err(wrong(other, "value of type []handlers.jsonPatchOp")),
+    };
+    let mut unknown = Vec::new();
+    for (i, operation) in operations.iter().enumerate() {
+        let members = match operation {
+            Value::Object(members) => members,
+            Value::Null => continue,
+            other => return Err(wrong(other, "value of type handlers.jsonPatchOp")),
+        };
+        for name in ["op", "path", "from"] {
+            match members.get(name) {
+                None | Some(Value::Null | Value::String(_)) => {}
+                Some(other) => {
+                    let place = format!("struct field jsonPatchOp.{name} of type string");
+                    return Err(wrong(other, &place));
+                }
+            }
+        }
+        let others = members.keys().filter(|name| !OPERATION.contains(&name.as_str()));
+        unknown.extend(others.map(|name| format!("[{i}].{name}")));
+    }
+    let of_unknown = |finding: &String| {
+        unknown.iter().any(|place| {
+            let quoted = go::quote(place);
+            let start = quoted.strip_suffix('"').unwrap_or(&quoted);
+            let rest = finding
+                .strip_prefix("duplicate field ")
+                .and_then(|f| f.strip_prefix(start));
+            rest.is_some_and(|rest| rest.starts_with(['"', '.', '[']))
+        })
+    };
+    let mut findings: Vec<String> = duplicates
+        .into_iter()
+        .filter(|finding| !of_unknown(finding))
+        .collect();
+    if !unknown.is_empty() {
+        findings.extend(
+            unknown
+                .iter()
+                .map(|place| format!("unknown field {}", go::quote(place))),
+        );
+        json::sort_findings(text, &mut findings);
+    }
+    Ok(findings.into_iter().map(|f| format!("json patch {f}")).collect())
+}
+
+fn decode_apply(text: &[u8], reading: Reading, limits: Limits) -> Result<Patch<'_>, PatchError> {
+    let decoded = yaml::decode_strict(text, limits)
+        .map_err(|e| PatchError::Syntax(format!("error encoding patch: {e}")))?;
+    let config = match decoded.value {
+        config @ Value::Object(_) => config,
+        Value::Null => Value::Object(Map::new()),
+        other => {
+            let why = not_a_map(&other);
+            return Err(decoding(&format!(
+                "error unmarshaling JSON: while decoding JSON: {why}"
+            )));
+        }
+    };
+    let findings = match reading {
+        Reading::Strict if !decoded.duplicates.is_empty() => {
+            let found = yaml::strict_error(&decoded.duplicates);
+            vec![format!("error converting YAML to JSON: {found}")]
+        }
+        _ => Vec::new(),
+    };
+    Ok(Patch {
+        content: Content::Apply(config),
+        text: String::from_utf8_lossy(text),
+        findings,
+    })
+}

@@ -1,0 +1,182 @@
+//! Documents as texts that are opened where somebody looks inside.
+//!
+//! A server patches text: what a patch brings in stays as the patch has it, with the order of its members and with those
+//! that stand twice, until something looks inside. Refusals show that text, and strict reading finds in it what stands
+//! twice.
+
+use scantling_value::{Limits, Str, Value, json};
+use std::collections::BTreeMap;
+
+/// A part of a document: text, as long as nobody looked inside.
+pub(crate) enum Node {
+    Text(String),
+    /// A null that a patch brought in. To a server it is not the same as one that was there.
+    Null,
+    List(Vec<Node>),
+    Object(BTreeMap<Str, Node>),
+}
+
+impl Node {
+    /// A document from its text, which is known to be JSON.
+    pub(crate) fn read(text: &str) -> Self {
+        Node::Text(compact(text))
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        match self {
+            Node::Text(text) => text == "null",
+            Node::Null => true,
+            Node::List(_) | Node::Object(_) => false,
+        }
+    }
+
+    /// Looks inside: of members that stand twice the last one stays.
+    pub(crate) fn open(&mut self) -> &mut Node {
+        if let Node::Text(text) = self {
+            if let Some(inside) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
+                *self = Node::Object(parts(inside).filter_map(member).collect());
+            } else if let Some(inside) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+                *self = Node::List(parts(inside).map(|part| Node::Text(part.to_owned())).collect());
+            }
+        }
+        self
+    }
+
+    /// Whether texts are the same but for the order of members. What was looked at stays open.
+    pub(crate) fn equals(&mut self, other: &mut Node) -> bool {
+        match (self.open(), other.open()) {
+            (Node::Text(a), Node::Text(b)) => a == b,
+            (Node::List(a), Node::List(b)) => {
+                a.len() == b.len() && a.iter_mut().zip(b).all(|(a, b)| a.equals(b))
+            }
+            (Node::Object(a), Node::Object(b)) => {
+                let same_length = a.len() == b.len();
+                let same = |(name, a): (&Str, &mut Node)| b.get_mut(name).is_some_and(|b| a.equals(b));
+                same_length && a.iter_mut().all(same)
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut String) {
+        let comma = |out: &mut String, i: usize| {
+            if i > 0 {
+                out.push(',');
+            }
+        };
+        match self {
+            Node::Text(text) => push_escaped(text, out),
+            Node::Null => out.push_str("null"),
+            Node::List(items) => {
+                out.push('[');
+                for (i, item) in items.iter().enumerate() {
+                    comma(out, i);
+                    item.write(out);
+                }
+                out.push(']');
+            }
+            Node::Object(members) => {
+                out.push('{');
+                for (i, (name, value)) in members.iter().enumerate() {
+                    comma(out, i);
+                    out.push_str(&Value::from(name.clone()).to_json());
+                    out.push(':');
+                    value.write(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+fn member(part: &str) -> Option<(Str, Node)> {
+    let end = Scan::new(part)
+        .find(|(_, byte, depth)| *byte == b':' && *depth == 0)?
+        .0;
+    let (name, value) = part.split_at_checked(end)?;
+    let Ok(Value::String(name)) = json::decode(name.as_bytes(), Limits::SERVER) else {
+        return None;
+    };
+    Some((name, Node::Text(value.strip_prefix(':')?.to_owned())))
+}
+
+/// The parts between the commas of a list or an object.
+fn parts(inside: &str) -> impl Iterator<Item = &str> {
+    let commas = Scan::new(inside).filter(|(_, byte, depth)| *byte == b',' && *depth == 0);
+    let mut start = 0;
+    let ends: Vec<usize> = commas.map(|(at, ..)| at).chain([inside.len()]).collect();
+    ends.into_iter()
+        .filter_map(move |end| {
+            let part = inside.get(start..end);
+            start = end + 1;
+            part
+        })
+        .filter(|part| !part.is_empty())
+}
+
+/// The bytes of a JSON text that are not inside of strings, each with how many lists and objects are open.
+struct Scan<'t> {
+    bytes: std::iter::Enumerate<std::str::Bytes<'t>>,
+    depth: usize,
+}
+
+impl<'t> Scan<'t> {
+    fn new(text: &'t str) -> Self {
+        Scan {
+            bytes: text.bytes().enumerate(),
+            depth: 0,
+        }
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = (usize, u8, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (at, byte) = self.bytes.next()?;
+        match byte {
+            b'"' => {
+                while let Some((_, byte)) = self.bytes.next() {
+                    match byte {
+                        b'"' => break,
+                        b'\\' => {
+                            self.bytes.next();
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        Some((at, byte, self.depth))
+    }
+}
+
+/// The text without the space between its parts.
+fn compact(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for c in text.chars() {
+        if in_string {
+            out.push(c);
+            in_string = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+        } else if !matches!(c, ' ' | '\t' | '\n' | '\r') {
+            out.push(c);
+            in_string = c == '"';
+        }
+    }
+    out
+}
+
+/// Writes a text with what HTML could take for its own escaped, as servers write.
+fn push_escaped(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+}

@@ -19,8 +19,8 @@ fuzz_target!(|text: &[u8]| {
         if let Ok(patch) = Patch::decode(ty, patch, Reading::Strict, Limits::SAFE)
             && patch.apply(&document, None).is_ok()
         {
-            let _ = patch.findings(&document);
-            let _ = patch.shown(&document);
+            let _ = patch.findings(|| document.to_json());
+            let _ = patch.shown(&document.to_json());
         }
     }
 });

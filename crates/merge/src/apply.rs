@@ -23,6 +23,7 @@ pub trait Versions {
     /// The type of objects of a version (`group/version`); none if the kind does not have that version.
     fn object_type(&self, api_version: &str) -> Option<&ObjectType>;
 
-    /// The object in another version that the kind has.
+    /// The object in another version; an error if there is no way there. A version that objects can be brought into
+    /// but that has no type is one that the kind had once, and what managers own in it is forgotten.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String>;
 }

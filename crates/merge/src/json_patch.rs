@@ -93,7 +93,10 @@ impl JsonPatch {
 
     /// Applies the operations in order.
     pub fn apply(&self, mut document: Value) -> Result<Value, JsonPatchError> {
-        let mut texts = self.text.as_ref().map(|text| Texts::new(&document, text));
+        let mut texts = self
+            .text
+            .as_ref()
+            .map(|text| Texts::new(&document.to_json(), text));
         let mut copied = 0;
         for operation in &self.operations {
             let holds = texts.as_mut().and_then(Texts::step).unwrap_or(true);

@@ -73,10 +73,16 @@ fn prune_nulls(value: &mut Value) {
     }
 }
 
-/// The text that a patch makes of a document, as refusals show it: with the numbers and strings as the patch writes them.
-pub fn patched_text(document: &Value, patch: &str) -> String {
-    let mut made = Node::Text(document.to_json());
-    merge_texts(&mut made, Node::read(patch));
+/// The text that a patch makes of the text of a document, as refusals show it: with the numbers and strings as the patch writes them.
+pub fn patched_text(document: &str, patch: &str) -> String {
+    let (mut made, mut patch) = (Node::read(document), Node::read(patch));
+    match patch.open() {
+        Node::Object(_) => merge_texts(&mut made, patch),
+        Node::List(_) | Node::Text(_) | Node::Null => {
+            prune_null_texts(&mut patch);
+            made = patch;
+        }
+    }
     let mut out = String::new();
     made.write(&mut out);
     out

@@ -6,7 +6,7 @@
 use crate::json_patch::{self, JsonPatch, JsonPatchError, kind};
 use crate::merge_patch;
 use crate::strategic::{self, StrategicError};
-use scantling_schema::structural::Structural;
+use scantling_schema::structural::{Structural, Type};
 use scantling_value::{Limits, Map, Value, go, json, yaml};
 use std::borrow::Cow;
 use std::fmt;
@@ -217,21 +217,21 @@ impl<'t> Patch<'t> {
         }
     }
 
-    /// What strict reading finds: in the text and, once more, in what the patch makes of a document, as far as that is
-    /// taken from the text as it is.
-    pub fn findings(&self, document: &Value) -> Vec<String> {
+    /// What strict reading finds: in the text and, once more, in what the patch makes of the text of a document, as far
+    /// as that is taken over as it is.
+    pub fn findings(&self, document: impl FnOnce() -> String) -> Vec<String> {
         let mut found = self.findings.clone();
         if !found.is_empty()
             && matches!(self.content, Content::Json(_) | Content::Merge(_))
-            && let Ok(made) = json::decode_strict(self.shown(document).as_bytes(), Limits::SERVER)
+            && let Ok(made) = json::decode_strict(self.shown(&document()).as_bytes(), Limits::SERVER)
         {
             found.extend(made.duplicates);
         }
         found
     }
 
-    /// What a refusal shows: the text that the patch makes of the document, or the patch itself.
-    pub fn shown(&self, document: &Value) -> String {
+    /// What a refusal shows: what the patch makes of the text of a document, or the patch itself.
+    pub fn shown(&self, document: &str) -> String {
         match &self.content {
             Content::Json(_) => json_patch::patched_text(document, &self.text),
             Content::Merge(_) => merge_patch::patched_text(document, &self.text),
@@ -239,10 +239,52 @@ impl<'t> Patch<'t> {
         }
     }
 
+    /// Why a strategic patch leads to no object of a schema, given what decoding it as JSON says: a server converts
+    /// what such a patch makes, in words of its own. None if it says the same.
+    pub fn not_converted(&self, why: &str, schema: &Structural) -> Option<String> {
+        let rest = why.strip_prefix("json: cannot unmarshal ")?;
+        let (found, place) = rest.split_once(" into Go struct field ")?;
+        let (place, ty) = place.split_once(" of type ")?;
+        let path = || place.split('.').skip(1);
+        let found = match (found.split(' ').next()?, &self.content) {
+            ("number", Content::Strategic(patch)) if matches!(patch.at(path()), Some(Value::Float(_))) => {
+                "float64"
+            }
+            ("number", _) => "int64",
+            ("array", _) => "slice",
+            ("object", _) => "map",
+            (other, _) => other,
+        };
+        if ty.starts_with("map[") {
+            return Some(format!("cannot restore map from {found}"));
+        }
+        if ty.starts_with("[]") {
+            return Some(format!("cannot restore slice from {found}"));
+        }
+        let declared = path().try_fold(schema, |schema, name| {
+            let schema = schema.items.as_deref().unwrap_or(schema);
+            schema.property(name).map(|s| &**s)
+        });
+        let declared = declared.map(|s| s.items.as_deref().unwrap_or(s));
+        if ty != "string" && declared.is_some_and(|s| s.ty == Some(Type::Object)) {
+            return Some(format!("cannot restore struct from: {found}"));
+        }
+        // Go knows how to make a string of a number, though that is not what is meant.
+        let basic = match ty {
+            "bool" | "int64" | "int32" => ty,
+            _ => "string",
+        };
+        Some(match (found, basic) {
+            ("int64", "string") | ("float64", "int64" | "int32") => format!("cannot convert {found} to {ty}"),
+            _ => format!("unrecognized type: {basic}"),
+        })
+    }
+
     /// What refuses an apply under `Strict`, though the apply itself went well.
     pub fn strict_refusal(&self) -> Option<String> {
         let found = self.findings.join(", ");
-        (!found.is_empty()).then(|| format!("error strict decoding patch: {found}"))
+        let refused = self.ty() == PatchType::Apply && !found.is_empty();
+        refused.then(|| format!("error strict decoding patch: {found}"))
     }
 
     /// What strict reading found in the text, as warnings: of YAML line by line.
@@ -332,8 +374,12 @@ fn json_patch_findings(
 }
 
 fn decode_apply(text: &[u8], reading: Reading, limits: Limits) -> Result<Patch<'_>, PatchError> {
-    let decoded = yaml::decode_strict(text, limits)
-        .map_err(|e| PatchError::Syntax(format!("error encoding patch: {e}")))?;
+    // What begins like JSON passes for it until it is decoded.
+    let json = text.trim_ascii_start().starts_with(b"{");
+    let decoded = yaml::decode_strict(text, limits).map_err(|e| match json {
+        true => decoding(&format!("error converting YAML to JSON: {e}")),
+        false => PatchError::Syntax(format!("error encoding patch: {e}")),
+    })?;
     let config = match decoded.value {
         config @ Value::Object(_) => config,
         Value::Null => Value::Object(Map::new()),

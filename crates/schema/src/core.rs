@@ -10,6 +10,8 @@ pub enum CoreKind {
     Namespace,
     /// `Event`
     Event,
+    /// `Scale`, which any kind may have as a subresource
+    Scale,
 }
 
 /// A document that fits its kind.
@@ -33,6 +35,7 @@ impl CoreKind {
         let kind = match self {
             CoreKind::Namespace => &core::NAMESPACE,
             CoreKind::Event => &core::EVENT,
+            CoreKind::Scale => &core::SCALE,
         };
         let decoded = kind.decode(document, options)?;
         Ok(CoreObject {

@@ -70,24 +70,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         BodyForm::Json => String::from_utf8_lossy(text).into_owned(),
         _ => v.to_json(),
     };
-    match &object {
-        Value::Object(_) | Value::Null => {}
-        other => {
-            let found = kind_of(other);
-            return Err(parse_error(&format!(
-                "json: cannot unmarshal {found} into Go value of type {TYPE_META}"
-            )));
-        }
-    }
-    let field = |name: &str| match object.get(name) {
-        None | Some(Value::Null) => Ok(""),
-        Some(Value::String(s)) => Ok(s.as_str()),
-        Some(other) => Err(parse_error(&format!(
-            "json: cannot unmarshal {} into Go struct field .{name} of type string",
-            kind_of(other)
-        ))),
-    };
-    let (api_version, kind) = (field("apiVersion")?, field("kind")?);
+    let (api_version, kind) = type_meta(&object).map_err(unrecognized)?;
     if api_version.matches('/').count() > 1 {
         return Err(unrecognized(format!(
             "unexpected GroupVersion string: {api_version}"
@@ -106,6 +89,31 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         )));
     }
     Ok(Sent { object, found })
+}
+
+/// The version and the kind that an object says it is of, empty where it says nothing; or why that cannot be read.
+pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
+    let parse_error = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+    match object {
+        Value::Object(_) | Value::Null => {}
+        other => {
+            let found = kind_of(other);
+            return Err(parse_error(format!(
+                "json: cannot unmarshal {found} into Go value of type {TYPE_META}"
+            )));
+        }
+    }
+    let field = |name: &str| match object.get(name) {
+        None | Some(Value::Null) => Ok(""),
+        Some(Value::String(s)) => Ok(s.as_str()),
+        Some(other) => {
+            let found = kind_of(other);
+            Err(parse_error(format!(
+                "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+            )))
+        }
+    };
+    Ok((field("apiVersion")?, field("kind")?))
 }
 
 /// Decodes a small object of a type that all kinds share, named in errors as Go names it.

@@ -264,9 +264,18 @@ fn new_namespace(object: &mut Map, metadata: &mut Map) {
         "status",
         Map::from_iter([("phase", Value::from("Active"))]).into(),
     );
-    let name = metadata.get("name").cloned().unwrap_or_default();
-    let labels = metadata.get_or_insert_with("labels", || Map::new().into());
-    if let Some(labels) = labels.as_object_mut() {
+    label_with_name(metadata);
+}
+
+/// Every namespace that has a name has it as a label, too.
+fn label_with_name(metadata: &mut Map) {
+    let Some(name @ Value::String(_)) = metadata.get("name").cloned() else {
+        return;
+    };
+    if !matches!(metadata.get("labels"), Some(Value::Object(_))) {
+        metadata.insert("labels", Map::new().into());
+    }
+    if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
         labels.insert("kubernetes.io/metadata.name", name);
     }
 }
@@ -292,6 +301,12 @@ impl Strategy for Core {
             .decode(std::mem::take(object))
             .map_err(|e| Refusal::Undecodable(e.to_string()))?;
         *object = decoded.members.into();
+        if self.kind == CoreKind::Namespace
+            && let Some(metadata) = object.as_object_mut().and_then(|m| m.get_mut("metadata"))
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            label_with_name(metadata);
+        }
         let unknown = decoded
             .unknown
             .iter()
@@ -325,6 +340,7 @@ impl Strategy for Core {
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
         match self.kind {
+            CoreKind::Scale => selectable(field, &[]),
             CoreKind::Namespace => selectable(field, &["metadata.name", "name", "status.phase"]),
             CoreKind::Event => selectable(
                 field,

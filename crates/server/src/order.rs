@@ -1,7 +1,7 @@
 //! The order in which a server writes the members of its own types: that of their declaration, not of the alphabet.
 //! Custom resources have no declaration; their members come by name.
 
-use scantling_value::{Map, Value};
+use scantling_value::Value;
 
 /// The members of a type, in order, and the types of those that have one. Members that are not listed follow by name.
 struct Order(&'static [(&'static str, Option<&'static Order>)]);
@@ -187,18 +187,10 @@ fn object<'v>(
     out.push(b'}');
 }
 
-/// A scale after a patch: what the patch names is by name, the rest in the order of its type.
-pub(crate) fn patched_scale(scale: &Value, patch: &Value) -> String {
-    let no_members = Map::new();
-    let members = scale.as_object().unwrap_or(&no_members);
-    let touched = |key: &str| patch.get(key).is_some();
-    let entries = members.iter().map(|(k, v)| {
-        let order = OBJECT.0.iter().find(|(listed, _)| *listed == k);
-        let order = order.and_then(|(_, o)| *o).filter(|_| !touched(k));
-        (k.as_str(), v, order)
-    });
+/// The text of an object in the order of its type.
+pub(crate) fn text(value: &Value) -> String {
     let mut out = Vec::new();
-    object(entries, &mut out);
+    write(value, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -3,15 +3,17 @@
 use crate::managed;
 use crate::media;
 use crate::options::{FieldValidation, WriteKind, WriteOptions};
+use crate::order;
 use crate::read::store_error;
 use crate::reply::Reply;
 use crate::scale;
 use crate::status::{ApiError, ApiResult};
-use crate::write::{Change, Ownership, Part, Source, Write, fit_name, fit_namespace, text};
+use crate::write::{Change, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text};
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::patch::{Patch, PatchError, PatchType, Reading};
+use scantling_schema::structural::Structural;
 use scantling_store::ReadAt;
-use scantling_value::{Limits, Map, Value, json};
+use scantling_value::{Limits, Map, Value};
 
 impl Write<'_> {
     /// PATCH
@@ -62,26 +64,22 @@ impl Write<'_> {
         options: &WriteOptions,
         patch: &ApiResult<Patch<'_>>,
     ) -> ApiResult<Value> {
-        let call = self.call;
+        let schema = self.call.kind.strategy.strategic_schema();
         let change = |old: &Value| {
             let patch = patch.as_ref().map_err(ApiError::clone)?;
-            let schema = call.kind.strategy.strategic_schema();
-            let mut object = patch.apply(old, schema).map_err(patch_error)?;
-            if !matches!(object, Value::Object(_)) {
-                return Err(ApiError::bad_request("the patched object is no object"));
-            }
-            fit_namespace(call, &mut object)?;
-            fit_name(&object, name)?;
             Ok(Change {
-                object,
-                found: patch.findings(old),
+                object: patch.apply(old, schema).map_err(patch_error)?,
+                found: patch.findings(|| order::text(old)),
                 ownership: Ownership::Update,
                 received: false,
             })
         };
-        let shown = |old: &Value| patch.as_ref().map(|p| p.shown(old)).unwrap_or_default();
-        self.change(name, options, part, None, &change, Source::Patch(&shown))
-            .await
+        let patching = patch.as_ref().ok().map(|patch| Patching { patch, schema });
+        let source = match &patching {
+            Some(patching) => Source::Patch(patching),
+            None => Source::Body,
+        };
+        self.change(name, options, part, None, &change, source).await
     }
 
     async fn patch_scale(
@@ -96,37 +94,28 @@ impl Write<'_> {
         let patch = patch.as_ref().map_err(ApiError::clone)?;
         let object = crate::read::shown(call, &entry)?;
         let live = scale::scale_of(call, &object)?;
-        let mut sent = patch.apply(&live, None).map_err(patch_error)?;
-        let managed = managed::managed_scale(call, &object).unwrap_or(live);
-        self.scale_findings(&managed, patch, options.field_validation)?;
-        // The version is that of what was patched, not a precondition of the client's.
-        if !patch.sets(["metadata", "resourceVersion"])
-            && let Some(m) = crate::write::metadata_mut(&mut sent)
-        {
-            m.remove("resourceVersion");
+        let live = managed::managed_scale(call, &object).unwrap_or(live);
+        let made = patch.apply(&live, None).map_err(patch_error)?;
+        let refused = |why: &str| crate::write::patch_refusal(patch.shown(&order::text(&live)), why);
+        let (mut sent, unknown) = scale::check(made).map_err(|why| refused(&why))?;
+        let mut found = patch.findings(|| order::text(&live));
+        found.extend(unknown);
+        match options.field_validation {
+            FieldValidation::Strict if !found.is_empty() => {
+                return Err(refused(&format!("strict decoding error: {}", found.join(", "))));
+            }
+            FieldValidation::Warn => self.warnings.extend(found),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
+        }
+        // The version is that of what was patched, and so is the uid: no preconditions of the client's.
+        if let Some(m) = crate::write::metadata_mut(&mut sent) {
+            m.remove("uid");
+            if !patch.sets(["metadata", "resourceVersion"]) {
+                m.remove("resourceVersion");
+            }
         }
         fit_name(&sent, name)?;
         scale::replace(self, name, options, &sent).await
-    }
-
-    /// Unknown and duplicate fields of a patch to a scale: a refusal, warnings, or nothing.
-    fn scale_findings(&mut self, live: &Value, patch: &Patch<'_>, mode: FieldValidation) -> ApiResult<()> {
-        if mode == FieldValidation::Ignore {
-            return Ok(());
-        }
-        let made = patch.apply(live, None).map_err(patch_error)?;
-        let mut found = patch.findings(live);
-        found.extend(scale::unknown(&made).map(|field| format!("unknown field \"{field}\"")));
-        if mode == FieldValidation::Warn {
-            self.warnings.extend(found);
-        } else if !found.is_empty() {
-            // Parts that the patch does not touch are shown in the order that their type has.
-            let sent = json::decode(&self.body, Limits::SERVER).unwrap_or_default();
-            let shown = crate::order::patched_scale(&made, &sent);
-            let why = format!("strict decoding error: {}", found.join(", "));
-            return Err(crate::write::patch_refusal(shown, &why));
-        }
-        Ok(())
     }
 
     /// An apply: to the object that is there, or else it makes one.
@@ -221,6 +210,26 @@ impl Write<'_> {
             .change(name, options, Part::Scale, None, &change, Source::Body)
             .await?;
         scale::scale_of(call, &updated)
+    }
+}
+
+/// A patch with the schema of kinds that understand strategic ones.
+struct Patching<'a> {
+    patch: &'a Patch<'a>,
+    schema: Option<&'a Structural>,
+}
+
+impl Patched for Patching<'_> {
+    fn shown(&self, old: &Value) -> String {
+        self.patch.shown(&order::text(old))
+    }
+
+    /// What a strategic patch makes is not decoded but converted, which has words of its own.
+    fn why(&self, why: String) -> String {
+        match (self.patch.ty(), self.schema) {
+            (PatchType::Strategic, Some(schema)) => self.patch.not_converted(&why, schema).unwrap_or(why),
+            _ => why,
+        }
     }
 }
 

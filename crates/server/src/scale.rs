@@ -2,8 +2,9 @@
 
 use crate::api::Call;
 use crate::body;
-use crate::media::View;
-use crate::options::{WriteKind, WriteOptions};
+use crate::managed::SCALE_VERSION;
+use crate::media::{self, BodyForm, View};
+use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::protobuf;
 use crate::read;
 use crate::reply::Reply;
@@ -11,7 +12,8 @@ use crate::status::{ApiError, ApiResult};
 use crate::table::{Column, Columns};
 use crate::view::Shape;
 use crate::write::{Change, Ownership, Part, Source, Write, fit_name, text};
-use scantling_value::{Map, Value};
+use scantling_schema::core::CoreKind;
+use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
 use std::sync::LazyLock;
 
 /// The scale of an object.
@@ -50,7 +52,7 @@ pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
     }
     let entries = [
         ("kind", Value::from("Scale")),
-        ("apiVersion", "autoscaling/v1".into()),
+        ("apiVersion", SCALE_VERSION.into()),
         ("metadata", metadata.into()),
         ("spec", spec.into()),
         ("status", status.into()),
@@ -70,12 +72,59 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
 pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply> {
     let call = write.call;
     let shape = call.shape()?;
+    let form = media::body_form(write.head.content_type.as_deref())?;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-    let content_type = write.head.content_type.as_deref();
-    let sent = body::decode_small(&write.body, content_type, "v1.Scale", &protobuf::SCALE)?;
+    let (sent, found) = decode(&write.body, form, options.field_validation)
+        .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
+    write.warnings.extend(found);
     fit_name(&sent, name)?;
     let scale = replace(write, name, &options, &sent).await?;
     shown(shape, scale)
+}
+
+/// What is said of any scale that cannot be read.
+const NOT_DECODED: &str = "no kind is registered for the type v1.Scale in scheme \
+                           \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
+/// The table of types in which a server looks up what a patch made of a scale.
+const SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
+
+/// Reads a scale; the texts are warnings about it.
+fn decode(text: &[u8], form: BodyForm, mode: FieldValidation) -> Option<(Value, Vec<String>)> {
+    let decoded = match form {
+        BodyForm::Json => json::decode_strict(text, Limits::SERVER).ok()?,
+        BodyForm::Yaml => yaml::decode_strict(text, Limits::SERVER).ok()?,
+        BodyForm::Protobuf => Decoded {
+            value: protobuf::open(text).ok()?.read(&protobuf::SCALE).ok()?,
+            duplicates: Vec::new(),
+        },
+    };
+    let (sent, mut found) = check(decoded.value).ok()?;
+    found.splice(..0, decoded.duplicates);
+    match mode {
+        FieldValidation::Strict if !found.is_empty() => None,
+        FieldValidation::Ignore => Some((sent, Vec::new())),
+        FieldValidation::Strict | FieldValidation::Warn => Some((sent, found)),
+    }
+}
+
+/// Checks that a document is a scale; returns it in form, and what it has that a scale has not.
+pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
+    let (api_version, kind) = body::type_meta(&document)?;
+    let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
+    if !fits(api_version, SCALE_VERSION) || !fits(kind, "Scale") {
+        return Err(format!(
+            "no kind {} is registered for version {} in scheme \"{SCHEME}\"",
+            go::quote(if kind.is_empty() { "Scale" } else { kind }),
+            go::quote(if api_version.is_empty() {
+                SCALE_VERSION
+            } else {
+                api_version
+            }),
+        ));
+    }
+    let decoded = CoreKind::Scale.decode(document).map_err(|e| e.to_string())?;
+    let unknown = decoded.unknown.iter().map(|p| format!("unknown field \"{p}\""));
+    Ok((decoded.members.into(), unknown.collect()))
 }
 
 /// A scale as an answer: tables have columns of its own.
@@ -137,28 +186,6 @@ pub(crate) async fn replace(
         .change(name, options, Part::Scale, Some(&uid), &change, Source::Body)
         .await?;
     scale_of(call, &updated)
-}
-
-/// The fields of an object that a scale does not have. Its metadata are those of any object.
-pub(crate) fn unknown(scale: &Value) -> impl Iterator<Item = String> {
-    let known = |at: &str, field: &str| match at {
-        "" => matches!(field, "kind" | "apiVersion" | "metadata" | "spec" | "status"),
-        "spec" => field == "replicas",
-        _ => matches!(field, "replicas" | "selector"),
-    };
-    let below = move |at: &'static str| {
-        let members = if at.is_empty() { Some(scale) } else { scale.get(at) };
-        let fields = members.and_then(Value::as_object).into_iter().flat_map(Map::keys);
-        let unknown = fields.filter(move |f| !known(at, f));
-        unknown.map(move |f| {
-            if at.is_empty() {
-                f.to_string()
-            } else {
-                format!("{at}.{f}")
-            }
-        })
-    };
-    ["", "spec", "status"].into_iter().flat_map(below)
 }
 
 /// An object with another wanted number of replicas.

@@ -14,7 +14,7 @@ use crate::text::{Stored, note_written};
 use bytes::Bytes;
 use scantling_admit::{Identity, Operation, Outcome, Refusal};
 use scantling_store::{Entry, ReadAt, StoreError};
-use scantling_value::{FieldError, Map, Path, Value, json};
+use scantling_value::{FieldError, Map, Path, Value, go, json};
 
 /// A write on its way.
 pub(crate) struct Write<'a> {
@@ -23,6 +23,12 @@ pub(crate) struct Write<'a> {
     pub(crate) body: Bytes,
     pub(crate) warnings: &'a mut Vec<String>,
 }
+
+/// The table of types in which a server looks up its own kinds.
+const SCHEME: &str = "kubernetes/pkg/api/legacyscheme/scheme.go:30";
+
+/// The same for definitions.
+const DEFINITIONS: &str = "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56";
 
 /// How often a write that others overtake is tried again.
 const TRIES: usize = 8;
@@ -60,8 +66,17 @@ pub(crate) enum Ownership {
 pub(crate) enum Source<'a> {
     /// The object itself was sent.
     Body,
-    /// A patch made it: what a refusal shows of that, given the object as it was.
-    Patch(&'a (dyn Fn(&Value) -> String + Sync)),
+    /// A patch made it.
+    Patch(&'a dyn Patched),
+}
+
+/// What refusals say of an object that a patch made.
+pub(crate) trait Patched: Sync {
+    /// What the patch made of an object, or the patch.
+    fn shown(&self, old: &Value) -> String;
+
+    /// Why what the patch made cannot be decoded, in the words for this type of patch.
+    fn why(&self, why: String) -> String;
 }
 
 impl Write<'_> {
@@ -276,10 +291,16 @@ impl Write<'_> {
         let mode = admission_mode(options.field_validation);
         if !received {
             self.receive(&mut object, &found, mode, ownership, source, Some(&old))?;
+            fit_namespace(call, &mut object)?;
+            fit_name(&object, name)?;
             self.unite_owners(&mut object, Ownership::Settled);
+        }
+        if let Some(m) = metadata_mut(&mut object) {
+            m.remove("selfLink");
         }
         if part != Part::Scale {
             check_version(call, name, &object, entry.mod_revision)?;
+            set_version(&mut object, entry.mod_revision);
         }
         let operation = if part == Part::Status {
             Operation::UpdateStatus(&old)
@@ -342,6 +363,9 @@ impl Write<'_> {
         old: Option<&Value>,
     ) -> ApiResult<()> {
         let (strategy, version) = (&self.call.kind.strategy, self.call.version);
+        if let (Source::Patch(patched), Some(old)) = (source, old) {
+            self.check_type(object, patched, old)?;
+        }
         let received = match ownership {
             Ownership::Update => strategy.receive(version, object, found, mode),
             // The apply has decided about what was found.
@@ -359,6 +383,49 @@ impl Write<'_> {
             }
             Err(refusal) => Err(self.refused(refusal, object, source, old)),
         }
+    }
+
+    /// Checks that what a patch made says what it is. Built-in kinds know that by themselves: what the patch made of
+    /// it is nothing to them unless it names another kind.
+    fn check_type(&self, object: &mut Value, patched: &dyn Patched, old: &Value) -> ApiResult<()> {
+        let call = self.call;
+        let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &why));
+        let (api_version, kind) = match body::type_meta(object) {
+            Ok((api_version, kind)) => (api_version.to_owned(), kind.to_owned()),
+            Err(why) => return undecodable(why),
+        };
+        if call.kind.built_in {
+            let expected = call.api_version();
+            let scheme = match call.kind.group.as_str() {
+                crate::definitions::GROUP => DEFINITIONS,
+                _ => SCHEME,
+            };
+            let known = |found: &str, expected: &str| found.is_empty() || found == expected;
+            if !known(&api_version, &expected) || !known(&kind, &call.kind.kind) {
+                return undecodable(format!(
+                    "no kind {} is registered for version {} in scheme \"{scheme}\"",
+                    go::quote(if kind.is_empty() { &call.kind.kind } else { &kind }),
+                    go::quote(if api_version.is_empty() {
+                        &expected
+                    } else {
+                        &api_version
+                    }),
+                ));
+            }
+            if let Some(members) = object.as_object_mut() {
+                members.insert("apiVersion", expected.into());
+                members.insert("kind", call.kind.kind.as_str().into());
+            }
+            return Ok(());
+        }
+        if kind.is_empty() {
+            return undecodable(format!("Object 'Kind' is missing in '{}'", patched.shown(old)));
+        }
+        if api_version.is_empty() {
+            let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+            return Err(ApiError::internal_error(why));
+        }
+        Ok(())
     }
 
     /// Built-in kinds are read field by field, so that what is found in a JSON text is told in its order.
@@ -421,22 +488,23 @@ impl Write<'_> {
         let call = self.call;
         let kind = object_kind(object, &call.kind.kind);
         let about = About {
-            group: &call.kind.group,
+            group: object_group(object, &call.kind.group),
             kind,
         };
         let name = text(object, "name");
+        let shown = |patched: &dyn Patched| old.map(|old| patched.shown(old)).unwrap_or_default();
         match (refusal, source) {
             (Refusal::Undecodable(why), Source::Body) => ApiError::bad_request(cannot_be_handled(call, &why)),
             (Refusal::Strict(found), Source::Body) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 ApiError::bad_request(cannot_be_handled(call, &why))
             }
-            (Refusal::Undecodable(why), Source::Patch(shown)) => {
-                patch_refusal(old.map(shown).unwrap_or_default(), &why)
+            (Refusal::Undecodable(why), Source::Patch(patched)) => {
+                patch_refusal(shown(patched), &patched.why(why))
             }
-            (Refusal::Strict(found), Source::Patch(shown)) => {
+            (Refusal::Strict(found), Source::Patch(patched)) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
-                patch_refusal(old.map(shown).unwrap_or_default(), &why)
+                patch_refusal(shown(patched), &why)
             }
             (Refusal::Immutable(errors), _) => immutable(about, name, &errors),
             (Refusal::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
@@ -568,6 +636,13 @@ pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
         map.insert("metadata", Map::new().into());
     }
     map.get_mut("metadata")?.as_object_mut()
+}
+
+fn object_group<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
+    let api_version = object.get("apiVersion").and_then(Value::as_str);
+    api_version
+        .and_then(|v| v.split_once('/'))
+        .map_or(otherwise, |(group, _)| group)
 }
 
 fn object_kind<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {

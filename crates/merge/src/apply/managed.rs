@@ -199,7 +199,9 @@ impl Managed {
             entry.insert("apiVersion", Value::String(owned.api_version.clone()));
             entry.insert("fieldsType", "FieldsV1".into());
             entry.insert("fieldsV1", owned.set.to_fields());
-            entry.insert("manager", Value::String(id.manager.clone()));
+            if !id.manager.is_empty() {
+                entry.insert("manager", Value::String(id.manager.clone()));
+            }
             entry.insert("operation", id.operation.as_str().into());
             if !id.subresource.is_empty() {
                 entry.insert("subresource", Value::String(id.subresource.clone()));

@@ -60,6 +60,7 @@ pub struct FieldManager<'a> {
     kind: Str,
     subresource: Str,
     reset: BTreeMap<Str, Set>,
+    no_beginning: Option<Str>,
 }
 
 impl fmt::Debug for FieldManager<'_> {
@@ -99,7 +100,15 @@ impl<'a> FieldManager<'a> {
             kind: kind.into(),
             subresource: Str::default(),
             reset: BTreeMap::new(),
+            no_beginning: None,
         }
+    }
+
+    /// Lets an apply fail on an object that nobody manages yet, for this reason.
+    #[must_use]
+    pub fn without_beginning(mut self, why: &str) -> Self {
+        self.no_beginning = Some(why.into());
+        self
     }
 
     /// For requests to a subresource.
@@ -242,13 +251,15 @@ impl<'a> FieldManager<'a> {
             return Ok(Versioned::borrowed(object, &self.api_version));
         }
         let converted = self.versions.convert(object, &self.api_version);
-        let converted = converted.map_err(|e| {
-            let shown = self.shown(object);
-            ApplyError::Internal(format!(
-                "failed to convert live object ({shown}) to proper version: {e}"
-            ))
-        })?;
+        let converted = converted.map_err(|e| self.not_converted(object, &e))?;
         Ok(Versioned::owned(converted, &self.api_version))
+    }
+
+    fn not_converted(&self, object: &Value, why: &str) -> ApplyError {
+        let shown = self.shown(object);
+        ApplyError::Internal(format!(
+            "failed to convert live object ({shown}) to proper version: {why}"
+        ))
     }
 
     fn validate(&self, object: &Versioned<'_>, duplicates: Duplicates) -> Result<(), String> {
@@ -342,11 +353,13 @@ impl<'a> FieldManager<'a> {
         if managed.fields.is_empty() {
             // What is there already belongs to somebody: to whom, nobody noted.
             let empty = self.empty_object();
-            managed = self
-                .track_update(&empty, live, managed, BEFORE_FIRST_APPLY, now)
-                .map_err(|e| {
-                    ApplyError::Internal(format!("failed to create manager for existing fields: {e}"))
-                })?;
+            let tracked = match &self.no_beginning {
+                Some(why) => Err(self.not_converted(&empty, why)),
+                None => self.track_update(&empty, live, managed, BEFORE_FIRST_APPLY, now),
+            };
+            managed = tracked.map_err(|e| {
+                ApplyError::Internal(format!("failed to create manager for existing fields: {e}"))
+            })?;
         }
         if config
             .at(["metadata", "managedFields"])

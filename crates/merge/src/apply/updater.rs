@@ -56,14 +56,15 @@ impl<'a> Updater<'a> {
     }
 
     fn convert<'v>(&self, from: &'v Versioned<'_>, api_version: &str) -> Result<Versioned<'v>, ConvertError> {
-        let ty = self.ty(api_version)?;
         if from.api_version == api_version {
+            self.ty(api_version)?;
             return Ok(Versioned::borrowed(&from.object, api_version));
         }
         let converted = self
             .versions
             .convert(&from.object, api_version)
             .map_err(ConvertError::Failed)?;
+        let ty = self.ty(api_version)?;
         ty.validate(&converted, Duplicates::Refused)
             .map_err(|e| ConvertError::Failed(e.to_string()))?;
         Ok(Versioned::owned(converted, api_version))

@@ -5,9 +5,9 @@ use crate::text::Node;
 use scantling_value::{Limits, Str, Value, json};
 use std::collections::BTreeMap;
 
-/// The text that a patch makes of a document. The patch is known to be one that can be applied; of any other, what could
-/// be done is shown.
-pub fn patched_text(document: &Value, patch: &str) -> String {
+/// The text that a patch makes of the text of a document. The patch is known to be one that can be applied; of any other,
+/// what could be done is shown.
+pub fn patched_text(document: &str, patch: &str) -> String {
     let mut texts = Texts::new(document, patch);
     while texts.step().is_some() {}
     let mut out = String::new();
@@ -22,14 +22,14 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn new(document: &Value, patch: &str) -> Self {
+    pub(super) fn new(document: &str, patch: &str) -> Self {
         let mut operations = Node::read(patch);
         let operations = match operations.open() {
             Node::List(operations) => std::mem::take(operations),
             Node::Object(_) | Node::Text(_) | Node::Null => Vec::new(),
         };
         Texts {
-            document: Node::Text(document.to_json()),
+            document: Node::read(document),
             operations: operations.into_iter(),
         }
     }

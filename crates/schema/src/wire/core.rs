@@ -1,4 +1,4 @@
-//! The fields of the core kinds that every server has: Namespace and Event.
+//! The fields of the core kinds that every server has: Namespace, Event and Scale.
 
 use super::tables::{OBJECT_META, TEXT, always, filled, set};
 use super::{Struct, Type};
@@ -43,6 +43,28 @@ static NAMESPACE_CONDITION: Struct = Struct {
         filled("reason", TEXT),
         filled("message", TEXT),
     ],
+};
+
+/// A scale.
+pub(crate) static SCALE: Struct = Struct {
+    name: "v1.Scale",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        filled("metadata", Type::Struct(&OBJECT_META)),
+        filled("spec", Type::Struct(&SCALE_SPEC)),
+        filled("status", Type::Struct(&SCALE_STATUS)),
+    ],
+};
+
+static SCALE_SPEC: Struct = Struct {
+    name: "v1.ScaleSpec",
+    fields: &[filled("replicas", Type::Int32)],
+};
+
+static SCALE_STATUS: Struct = Struct {
+    name: "v1.ScaleStatus",
+    fields: &[always("replicas", Type::Int32), filled("selector", TEXT)],
 };
 
 /// An event.

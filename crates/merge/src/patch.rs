@@ -242,6 +242,9 @@ impl<'t> Patch<'t> {
     /// Why a strategic patch leads to no object of a schema, given what decoding it as JSON says: a server converts
     /// what such a patch makes, in words of its own. None if it says the same.
     pub fn not_converted(&self, why: &str, schema: &Structural) -> Option<String> {
+        let why = why
+            .strip_prefix("couldn't get version/kind; json parse error: ")
+            .unwrap_or(why);
         let rest = why.strip_prefix("json: cannot unmarshal ")?;
         let (found, place) = rest.split_once(" into Go struct field ")?;
         let (place, ty) = place.split_once(" of type ")?;

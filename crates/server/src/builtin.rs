@@ -225,7 +225,9 @@ impl Core {
                     "deletionGracePeriodSeconds",
                     "generation",
                 ] {
-                    if let Some(v) = before.get(field) {
+                    // A uid that is asked for stays, to be compared.
+                    let asked = field == "uid" && metadata.get(field).is_some();
+                    if let Some(v) = before.get(field).filter(|_| !asked) {
                         metadata.insert(field, v.clone());
                     }
                 }
@@ -328,6 +330,20 @@ impl Strategy for Core {
 
     fn object_type(&self, _version: &str) -> Option<&ObjectType> {
         Some(self.model.object_type())
+    }
+
+    fn blank(&self, version: &Version) -> Option<Value> {
+        let kind = match self.kind {
+            CoreKind::Namespace => "Namespace",
+            CoreKind::Event => "Event",
+            CoreKind::Scale => "Scale",
+        };
+        let members = [
+            ("apiVersion", Value::from(version.name.as_str())),
+            ("kind", kind.into()),
+        ];
+        let blank = self.kind.decode(Value::Object(members.into_iter().collect()));
+        blank.ok().map(|blank| blank.members.into())
     }
 
     fn convert(&self, _kind: &Kind, _version: &str, object: Value) -> Value {

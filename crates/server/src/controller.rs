@@ -6,11 +6,12 @@
 use crate::api::Api;
 use crate::definitions::{self, GROUP, PLURAL};
 use crate::kind::End;
+use crate::managed;
 use crate::read;
 use crate::text;
 use crate::write::timestamp;
 use bytes::Bytes;
-use scantling_schema::definition::{ApiVersion, Definition, Names};
+use scantling_schema::definition::{ApiVersion, Definition, Names, Status};
 use scantling_store::{Change, Entry, Event, ListRequest, ReadAt, StoreError, Write};
 use scantling_value::Value;
 use std::collections::BTreeMap;
@@ -265,10 +266,11 @@ impl Controller {
             .values()
             .map(|s| &s.outline)
             .filter(|d| d.spec.group == group);
+        let before = definition.status.clone();
         if !definition.settle(group, &timestamp()) {
             return;
         }
-        match write(&self.api, &definition, entry.mod_revision).await {
+        match write(&self.api, &definition, before, entry.mod_revision).await {
             Ok(event) => {
                 if let Some(entry) = event.after() {
                     self.remember(&definition, entry);
@@ -284,10 +286,34 @@ impl Controller {
     }
 }
 
-async fn write(api: &Api, definition: &Definition, expected: u64) -> Result<Event, StoreError> {
+/// Writes a definition with a new status.
+async fn write(
+    api: &Api,
+    definition: &Definition,
+    before: Status,
+    expected: u64,
+) -> Result<Event, StoreError> {
     let key = api.keys.object(GROUP, PLURAL, None, definition.name())?;
+    let mut object = definition.encode(ApiVersion::V1);
+    if let Some((kind, version)) = api
+        .kinds
+        .load()
+        .get(GROUP, PLURAL)
+        .and_then(|k| Some((k, k.versions.first()?)))
+    {
+        // Nothing but the status changes: the rest need not be compared.
+        let only = |status: Status| Definition {
+            metadata: definition.metadata.clone(),
+            status,
+            ..Definition::default()
+        };
+        let live = only(before).encode(ApiVersion::V1);
+        let settled = only(definition.status.clone()).encode(ApiVersion::V1);
+        let managed = managed::after_own_status(kind, version, &live, settled);
+        managed::set_entries(&mut object, managed::entries(&managed).to_vec());
+    }
     let mut value = Vec::new();
-    let place = text::write_unversioned(&definition.encode(ApiVersion::V1), &mut value);
+    let place = text::write_unversioned(&object, &mut value);
     // It stays for long.
     value.shrink_to_fit();
     let value = Bytes::from(value);

@@ -278,6 +278,10 @@ impl Strategy for Definitions {
         Some(model.object_type())
     }
 
+    fn blank(&self, version: &Version) -> Option<Value> {
+        Some(Definition::default().encode(api_version(version)))
+    }
+
     fn convert(&self, _kind: &Kind, version: &str, object: Value) -> Value {
         let api = if version == "v1beta1" {
             ApiVersion::V1Beta1

@@ -2,7 +2,7 @@
 
 use crate::api::Call;
 use crate::discovery::api_version;
-use crate::kind::Kind;
+use crate::kind::{Kind, Version};
 use crate::write::Part;
 use jiff::Timestamp;
 use scantling_merge::apply::{
@@ -46,11 +46,15 @@ impl Versions for KindVersions<'_> {
     }
 }
 
-fn manager<'a>(call: &Call<'_>, versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
-    let kind = call.kind;
-    let mut manager = FieldManager::new(versions, &call.api_version(), &kind.kind);
+fn manager<'a>(version: &Version, versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
+    let kind = versions.0;
+    let asked = api_version(&kind.group, &version.name);
+    let mut manager = FieldManager::new(versions, &asked, &kind.kind);
     if part == Part::Status {
         manager = manager.subresource("status");
+    }
+    if let Some(blank) = kind.strategy.blank(version) {
+        manager = manager.beginning_with(blank);
     }
     match part {
         // Whichever version a manager wrote in: the status is all that changes.
@@ -61,10 +65,19 @@ fn manager<'a>(call: &Call<'_>, versions: &'a KindVersions<'_>, part: Part) -> F
             }
         }
         // What the version of the request leaves to another endpoint; other versions may differ.
-        _ if call.version.status => manager = manager.resets(&call.api_version(), ["status"]),
+        _ if version.status => manager = manager.resets(&asked, ["status"]),
         _ => {}
     }
     manager
+}
+
+/// The manager of what a server writes by itself.
+const SERVER: &str = "kube-apiserver";
+
+/// An object with its managers after the server wrote its status.
+pub(crate) fn after_own_status(kind: &Kind, version: &Version, live: &Value, new: Value) -> Value {
+    let versions = KindVersions(kind);
+    manager(version, &versions, Part::Status).update(Some(live), new, SERVER, Timestamp::now())
 }
 
 /// An object with its managers after an update by one.
@@ -79,7 +92,7 @@ pub(crate) fn after_update(
     if part == Part::Scale {
         return after_scale(call, live, new, name).unwrap_or_else(|new| new);
     }
-    manager(call, &versions, part).update(live, new, name, Timestamp::now())
+    manager(call.version, &versions, part).update(live, new, name, Timestamp::now())
 }
 
 /// What an apply makes of an object.
@@ -92,7 +105,7 @@ pub(crate) fn apply(
     force: Force,
 ) -> Result<Value, ApplyError> {
     let versions = KindVersions(call.kind);
-    manager(call, &versions, part).apply(live, config, name, force, Timestamp::now())
+    manager(call.version, &versions, part).apply(live, config, name, force, Timestamp::now())
 }
 
 /// The version of `Scale`.
@@ -112,7 +125,7 @@ impl Versions for ScaleVersions {
 }
 
 fn mapping(kind: &Kind) -> ScaleMapping {
-    let entry = |v: &crate::kind::Version| {
+    let entry = |v: &Version| {
         let path = v
             .scale
             .as_ref()
@@ -122,7 +135,8 @@ fn mapping(kind: &Kind) -> ScaleMapping {
     ScaleMapping(kind.versions.iter().map(entry).collect())
 }
 
-fn entries(object: &Value) -> &[Value] {
+/// The `managedFields` of an object.
+pub(crate) fn entries(object: &Value) -> &[Value] {
     object
         .at(["metadata", "managedFields"])
         .and_then(Value::as_array)

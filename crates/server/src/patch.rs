@@ -231,6 +231,10 @@ impl Patched for Patching<'_> {
             _ => why,
         }
     }
+
+    fn keeps_kind(&self) -> bool {
+        self.patch.ty() == PatchType::Strategic
+    }
 }
 
 /// An apply on its way.

@@ -39,6 +39,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// The type by which fields of a version are owned and merged; none if the kind does not have that version.
     fn object_type(&self, version: &str) -> Option<&ObjectType>;
 
+    /// An object with nothing in it but what objects of the kind always have.
+    fn blank(&self, _version: &Version) -> Option<Value> {
+        None
+    }
+
     /// An object of one version as another one has it.
     fn convert(&self, kind: &Kind, version: &str, object: Value) -> Value;
 

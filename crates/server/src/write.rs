@@ -77,6 +77,9 @@ pub(crate) trait Patched: Sync {
 
     /// Why what the patch made cannot be decoded, in the words for this type of patch.
     fn why(&self, why: String) -> String;
+
+    /// Whether what the patch made is what it was made from, whatever it says that it is.
+    fn keeps_kind(&self) -> bool;
 }
 
 impl Write<'_> {
@@ -389,7 +392,7 @@ impl Write<'_> {
     /// it is nothing to them unless it names another kind.
     fn check_type(&self, object: &mut Value, patched: &dyn Patched, old: &Value) -> ApiResult<()> {
         let call = self.call;
-        let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &why));
+        let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &patched.why(why)));
         let (api_version, kind) = match body::type_meta(object) {
             Ok((api_version, kind)) => (api_version.to_owned(), kind.to_owned()),
             Err(why) => return undecodable(why),
@@ -401,7 +404,8 @@ impl Write<'_> {
                 _ => SCHEME,
             };
             let known = |found: &str, expected: &str| found.is_empty() || found == expected;
-            if !known(&api_version, &expected) || !known(&kind, &call.kind.kind) {
+            let fits = known(&api_version, &expected) && known(&kind, &call.kind.kind);
+            if !fits && !patched.keeps_kind() {
                 return undecodable(format!(
                     "no kind {} is registered for version {} in scheme \"{scheme}\"",
                     go::quote(if kind.is_empty() { &call.kind.kind } else { &kind }),

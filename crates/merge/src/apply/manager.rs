@@ -61,6 +61,7 @@ pub struct FieldManager<'a> {
     subresource: Str,
     reset: BTreeMap<Str, Set>,
     no_beginning: Option<Str>,
+    blank: Option<Value>,
 }
 
 impl fmt::Debug for FieldManager<'_> {
@@ -101,7 +102,16 @@ impl<'a> FieldManager<'a> {
             subresource: Str::default(),
             reset: BTreeMap::new(),
             no_beginning: None,
+            blank: None,
         }
+    }
+
+    /// What there is before an object is created. Objects of types that always have certain fields have them, empty,
+    /// from the beginning: nobody sets them by leaving them so.
+    #[must_use]
+    pub fn beginning_with(mut self, blank: Value) -> Self {
+        self.blank = Some(blank);
+        self
     }
 
     /// Lets an apply fail on an object that nobody manages yet, for this reason.
@@ -197,6 +207,9 @@ impl<'a> FieldManager<'a> {
     }
 
     fn empty_object(&self) -> Value {
+        if let Some(blank) = &self.blank {
+            return blank.clone();
+        }
         Value::Object(Map::from_iter([
             ("apiVersion", Value::String(self.api_version.clone())),
             ("kind", Value::String(self.kind.clone())),

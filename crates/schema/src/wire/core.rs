@@ -39,7 +39,7 @@ static NAMESPACE_CONDITION: Struct = Struct {
     fields: &[
         always("type", Type::Text("v1.NamespaceConditionType")),
         always("status", Type::Text("v1.ConditionStatus")),
-        filled("lastTransitionTime", Type::Time),
+        always("lastTransitionTime", Type::Time),
         filled("reason", TEXT),
         filled("message", TEXT),
     ],
@@ -77,12 +77,12 @@ pub(crate) static EVENT: Struct = Struct {
         always("involvedObject", Type::Struct(&OBJECT_REFERENCE)),
         filled("reason", TEXT),
         filled("message", TEXT),
-        filled("source", Type::Struct(&EVENT_SOURCE)),
-        filled("firstTimestamp", Type::Time),
-        filled("lastTimestamp", Type::Time),
+        always("source", Type::Struct(&EVENT_SOURCE)),
+        always("firstTimestamp", Type::Time),
+        always("lastTimestamp", Type::Time),
         filled("count", Type::Int32),
         filled("type", TEXT),
-        filled("eventTime", Type::Time),
+        always("eventTime", Type::Time),
         set("series", Type::Struct(&EVENT_SERIES)),
         filled("action", TEXT),
         set("related", Type::Struct(&OBJECT_REFERENCE)),
@@ -113,6 +113,6 @@ static EVENT_SERIES: Struct = Struct {
     name: "v1.EventSeries",
     fields: &[
         filled("count", Type::Int32),
-        filled("lastObservedTime", Type::Time),
+        always("lastObservedTime", Type::Time),
     ],
 };

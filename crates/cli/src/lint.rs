@@ -13,7 +13,7 @@ use crate::render::{self, Piece, Report};
 use crate::report::{Finding, Issue, Level, Subject, count};
 use crate::stream;
 use advice::Advice;
-use scantling_merge::body;
+use scantling_merge::patch;
 use scantling_schema::definition::{Accepted, Setting};
 use scantling_schema::rules::Environments;
 use scantling_value::Value;
@@ -173,7 +173,7 @@ impl Linter<'_> {
             name: object.name().to_owned(),
             accepted: false,
             errors: Vec::new(),
-            warnings: body::warnings(&object.found_in_text),
+            warnings: patch::warnings(&object.found_in_text),
             advice: Vec::new(),
             places: Vec::new(),
         };

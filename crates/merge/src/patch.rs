@@ -290,19 +290,24 @@ impl<'t> Patch<'t> {
         refused.then(|| format!("error strict decoding patch: {found}"))
     }
 
-    /// What strict reading found in the text, as warnings: of YAML line by line.
+    /// What strict reading found in the text, as warnings.
     pub fn warnings(&self) -> Vec<String> {
-        let lines = |finding: &String| {
-            let text = finding
-                .strip_prefix("error converting YAML to JSON: ")
-                .unwrap_or(finding);
-            match text.strip_prefix("yaml: unmarshal errors:\n") {
-                Some(lines) => lines.split('\n').map(|line| line.trim().to_owned()).collect(),
-                None => vec![finding.clone()],
-            }
-        };
-        self.findings.iter().flat_map(lines).collect()
+        warnings(&self.findings)
     }
+}
+
+/// Findings of strict reading as warnings: those of YAML line by line.
+pub fn warnings(findings: &[String]) -> Vec<String> {
+    let lines = |finding: &String| {
+        let text = finding
+            .strip_prefix("error converting YAML to JSON: ")
+            .unwrap_or(finding);
+        match text.strip_prefix("yaml: unmarshal errors:\n") {
+            Some(lines) => lines.split('\n').map(|line| line.trim().to_owned()).collect(),
+            None => vec![finding.clone()],
+        }
+    };
+    findings.iter().flat_map(lines).collect()
 }
 
 fn decoding(why: &dyn fmt::Display) -> PatchError {

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use scantling_admit::{
     FieldValidation, Identity, Operation, Options, Refusal, Request, Resource, admit, load,
 };
-use scantling_merge::body;
+use scantling_merge::patch;
 use scantling_schema::meta::Scope;
 use scantling_schema::rules::Meter;
 use scantling_value::{FieldError, Map, Path, PathBuf, Value};
@@ -202,7 +202,7 @@ impl<'a> Judge<'a> {
             ..Options::default()
         };
         let outcome = admit(resource, request, &options);
-        trial.warn(found, body::warnings(&outcome.warnings));
+        trial.warn(found, patch::warnings(&outcome.warnings));
         trial.judged.cel_cost = outcome.stats.rule_cost;
         match &outcome.refusal {
             None => {}
@@ -321,7 +321,7 @@ impl Trial<'_, '_> {
         let (Some(document), Some(issue)) = (self.document, self.judged.errors.last_mut()) else {
             return;
         };
-        let mut places = locate_said(document, &self.index, &body::warnings(found))
+        let mut places = locate_said(document, &self.index, &patch::warnings(found))
             .into_iter()
             .flatten();
         issue.place = places.next();

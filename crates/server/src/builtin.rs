@@ -2,7 +2,7 @@
 
 use crate::kind::{Kind, Version};
 use crate::openapi::models;
-use crate::status::ApiResult;
+use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Columns, core};
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
@@ -284,7 +284,12 @@ fn label_with_name(metadata: &mut Map) {
 
 impl Strategy for Core {
     fn read(&self, _kind: &Kind, _version: &Version, stored: Value) -> ApiResult<Value> {
-        Ok(stored)
+        // Another server may have written it, in a form that leaves out what is empty.
+        let decoded = self
+            .kind
+            .decode(stored)
+            .map_err(|e| ApiError::internal_error("a stored object cannot be read").private(e.to_string()))?;
+        Ok(decoded.members.into())
     }
 
     fn store(&self, _kind: &Kind, _version: &Version, object: Value) -> Value {

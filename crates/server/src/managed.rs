@@ -180,6 +180,12 @@ pub(crate) fn set_entries(object: &mut Value, entries: Vec<Value>) {
     }
 }
 
+/// Removes the managers of an object; says whether it had any.
+pub(crate) fn forget(object: &mut Value) -> bool {
+    let metadata = crate::write::metadata_mut(object);
+    metadata.is_some_and(|m| m.remove("managedFields").is_some())
+}
+
 /// The scale of an object with the managers of its replicas.
 pub(crate) fn managed_scale(call: &Call<'_>, object: &Value) -> Option<Value> {
     let mut scale = crate::scale::scale_of(call, object).ok()?;

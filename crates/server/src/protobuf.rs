@@ -71,6 +71,11 @@ pub(crate) struct Envelope<'b> {
     message: &'b [u8],
 }
 
+/// Whether a body is in the envelope.
+pub(crate) fn is_enveloped(body: &[u8]) -> bool {
+    body.starts_with(PREFIX)
+}
+
 /// Opens the envelope.
 pub(crate) fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
     let Some(inner) = body.strip_prefix(PREFIX) else {

@@ -4,6 +4,7 @@ use crate::api::Call;
 use crate::listing::Listing;
 use crate::options::{ListOptions, VersionMatch};
 use crate::page::Continue;
+use crate::protobuf;
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::selector::{FieldSelector, LabelSelector};
@@ -88,7 +89,7 @@ impl Call<'_> {
 
 /// Decodes what is stored, and adds its version.
 pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
-    let mut object = json::decode(&entry.value, Limits::SERVER)
+    let mut object = decode(&entry.value)
         .map_err(|e| ApiError::internal("stored object is damaged").private(format!("{}: {e}", entry.key)))?;
     if let Some(m) = object.as_object_mut() {
         let metadata = m.get_or_insert_with("metadata", || Value::Object(scantling_value::Map::new()));
@@ -97,6 +98,18 @@ pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
         }
     }
     Ok(object)
+}
+
+/// Decodes JSON, which is what this server writes, or protobuf, in which a kube-apiserver writes its own kinds.
+fn decode(value: &[u8]) -> Result<Value, String> {
+    if !protobuf::is_enveloped(value) {
+        return json::decode(value, Limits::SERVER).map_err(|e| e.to_string());
+    }
+    let envelope = protobuf::open(value)?;
+    match envelope.described() {
+        Some(message) => envelope.read(message),
+        None => Err(format!("{} {} has no protobuf form", envelope.api_version, envelope.kind)),
+    }
 }
 
 /// A stored object as the requested version shows it.

@@ -144,6 +144,12 @@ impl Stored {
             place,
         }
     }
+
+    /// Whether an entry holds this already. Other servers end their values with a line feed.
+    pub(crate) fn is_what(&self, entry: &Entry) -> bool {
+        let held = entry.value.strip_suffix(b"\n").unwrap_or(&entry.value);
+        held == self.value
+    }
 }
 
 /// Notes that an entry just written is shown as it is stored, if reading it would change nothing.

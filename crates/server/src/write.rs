@@ -13,7 +13,7 @@ use crate::status::{About, ApiError, ApiResult};
 use crate::text::{Stored, note_written};
 use bytes::Bytes;
 use scantling_admit::{Identity, Operation, Outcome, Refusal};
-use scantling_store::{Entry, ReadAt, StoreError};
+use scantling_store::{Entry, Event, ReadAt, StoreError};
 use scantling_value::{FieldError, Map, Path, Value, go, json};
 
 /// A write on its way.
@@ -168,19 +168,15 @@ impl Write<'_> {
                 remove_version(&mut admitted);
                 return Ok(admitted);
             }
-            let Stored { value, place } = Stored::of(call, &admitted);
+            let stored = Stored::of(call, &admitted);
             let defines = call.kind.group == crate::definitions::GROUP;
             if defines {
                 // One definition may be on its way while the next is checked; no more, so that none waits for long.
                 call.api.progress.catch_up().await;
             }
-            match call
-                .api
-                .store
-                .write(&key, scantling_store::Write::Create { value })
-                .await
-            {
-                Ok(event) => {
+            let create = |value| scantling_store::Write::Create { value };
+            match self.store(&key, stored, &mut admitted, ownership, create).await {
+                Ok((event, place)) => {
                     note_written(call, &event, &admitted, place);
                     if defines {
                         call.api.progress.note(event.revision);
@@ -334,16 +330,14 @@ impl Write<'_> {
                 Err(e) => Err(store_error(e)),
             };
         }
-        let Stored { value, place } = Stored::of(call, &admitted);
-        if value == entry.value {
+        let stored = Stored::of(call, &admitted);
+        if stored.is_what(entry) {
             return Ok(Some(admitted));
         }
-        let write = scantling_store::Write::Update {
-            value,
-            expected: entry.mod_revision,
-        };
-        match call.api.store.write(key, write).await {
-            Ok(event) => {
+        let expected = entry.mod_revision;
+        let update = |value| scantling_store::Write::Update { value, expected };
+        match self.store(key, stored, &mut admitted, ownership, update).await {
+            Ok((event, place)) => {
                 note_written(call, &event, &admitted, place);
                 call.api.has_settled(call.kind, event.revision).await;
                 let mut shown = as_stored(call, admitted)?;
@@ -352,6 +346,30 @@ impl Write<'_> {
             }
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
             Err(e) => Err(store_error(e)),
+        }
+    }
+
+    /// Stores an object; answers with the place of its version, too. One that is too large with its managers is
+    /// stored without them, unless an apply has settled who they are.
+    async fn store(
+        &self,
+        key: &str,
+        mut stored: Stored,
+        object: &mut Value,
+        ownership: Ownership,
+        write: impl Fn(Bytes) -> scantling_store::Write,
+    ) -> Result<(Event, Option<usize>), StoreError> {
+        let call = self.call;
+        loop {
+            match call.api.store.write(key, write(stored.value)).await {
+                Ok(event) => return Ok((event, stored.place)),
+                Err(StoreError::TooLarge { .. })
+                    if ownership == Ownership::Update && managed::forget(object) =>
+                {
+                    stored = Stored::of(call, object);
+                }
+                Err(e) => return Err(e),
+            }
         }
     }
 

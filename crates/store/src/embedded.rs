@@ -1,10 +1,11 @@
 //! The embedded engine: durable storage in a directory of one machine.
 //!
-//! A write is durable once it is in the [journal]; the [writer] puts all that are waiting into one record and
-//! flushes once for them. The current state and the recent history live in memory, from which all reads are
+//! A write is durable once it is in the [journal]; those that come while the [writer] flushes gather in the [queue],
+//! in one record that is flushed once. The current state and the recent history live in memory, from which all reads are
 //! served. A [checkpoint] carries the journal over to a [redb] database in the background, so that a start reads
 //! that and the little that came after it.
 
+mod appender;
 mod checkpoint;
 mod file;
 mod journal;
@@ -29,9 +30,9 @@ use self::checkpoint::{Backlog, Checkpointer};
 use self::file::failed;
 use self::journal::Journal;
 use self::lock::Lock;
-use self::queue::{Pace, Queue};
+use self::queue::{Pace, Queue, Reply};
 use self::table::{Meta, Purpose, Table};
-use self::writer::{Request, Writer};
+use self::writer::Writer;
 use crate::backup::{BackupError, BackupSummary};
 use crate::cache::Cache;
 use crate::state::{Snapshot, check_write};
@@ -173,7 +174,7 @@ impl EmbeddedStore {
             table: None,
             meta,
         };
-        let requests = Arc::new(Queue::default());
+        let requests = Arc::new(Queue::new(cache.snapshot()));
         let queue = Arc::clone(&requests);
         let thread = |name: &str| std::thread::Builder::new().name(format!("store-{name}"));
         let spawned = |source| failed("start a thread for", &directory, source);
@@ -269,16 +270,13 @@ impl EmbeddedStore {
         writer.and(checkpoint)
     }
 
-    async fn request<T>(
-        &self,
-        make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request,
-    ) -> Result<T, StoreError> {
-        let gone = || StoreError::Unavailable {
-            detail: "the store was shut down".to_owned(),
-        };
+    /// Hands something to the queue and waits for the answer.
+    async fn request<T>(&self, ask: impl FnOnce(&Queue, Reply<T>)) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.requests.push(make(reply)).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        ask(&self.requests, reply);
+        answer.await.map_err(|_| StoreError::Unavailable {
+            detail: "the store was shut down".to_owned(),
+        })?
     }
 }
 
@@ -383,8 +381,7 @@ impl Store for EmbeddedStore {
 
     async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
         check_write(key, &write)?;
-        let key = key.to_owned();
-        self.request(|reply| Request::Write { key, write, reply }).await
+        self.request(|queue, reply| queue.write(key, &write, reply)).await
     }
 
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
@@ -392,6 +389,6 @@ impl Store for EmbeddedStore {
     }
 
     async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
-        self.request(|reply| Request::Compact { revision, reply }).await
+        self.request(|queue, reply| queue.compact(revision, reply)).await
     }
 }

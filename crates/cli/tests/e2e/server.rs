@@ -73,6 +73,12 @@ impl Process {
         assert!(asked.expect("kill runs").success());
     }
 
+    /// Ends it at once, in the middle of whatever it does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it is there to be killed");
+        self.child.wait().expect("it ends");
+    }
+
     /// Waits for its end; hands back its directory.
     pub(crate) fn wait(mut self) -> (ExitStatus, tempfile::TempDir) {
         let status = self.child.wait().expect("it ends");

@@ -82,38 +82,64 @@ impl Faults {
     }
 }
 
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Through the system's cache of files.
+    Ordinary,
+    /// Past it, in whole blocks, where the file system lets that be.
+    Direct,
+}
+
 /// An open file of the store.
 #[derive(Debug)]
 pub(crate) struct DataFile {
     file: File,
     path: PathBuf,
+    access: Access,
     faults: Option<Arc<Faults>>,
 }
 
 impl DataFile {
     /// Opens a file for reading and writing, and creates it if it is not there.
     pub(crate) fn open(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
-        let file = file.map_err(|source| failed("open", path, source))?;
+        Self::open_for(Access::Ordinary, path, faults)
+    }
+
+    /// Opens a file for an access, or for an ordinary one where there is no other, or where failures are planned,
+    /// because a torn write ends anywhere.
+    pub(crate) fn open_for(
+        access: Access,
+        path: &Path,
+        faults: Option<Arc<Faults>>,
+    ) -> Result<Self, StoreError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let direct = match access {
+            Access::Direct if faults.is_none() => open_direct(&options, path),
+            _ => None,
+        };
+        let (file, access) = match direct {
+            Some(file) => (file, Access::Direct),
+            None => {
+                let file = options.open(path);
+                (file.map_err(|source| failed("open", path, source))?, Access::Ordinary)
+            }
+        };
         Ok(Self {
             file,
             path: path.to_owned(),
+            access,
             faults,
         })
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    pub(crate) fn is_direct(&self) -> bool {
+        self.access == Access::Direct
     }
 
-    /// The name of the file has changed.
-    pub(crate) fn renamed(&mut self, path: &Path) {
-        path.clone_into(&mut self.path);
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn len(&self) -> io::Result<u64> {
@@ -156,6 +182,17 @@ impl DataFile {
             Some(failure) => Err(failure.error()),
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn open_direct(options: &OpenOptions, path: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.clone().custom_flags(libc::O_DIRECT).open(path).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_options: &OpenOptions, _path: &Path) -> Option<File> {
+    None
 }
 
 impl Failure {

@@ -14,8 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::appender::{Appender, BLOCK};
 use super::file::{DataFile, Faults, failed, flush_directory};
-use super::record::{self, Content};
+use super::record::{Content, Draft};
 use super::segment::Segment;
 use super::spare::{self, Filler};
 use crate::{Event, Revision, StoreError};
@@ -78,12 +79,12 @@ pub(crate) struct Journal {
     /// The size of a segment, unless one record needs more.
     segment_bytes: u64,
     faults: Option<Arc<Faults>>,
-    file: DataFile,
+    file: Appender,
     /// The size of this segment.
     size: u64,
-    tail: Tail,
+    number: u64,
+    salt: u64,
     sealed: Option<Sealed>,
-    buffer: Vec<u8>,
     filler: Filler,
     /// Whether a spare file has been asked for since the last one was taken.
     asked: bool,
@@ -238,10 +239,8 @@ impl Journal {
         segment_bytes: u64,
         faults: Option<Arc<Faults>>,
     ) -> Result<Self, StoreError> {
-        let file = DataFile::open(&tail.path, faults.clone())?;
-        let size = file
-            .len()
-            .map_err(|source| failed("measure", &tail.path, source))?;
+        let size = fs::metadata(&tail.path).map_err(|source| failed("measure", &tail.path, source))?;
+        let file = Appender::open(&tail.path, tail.offset, faults.clone())?;
         let directory = directory.to_owned();
         let filler = Filler::start(directory.clone(), segment_bytes, faults.clone())?;
         Ok(Self {
@@ -249,10 +248,10 @@ impl Journal {
             segment_bytes,
             faults,
             file,
-            size,
-            tail,
+            size: size.len(),
+            number: tail.number,
+            salt: tail.salt,
             sealed: None,
-            buffer: Vec::new(),
             filler,
             asked: false,
         })
@@ -260,7 +259,7 @@ impl Journal {
 
     /// The number of the segment that is being written.
     pub(crate) fn number(&self) -> u64 {
-        self.tail.number
+        self.number
     }
 
     /// The segment that has been filled up since this was last asked, if one has.
@@ -268,74 +267,39 @@ impl Journal {
         self.sealed.take()
     }
 
-    /// Appends a batch and makes it durable.
-    pub(crate) fn append(&mut self, events: &[Arc<Event>]) -> Result<(), AppendError> {
-        let Some(first) = events.first() else {
-            return Ok(());
-        };
-        self.append_record(first.revision, |salt, out| record::encode(events, salt, out))
-    }
-
-    /// Notes durably that history up to a revision is forgotten, where `current` is the newest one.
-    pub(crate) fn compact(&mut self, revision: Revision, current: Revision) -> Result<(), AppendError> {
-        let next = current + 1;
-        self.append_record(next, |salt, out| {
-            record::encode_compaction(revision, next, salt, out);
-        })
-    }
-
-    /// Appends a record that begins with a revision.
-    fn append_record(
-        &mut self,
-        first: Revision,
-        encode: impl Fn(u64, &mut Vec<u8>),
-    ) -> Result<(), AppendError> {
-        self.buffer.clear();
-        encode(self.tail.salt, &mut self.buffer);
-        if self.tail.offset + self.buffer.len() as u64 > self.size {
-            self.rotate(first).map_err(AppendError::NotWritten)?;
-            self.buffer.clear();
-            encode(self.tail.salt, &mut self.buffer);
+    /// Appends a record and makes it durable.
+    pub(crate) fn append(&mut self, record: &mut Draft) -> Result<(), AppendError> {
+        if self.file.end() + record.len() as u64 > self.size {
+            self.rotate(record).map_err(AppendError::NotWritten)?;
         }
-        let path = self.file.path();
+        let bytes = record.seal(self.salt);
         self.file
-            .write(&self.buffer, self.tail.offset)
-            .map_err(|source| AppendError::NotWritten(failed("write", path, source)))?;
+            .write(bytes)
+            .map_err(|source| AppendError::NotWritten(failed("write", self.file.path(), source)))?;
         self.file
-            .flush()
-            .map_err(|source| AppendError::NotFlushed(failed("flush", path, source)))?;
-        self.tail.offset += self.buffer.len() as u64;
+            .flush(bytes.len())
+            .map_err(|source| AppendError::NotFlushed(failed("flush", self.file.path(), source)))?;
         // By the middle of a segment, an old one has become the spare if the history is as long as it may be.
-        if !self.asked && self.tail.offset > self.size / 2 {
+        if !self.asked && self.file.end() > self.size / 2 {
             self.filler.ask();
             self.asked = true;
-        }
-        // A buffer that one huge batch has grown is not kept.
-        if self.buffer.capacity() > 8 << 20 {
-            self.buffer = Vec::new();
         }
         Ok(())
     }
 
-    fn rotate(&mut self, next: Revision) -> Result<(), StoreError> {
-        let number = self.tail.number + 1;
-        let size = self.segment_bytes.max((HEADER + self.buffer.len()) as u64);
-        let (file, salt, size) = new_segment(&self.directory, number, next, size, self.faults.clone())?;
-        let tail = Tail {
-            path: segment_path(&self.directory, number),
-            number,
-            salt,
-            offset: HEADER as u64,
-        };
-        let full = std::mem::replace(&mut self.tail, tail);
+    /// Begins a segment with a record to come.
+    fn rotate(&mut self, record: &Draft) -> Result<(), StoreError> {
+        let number = self.number + 1;
+        let size = self.segment_bytes.max((HEADER + record.len()) as u64);
+        let (file, salt, size) =
+            new_segment(&self.directory, number, record.first(), size, self.faults.clone())?;
+        let full = std::mem::replace(&mut self.file, file);
         self.sealed = Some(Sealed {
-            path: full.path,
-            number: full.number,
-            last: next - 1,
+            path: full.path().to_owned(),
+            number: self.number,
+            last: record.first() - 1,
         });
-        self.file = file;
-        self.size = size;
-        self.asked = false;
+        (self.number, self.salt, self.size, self.asked) = (number, salt, size, false);
         Ok(())
     }
 }
@@ -347,11 +311,12 @@ fn new_segment(
     first: Revision,
     size: u64,
     faults: Option<Arc<Faults>>,
-) -> Result<(DataFile, u64, u64), StoreError> {
+) -> Result<(Appender, u64, u64), StoreError> {
     let (next, path) = (directory.join(NEXT), segment_path(directory, number));
     spare::take(directory, &next)?;
     let salt = RandomState::new().hash_one((number, first));
-    let mut file = DataFile::open(&next, faults)?;
+    let file = DataFile::open(&next, faults.clone())?;
+    let size = size.next_multiple_of(BLOCK as u64);
     let prepare = || -> io::Result<u64> {
         // It may hold records of an earlier use: the salt tells them from ours.
         let size = spare::fill(&file, size)?;
@@ -361,9 +326,8 @@ fn new_segment(
     };
     let size = prepare().map_err(|source| failed("prepare", &next, source))?;
     fs::rename(&next, &path).map_err(|source| failed("rename", &next, source))?;
-    file.renamed(&path);
     flush_directory(directory)?;
-    Ok((file, salt, size))
+    Ok((Appender::open(&path, HEADER as u64, faults)?, salt, size))
 }
 
 /// Gives a segment up.

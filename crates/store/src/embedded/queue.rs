@@ -1,32 +1,82 @@
-//! Requests on their way to the writer.
+//! Writes on their way to the disk.
 //!
-//! Those who were answered just now are likely to ask again at once. Were the writer to take what is there as
-//! soon as it has answered, it would flush for the few that were late for the last flush, and the many would be
-//! late for that one: two flushes where one is enough. So it waits for as many as there were lately, for a part
-//! of the time that a flush takes.
+//! Those who ask decide for themselves: a request is tried on the state that all requests before it lead to, and
+//! what it changes is added to the record that is written next. So all of that is done while the record before is
+//! being flushed, by whoever has time, and the writer only has to write. If a record cannot be written, all that
+//! gathered behind it was decided in view of something that has not happened, and fails with it.
+//!
+//! Those who were answered just now are likely to ask again at once. Were the writer to take what is there as soon as
+//! it has answered, it would flush for the few that were late for the last flush, and the many would be late for that
+//! one: two flushes where one is enough. So it waits for as many as there were lately, for a part of the time that a
+//! flush takes.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
 
-use super::writer::Request;
+use super::record::Draft;
+use crate::state::Snapshot;
+use crate::{Event, Revision, StoreError, Write};
 
 /// The longest that requests wait for company.
 const LONGEST_WAIT: Duration = Duration::from_millis(2);
+/// How long the writer stays awake for them: to fall asleep and be woken takes about as long.
+const LONGEST_VIGIL: Duration = Duration::from_micros(150);
+/// A batch that has this many bytes takes no more requests.
+const BATCH_BYTES: usize = 4 << 20;
 
-#[derive(Debug, Default)]
+/// How an answer gets back to who waits for it.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+#[derive(Debug)]
 pub(crate) struct Queue {
-    waiting: Mutex<Waiting>,
+    gathering: Mutex<Gathering>,
+    /// How many requests there are in it, for one who has no time to wait for the lock.
+    waiting: AtomicUsize,
     /// Tells the writer that there are as many as it wants.
     ready: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct Waiting {
-    requests: Vec<Request>,
-    /// How many the writer waits for; zero while it does not wait.
+#[derive(Debug)]
+struct Gathering {
+    /// The state that all requests lead to.
+    tip: Snapshot,
+    /// Batches that take no more requests, the oldest first, each with the state that it leads to.
+    full: VecDeque<(Batch, Snapshot)>,
+    /// The one that does.
+    open: Batch,
+    /// How many requests the writer sleeps for; zero while it is awake.
     wanted: usize,
     closed: bool,
+}
+
+/// Requests that become durable together.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) record: Draft,
+    pub(crate) events: Vec<Arc<Event>>,
+    /// What became of each write, if the record can be written.
+    pub(crate) decided: Vec<(Result<Event, StoreError>, Reply<Event>)>,
+    pub(crate) compactions: Vec<(Revision, Reply<()>)>,
+}
+
+impl Batch {
+    fn new(expected: usize) -> Self {
+        Self {
+            record: Draft::of_events(expected),
+            events: Vec::new(),
+            decided: Vec::new(),
+            compactions: Vec::new(),
+        }
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.decided.len() + self.compactions.len()
+    }
 }
 
 /// How the last batch went, which is what the next one is expected to be like.
@@ -34,25 +84,75 @@ struct Waiting {
 pub(crate) struct Pace {
     /// How many requests it held.
     pub(crate) requests: usize,
+    /// How many bytes it had.
+    pub(crate) bytes: usize,
     /// How long a flush takes, on average of the last few.
     pub(crate) flush: Duration,
 }
 
 impl Queue {
-    /// Adds a request. There are never more than callers, because each waits for its answer. Gives it back if
-    /// the queue is closed.
-    pub(crate) fn push(&self, request: Request) -> Result<(), Request> {
-        let mut waiting = self.waiting.lock();
-        if waiting.closed {
-            return Err(request);
+    /// A queue for writes to a state.
+    pub(crate) fn new(state: Snapshot) -> Self {
+        let gathering = Gathering {
+            tip: state,
+            full: VecDeque::new(),
+            open: Batch::new(0),
+            wanted: 0,
+            closed: false,
+        };
+        Self {
+            gathering: Mutex::new(gathering),
+            waiting: AtomicUsize::new(0),
+            ready: Condvar::new(),
         }
-        waiting.requests.push(request);
-        let enough = waiting.wanted > 0 && waiting.requests.len() >= waiting.wanted;
-        drop(waiting);
+    }
+
+    /// Decides about a write; the answer comes when what was decided is durable. If the queue is closed, nobody will
+    /// answer.
+    pub(crate) fn write(&self, key: &str, write: &Write, reply: Reply<Event>) {
+        let mut guard = self.gathering.lock();
+        let gathering = &mut *guard;
+        if gathering.closed {
+            return;
+        }
+        let outcome = gathering.tip.apply(key, write);
+        let open = &mut gathering.open;
+        if let Ok(event) = &outcome {
+            open.record.add(event);
+            open.events.push(Arc::new(event.clone()));
+        }
+        open.decided.push((outcome, reply));
+        if open.record.len() >= BATCH_BYTES {
+            let full = std::mem::replace(open, Batch::new(0));
+            gathering.full.push_back((full, gathering.tip.clone()));
+        }
+        let enough = self.count(gathering);
+        drop(guard);
+        self.tell(enough);
+    }
+
+    /// Asks for history to be forgotten.
+    pub(crate) fn compact(&self, revision: Revision, reply: Reply<()>) {
+        let mut gathering = self.gathering.lock();
+        if gathering.closed {
+            return;
+        }
+        gathering.open.compactions.push((revision, reply));
+        let enough = self.count(&gathering);
+        drop(gathering);
+        self.tell(enough);
+    }
+
+    /// Counts one more request. Answers with whether the writer is to be woken.
+    fn count(&self, gathering: &Gathering) -> bool {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        gathering.wanted > 0 && waiting >= gathering.wanted
+    }
+
+    fn tell(&self, enough: bool) {
         if enough {
             self.ready.notify_one();
         }
-        Ok(())
     }
 
     /// Begins to serve the queue.
@@ -62,7 +162,7 @@ impl Queue {
 
     /// Lets no more requests in. Those that are there are still taken.
     pub(crate) fn close(&self) {
-        self.waiting.lock().closed = true;
+        self.gathering.lock().closed = true;
         self.ready.notify_one();
     }
 }
@@ -76,31 +176,70 @@ pub(crate) struct Service<'a> {
 
 impl Drop for Service<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.queue.waiting.lock();
-        waiting.closed = true;
-        waiting.requests.clear();
+        let mut gathering = self.queue.gathering.lock();
+        gathering.closed = true;
+        gathering.full.clear();
+        gathering.open = Batch::new(0);
     }
 }
 
 impl Service<'_> {
-    /// Takes all requests into an empty batch, once there are some; answers with false if there will be none.
-    pub(crate) fn take(&self, batch: &mut Vec<Request>, last: Pace) -> bool {
-        let Queue { waiting, ready } = self.queue;
-        let mut waiting = waiting.lock();
+    /// Takes a batch and the state that it leads to, once there is one; nothing if there will be none.
+    pub(crate) fn take(&self, last: Pace) -> Option<(Batch, Snapshot)> {
+        let Queue {
+            gathering,
+            waiting,
+            ready,
+        } = self.queue;
+        let count = || waiting.load(Ordering::Relaxed);
         // Whoever waits by now was not in the last batch.
-        waiting.wanted = last.requests + waiting.requests.len();
-        let deadline = Instant::now() + (last.flush / 2).min(LONGEST_WAIT);
-        while waiting.requests.len() < waiting.wanted && !waiting.closed {
-            if ready.wait_until(&mut waiting, deadline).timed_out() {
+        let wanted = last.requests + count();
+        let now = Instant::now();
+        let deadline = now + (last.flush / 2).min(LONGEST_WAIT);
+        let asleep = deadline.min(now + LONGEST_VIGIL);
+        while count() < wanted && Instant::now() < asleep {
+            std::thread::yield_now();
+        }
+        let mut gathering = gathering.lock();
+        gathering.wanted = wanted;
+        while count() < wanted && !gathering.closed {
+            if ready.wait_until(&mut gathering, deadline).timed_out() {
                 break;
             }
         }
-        waiting.wanted = 1;
-        while waiting.requests.is_empty() && !waiting.closed {
-            ready.wait(&mut waiting);
+        gathering.wanted = 1;
+        while count() == 0 && !gathering.closed {
+            ready.wait(&mut gathering);
         }
-        waiting.wanted = 0;
-        std::mem::swap(batch, &mut waiting.requests);
-        !batch.is_empty()
+        gathering.wanted = 0;
+        let batch = gathering.next(last.bytes)?;
+        waiting.fetch_sub(batch.0.requests(), Ordering::Relaxed);
+        Some(batch)
+    }
+
+    /// Takes everything that was decided in view of what has not happened, and goes back to the state that is.
+    pub(crate) fn abandon(&self, state: Snapshot) -> Vec<Batch> {
+        let mut gathering = self.queue.gathering.lock();
+        let mut abandoned = Vec::new();
+        while let Some((batch, _)) = gathering.next(0) {
+            abandoned.push(batch);
+        }
+        gathering.tip = state;
+        self.queue.waiting.store(0, Ordering::Relaxed);
+        abandoned
+    }
+}
+
+impl Gathering {
+    /// Takes the oldest batch; the one after it is expected to have as many bytes.
+    fn next(&mut self, expected: usize) -> Option<(Batch, Snapshot)> {
+        if let Some(full) = self.full.pop_front() {
+            return Some(full);
+        }
+        if self.open.requests() == 0 {
+            return None;
+        }
+        let batch = std::mem::replace(&mut self.open, Batch::new(expected));
+        Some((batch, self.tip.clone()))
     }
 }

@@ -29,55 +29,86 @@ pub(crate) fn size(event: &Event) -> usize {
             .sum::<usize>()
 }
 
-/// Writes a batch with consecutive revisions as a record. The salt sets apart what else the file may hold.
-pub(crate) fn encode(events: &[Arc<Event>], salt: u64, out: &mut Vec<u8>) {
-    let first = events.first().map_or(0, |event| event.revision);
-    frame(events.len(), first, salt, out, |out| {
-        for event in events {
-            let kind = match &event.change {
-                Change::Create { .. } => CREATE,
-                Change::Update { .. } => UPDATE,
-                Change::Delete { .. } => DELETE,
-            };
-            out.push(kind);
-            let key = event.key();
-            put_length(key.len(), out);
-            out.extend_from_slice(key.as_bytes());
-            for entry in [event.before(), event.after()].into_iter().flatten() {
-                for number in [entry.create_revision, entry.mod_revision, entry.version] {
-                    out.extend_from_slice(&number.to_le_bytes());
-                }
-                put_length(entry.value.len(), out);
-                out.extend_from_slice(&entry.value);
-            }
+/// A record in the making.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// Room for the header, then what follows it.
+    bytes: Vec<u8>,
+    count: usize,
+    first: Revision,
+}
+
+impl Draft {
+    /// A record that will hold a batch with consecutive revisions. It has room for as many bytes as are expected.
+    pub(crate) fn of_events(expected: usize) -> Self {
+        let mut bytes = Vec::with_capacity(expected.max(HEADER));
+        bytes.resize(HEADER, 0);
+        Self {
+            bytes,
+            count: 0,
+            first: 0,
         }
-    });
-}
-
-/// Writes down that history up to a revision is forgotten; `next` is the first revision to come.
-pub(crate) fn encode_compaction(revision: Revision, next: Revision, salt: u64, out: &mut Vec<u8>) {
-    frame(0, next, salt, out, |out| {
-        out.extend_from_slice(&revision.to_le_bytes());
-    });
-}
-
-fn frame(count: usize, first: Revision, salt: u64, out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER]);
-    payload(out);
-    let length = out.len() - start - HEADER;
-    let mut header = Vec::with_capacity(HEADER);
-    header.extend_from_slice(&MARK.to_le_bytes());
-    put_length(length, &mut header);
-    header.extend_from_slice(&[0; 4]);
-    put_length(count, &mut header);
-    header.extend_from_slice(&first.to_le_bytes());
-    let sum = checksum(salt, &header, out.get(start + HEADER..).unwrap_or_default());
-    if let Some(slot) = header.get_mut(8..12) {
-        slot.copy_from_slice(&sum.to_le_bytes());
     }
-    if let Some(slot) = out.get_mut(start..start + HEADER) {
+
+    /// A record that says that history up to a revision is forgotten; `next` is the first revision to come.
+    pub(crate) fn of_compaction(revision: Revision, next: Revision) -> Self {
+        let mut draft = Self::of_events(HEADER + 8);
+        draft.bytes.extend_from_slice(&revision.to_le_bytes());
+        draft.first = next;
+        draft
+    }
+
+    /// The bytes that the record takes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The revision that it begins with.
+    pub(crate) fn first(&self) -> Revision {
+        self.first
+    }
+
+    /// Adds an event.
+    pub(crate) fn add(&mut self, event: &Event) {
+        if self.count == 0 {
+            self.first = event.revision;
+        }
+        self.count += 1;
+        let out = &mut self.bytes;
+        out.push(match &event.change {
+            Change::Create { .. } => CREATE,
+            Change::Update { .. } => UPDATE,
+            Change::Delete { .. } => DELETE,
+        });
+        let key = event.key();
+        put_length(key.len(), out);
+        out.extend_from_slice(key.as_bytes());
+        for entry in [event.before(), event.after()].into_iter().flatten() {
+            for number in [entry.create_revision, entry.mod_revision, entry.version] {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            put_length(entry.value.len(), out);
+            out.extend_from_slice(&entry.value);
+        }
+    }
+
+    /// The record as it is written. The salt sets it apart from what else a file may hold.
+    pub(crate) fn seal(&mut self, salt: u64) -> &[u8] {
+        let Some((slot, payload)) = self.bytes.split_first_chunk_mut::<HEADER>() else {
+            return &[];
+        };
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend_from_slice(&MARK.to_le_bytes());
+        put_length(payload.len(), &mut header);
+        header.extend_from_slice(&[0; 4]);
+        put_length(self.count, &mut header);
+        header.extend_from_slice(&self.first.to_le_bytes());
+        let sum = checksum(salt, &header, payload);
+        if let Some(slot) = header.get_mut(8..12) {
+            slot.copy_from_slice(&sum.to_le_bytes());
+        }
         slot.copy_from_slice(&header);
+        &self.bytes
     }
 }
 
@@ -273,11 +304,18 @@ mod tests {
         events
     }
 
+    fn encode(events: &[Arc<Event>]) -> Vec<u8> {
+        let mut draft = Draft::of_events(0);
+        for event in events {
+            draft.add(event);
+        }
+        draft.seal(7).to_vec()
+    }
+
     #[test]
     fn a_record_comes_back() {
         let events = history();
-        let mut bytes = Vec::new();
-        encode(&events, 7, &mut bytes);
+        let mut bytes = encode(&events);
         assert!(bytes.len() <= HEADER + events.iter().map(|event| size(event)).sum::<usize>());
         bytes.extend_from_slice(b"what follows");
         let record = Record::find(&bytes, 7).unwrap();
@@ -297,9 +335,8 @@ mod tests {
 
     #[test]
     fn a_compaction_comes_back() {
-        let mut bytes = Vec::new();
-        encode_compaction(5, 9, 7, &mut bytes);
-        let record = Record::find(&bytes, 7).unwrap();
+        let mut draft = Draft::of_compaction(5, 9);
+        let record = Record::find(draft.seal(7), 7).unwrap();
         assert_eq!(
             (record.first, record.content()),
             (9, Some(Content::Compaction(5)))
@@ -309,8 +346,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_changed_bit_is_noticed(bit in 0..8_usize, at in any::<proptest::sample::Index>()) {
-            let mut bytes = Vec::new();
-            encode(&history(), 7, &mut bytes);
+            let mut bytes = encode(&history());
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
             prop_assert!(Record::find(&bytes, 7).is_none());
@@ -319,8 +355,7 @@ mod tests {
 
         #[test]
         fn a_torn_record_is_none(cut in any::<proptest::sample::Index>()) {
-            let mut bytes = Vec::new();
-            encode(&history(), 7, &mut bytes);
+            let mut bytes = encode(&history());
             bytes.truncate(cut.index(bytes.len()));
             prop_assert!(Record::find(&bytes, 7).is_none());
         }

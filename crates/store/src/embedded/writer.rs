@@ -1,43 +1,17 @@
-//! The writer: one thread through which all writes go, many at a time.
+//! The writer: one thread that makes durable what has gathered, many requests at a time.
 //!
-//! While one batch is being flushed, requests gather; together they are the next batch. Conditions are decided
-//! on a copy of the state that becomes the state once the batch is durable, so that a batch may hold any number
-//! of writes to one key, and a batch that fails leaves no trace.
+//! While one batch is being flushed, requests gather; together they are the next one (see [`super::queue`]). What was
+//! decided about them is shown and answered once it is durable; a batch that fails leaves no trace.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::oneshot;
-
 use super::checkpoint::Backlog;
 use super::journal::{AppendError, Journal};
-use super::queue::{Pace, Queue};
-use super::record;
+use super::queue::{Batch, Pace, Queue};
+use super::record::Draft;
 use crate::cache::Cache;
-use crate::{Event, Revision, StoreError, Write};
-
-/// A batch that has this many bytes takes no more requests.
-const BATCH_BYTES: usize = 4 << 20;
-
-/// Something to be done by the writer.
-#[derive(Debug)]
-pub(crate) enum Request {
-    Write {
-        key: String,
-        write: Write,
-        reply: oneshot::Sender<Result<Event, StoreError>>,
-    },
-    Compact {
-        revision: Revision,
-        reply: oneshot::Sender<Result<(), StoreError>>,
-    },
-}
-
-/// A write that has been decided and waits for the flush.
-struct Decided {
-    outcome: Result<Event, StoreError>,
-    reply: oneshot::Sender<Result<Event, StoreError>>,
-}
+use crate::{Revision, StoreError};
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -53,86 +27,60 @@ impl Writer {
     /// Works until the queue is closed.
     pub(crate) fn run(mut self, queue: &Queue) {
         let service = queue.serve();
-        let mut batch = Vec::new();
-        while service.take(&mut batch, self.pace) {
-            self.pace.requests = batch.len();
-            let mut rest = batch.drain(..).peekable();
-            while rest.peek().is_some() {
-                self.commit(&mut rest);
+        while let Some((mut batch, next)) = service.take(self.pace) {
+            self.pace.requests = batch.requests();
+            self.pace.bytes = batch.record.len();
+            let flushed = self.write(&mut batch);
+            if flushed.is_ok() && !batch.events.is_empty() {
+                self.cache.publish(next, &batch.events);
             }
-        }
-    }
-
-    /// Takes requests until they fill a batch, and makes that durable.
-    fn commit(&mut self, requests: &mut impl Iterator<Item = Request>) {
-        let room = self.backlog.wait_for_room();
-        let mut next = self.cache.snapshot();
-        let mut events: Vec<Arc<Event>> = Vec::new();
-        let mut decided = Vec::new();
-        let mut compactions = Vec::new();
-        let mut bytes = 0;
-        for request in requests {
-            match request {
-                Request::Compact { revision, reply } => compactions.push((revision, reply)),
-                Request::Write { key, write, reply } => {
-                    let outcome = next.apply(&key, &write);
-                    if let Ok(event) = &outcome {
-                        bytes += record::size(event);
-                        events.push(Arc::new(event.clone()));
-                    }
-                    decided.push(Decided { outcome, reply });
+            let abandoned = match &flushed {
+                Ok(()) => Vec::new(),
+                Err(_) => service.abandon(self.cache.snapshot()),
+            };
+            for Batch {
+                decided, compactions, ..
+            } in std::iter::once(batch).chain(abandoned)
+            {
+                for (outcome, reply) in decided {
+                    // What was refused was refused in view of writes before it: it stands or falls with them. And a
+                    // caller that is gone does not want to know.
+                    let _ = reply.send(flushed.clone().and(outcome));
+                }
+                for (revision, reply) in compactions {
+                    let _ = reply.send(flushed.clone().and_then(|()| self.compact(revision)));
                 }
             }
-            if bytes >= BATCH_BYTES {
-                break;
-            }
-        }
-        let flushed = if events.is_empty() {
-            Ok(())
-        } else {
-            room.and_then(|()| self.write(&events))
-        };
-        if flushed.is_ok() && !events.is_empty() {
-            self.cache.publish(next, &events);
-        }
-        for Decided { outcome, reply } in decided {
-            // What was refused was refused in view of writes of this batch: it stands or falls with them.
-            let answer = flushed.clone().and(outcome);
-            // A caller that is gone does not want to know.
-            let _ = reply.send(answer);
-        }
-        for (revision, reply) in compactions {
-            let _ = reply.send(self.compact(revision));
         }
     }
 
-    fn write(&mut self, events: &[Arc<Event>]) -> Result<(), StoreError> {
-        self.append(|journal| journal.append(events))?;
+    fn write(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
+        if batch.events.is_empty() {
+            return Ok(());
+        }
+        self.backlog.wait_for_room()?;
+        self.append(&mut batch.record)?;
         let sealed = self.journal.take_sealed();
-        self.backlog.add(events, sealed, self.journal.number());
+        self.backlog.add(&batch.events, sealed, self.journal.number());
         Ok(())
     }
 
     /// Forgets history, and sees to it that no restart brings it back.
     fn compact(&mut self, revision: Revision) -> Result<(), StoreError> {
         self.cache.check(revision)?;
-        let current = self.cache.revision();
-        self.append(|journal| journal.compact(revision, current))?;
+        self.append(&mut Draft::of_compaction(revision, self.cache.revision() + 1))?;
         if let Some(sealed) = self.journal.take_sealed() {
             self.backlog.add(&[], Some(sealed), self.journal.number());
         }
         self.cache.compact(revision)
     }
 
-    fn append(
-        &mut self,
-        append: impl FnOnce(&mut Journal) -> Result<(), AppendError>,
-    ) -> Result<(), StoreError> {
+    fn append(&mut self, record: &mut Draft) -> Result<(), StoreError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         let begin = Instant::now();
-        let appended = append(&mut self.journal);
+        let appended = self.journal.append(record);
         self.pace.flush = (self.pace.flush * 3 + begin.elapsed()) / 4;
         appended.map_err(|error| match error {
             AppendError::NotWritten(error) => error,

@@ -125,6 +125,9 @@ fn parse_version(text: &str) -> Result<u64, String> {
     parse_uint(text).map_err(|e| format!("resourceVersion: Invalid value: {}: {e}", go::quote(text)))
 }
 
+/// What a client of etcd sends at most: more than etcd takes, and refused in other words.
+const LARGEST_MESSAGE: usize = 2 << 20;
+
 /// A failure of the store, as clients are told of it.
 pub(crate) fn store_error(e: StoreError) -> ApiError {
     match e {
@@ -132,6 +135,10 @@ pub(crate) fn store_error(e: StoreError) -> ApiError {
         StoreError::Compacted { .. } => {
             ApiError::expired("The resourceVersion for the provided list is too old.")
         }
+        StoreError::TooLarge { request, .. } if request > LARGEST_MESSAGE => ApiError::internal(format!(
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({request} vs. \
+             {LARGEST_MESSAGE})"
+        )),
         StoreError::TooLarge { .. } => ApiError::internal("etcdserver: request is too large"),
         other => ApiError::internal_error("the store failed").private(other.to_string()),
     }

@@ -39,7 +39,7 @@ impl Text {
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &Call<'_>, entry: &Entry) -> Option<Text> {
         is_in_form(call, entry).then(|| Text {
-            json: entry.value.clone(),
+            json: without_line_feed(&entry.value),
             version: Some((
                 (entry.note.get() & u64::from(u32::MAX)) as usize,
                 entry.mod_revision,
@@ -51,11 +51,12 @@ impl Text {
     pub(crate) fn of_shown(call: &Call<'_>, entry: &Entry, object: &Value) -> Text {
         let mut json = Vec::with_capacity(entry.value.len() + 64);
         let place = write_unversioned(object, &mut json);
-        let json = if entry.value == json {
+        let held = without_line_feed(&entry.value);
+        let json = if held == json {
             if call.version.storage {
                 note(call.kind, entry, place);
             }
-            entry.value.clone()
+            held
         } else {
             json.into()
         };
@@ -119,6 +120,12 @@ impl Text {
     }
 }
 
+/// Values end with a line feed, as those of a kube-apiserver do: each finds unchanged what the other has written.
+fn without_line_feed(value: &Bytes) -> Bytes {
+    let length = value.strip_suffix(b"\n").map_or(value.len(), <[u8]>::len);
+    value.slice(..length)
+}
+
 /// An object as it is stored: in the version that is stored, and without its resource version, which the store knows.
 #[derive(Debug)]
 pub(crate) struct Stored {
@@ -137,18 +144,13 @@ impl Stored {
             let object = call.kind.strategy.store(call.kind, call.version, object.clone());
             write_unversioned(&object, &mut out)
         };
+        out.push(b'\n');
         // It stays for long.
         out.shrink_to_fit();
         Stored {
             value: out.into(),
             place,
         }
-    }
-
-    /// Whether an entry holds this already. Other servers end their values with a line feed.
-    pub(crate) fn is_what(&self, entry: &Entry) -> bool {
-        let held = entry.value.strip_suffix(b"\n").unwrap_or(&entry.value);
-        held == self.value
     }
 }
 

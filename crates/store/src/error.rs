@@ -57,6 +57,8 @@ pub enum StoreError {
         size: usize,
         /// The most bytes a value may have.
         limit: usize,
+        /// The bytes of the request by which a kube-apiserver would hand it to etcd.
+        request: usize,
     },
     /// The key cannot be a key.
     #[error("invalid key `{}`: {reason}", key.escape_debug())]

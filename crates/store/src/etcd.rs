@@ -11,6 +11,7 @@ mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prost::Message;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -22,9 +23,9 @@ use self::wire::{
     ResponseKind, TxnRequest, TxnResponse,
 };
 use crate::cache::Cache;
-use crate::state::check_write;
+use crate::state::{check_write, too_large};
 use crate::{
-    Change, Entry, Event, HistoryLimits, KeySpace, ListRequest, MAX_VALUE_BYTES, Note, Page, ReadAt,
+    Change, Entry, Event, HistoryLimits, KeySpace, ListRequest, Note, Page, ReadAt,
     Revision, Store, StoreError, Watch, Write, key,
 };
 
@@ -294,6 +295,24 @@ fn transaction(key: &str, write: &Write) -> TxnRequest {
     }
 }
 
+/// The bytes of the request by which a kube-apiserver would make this write. Its clients learn of them when they are
+/// too many.
+pub(crate) fn request_bytes(key: &str, write: &Write) -> usize {
+    let mut request = transaction(key, write);
+    // It does not ask for what was there before, and only updates ask for what is there instead.
+    for operation in &mut request.success {
+        match &mut operation.request {
+            Some(RequestKind::Put(put)) => put.prev_kv = false,
+            Some(RequestKind::DeleteRange(delete)) => delete.prev_kv = false,
+            _ => {}
+        }
+    }
+    if let Write::Create { .. } = write {
+        request.failure.clear();
+    }
+    request.encoded_len()
+}
+
 #[async_trait::async_trait]
 impl Store for EtcdStore {
     async fn revision(&self) -> Result<Revision, StoreError> {
@@ -372,13 +391,7 @@ impl Store for EtcdStore {
                 (answer.in_doubt, Self::refused(key, &write, current))
             }
             Err(refusal) if is_too_large(&refusal.status) => {
-                let size = write.value().map_or(0, bytes::Bytes::len);
-                let error = StoreError::TooLarge {
-                    key: key.to_owned(),
-                    size,
-                    limit: MAX_VALUE_BYTES,
-                };
-                (false, error)
+                (false, too_large(key, &write))
             }
             Err(refusal) => (refusal.in_doubt, failure(&refusal.status, 0)),
         };
@@ -406,5 +419,37 @@ impl Store for EtcdStore {
             Err(StoreError::Compacted { .. }) => Ok(()),
             other => other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers are those that a kube-apiserver told its client.
+    #[test]
+    fn a_request_has_the_bytes_that_a_kubernetes_server_counts() {
+        let part = |name: &str, generation: u8| {
+            let metadata = format!(
+                r#"{{"creationTimestamp":"2026-11-16T04:16:43Z","generation":{generation},"name":"{name}","uid":"177121a3-bb21-4dcd-9977-61184d3d4240"}}"#
+            );
+            let note = "x".repeat(2_200_000);
+            let object = format!(
+                r#"{{"apiVersion":"example.com/v1","kind":"Part","metadata":{metadata},"spec":{{"note":"{note}","size":1}}}}"#
+            );
+            bytes::Bytes::from(object + "\n")
+        };
+        let (create, update) = (
+            Write::Create {
+                value: part("p2200000", 1),
+            },
+            Write::Update {
+                value: part("q", 2),
+                expected: 259,
+            },
+        );
+        let bytes = request_bytes("/registry/example.com/parts/p2200000", &create);
+        assert_eq!(bytes, 2_200_305);
+        assert_eq!(request_bytes("/registry/example.com/parts/q", &update), 2_200_320);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::{
-    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Note, Page, Revision, StoreError, Write, key,
+    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Note, Page, Revision, StoreError, Write, etcd, key,
 };
 
 /// The revision of an empty store. Zero would read as "any" in a Kubernetes request; etcd begins at one, too.
@@ -133,11 +133,17 @@ impl Snapshot {
 pub(crate) fn check_write(key: &str, write: &Write) -> Result<(), StoreError> {
     key::check(key)?;
     match write.value() {
-        Some(value) if value.len() > MAX_VALUE_BYTES => Err(StoreError::TooLarge {
-            key: key.to_owned(),
-            size: value.len(),
-            limit: MAX_VALUE_BYTES,
-        }),
+        Some(value) if value.len() > MAX_VALUE_BYTES => Err(too_large(key, write)),
         _ => Ok(()),
+    }
+}
+
+/// The refusal of a write whose value is too large.
+pub(crate) fn too_large(key: &str, write: &Write) -> StoreError {
+    StoreError::TooLarge {
+        key: key.to_owned(),
+        size: write.value().map_or(0, bytes::Bytes::len),
+        limit: MAX_VALUE_BYTES,
+        request: etcd::request_bytes(key, write),
     }
 }

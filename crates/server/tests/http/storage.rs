@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::etcd::{Cluster, Security};
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, eventually, serve_widgets, widget};
 use scantling_server::{Config, Server};
-use scantling_store::{ListRequest, Store};
+use scantling_store::{ListRequest, MemStore, Store, Write};
 use scantling_value::Value;
 use std::sync::Arc;
 
@@ -22,16 +22,12 @@ fn open_definition() -> String {
     DEFINITION.replace(schema, open)
 }
 
-#[tokio::test]
-async fn objects_over_the_limit_are_refused_as_etcd_does() {
+/// A server of widgets that may hold anything.
+async fn serve_open_widgets() -> (Server, Client) {
     let (server, mut client) = serve_widgets(Config::default()).await;
     let name = "/widgets.example.com";
     let found = client.get(&format!("{DEFINITIONS}{name}")).await.json();
-    let version = found.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
-    let body = open_definition().replace(
-        r#""metadata":{"#,
-        &format!(r#""metadata":{{"resourceVersion":"{}","#, version.unwrap()),
-    );
+    let body = body_at(&found, &open_definition());
     let opened = client.send("PUT", &format!("{DEFINITIONS}{name}"), &body).await;
     assert_eq!(opened.status, 200, "{}", opened.text());
     eventually("unknown fields are kept", async || {
@@ -41,13 +37,26 @@ async fn objects_over_the_limit_are_refused_as_etcd_does() {
         kept
     })
     .await;
+    (server, client)
+}
 
+#[tokio::test]
+async fn objects_over_the_limit_are_refused_as_etcd_does() {
+    let (server, mut client) = serve_open_widgets().await;
     let made = client.send("POST", WIDGETS, &large("fits", 1_500_000)).await;
     assert_eq!(made.status, 201, "{:?}", made.said());
     let refused = client.send("POST", WIDGETS, &large("large", 1_600_000)).await;
     let too_large = (500, "etcdserver: request is too large".to_owned());
     assert_eq!(refused.said(), too_large);
     assert_eq!(client.get(&format!("{WIDGETS}/large")).await.status, 404);
+    // What is larger still does not even get on the way.
+    let (code, text) = client
+        .send("POST", WIDGETS, &large("huge", 2_500_000))
+        .await
+        .said();
+    let unsent = "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2500";
+    assert!(code == 500 && text.starts_with(unsent), "{code} {text}");
+    assert!(text.ends_with(" vs. 2097152)"), "{text}");
     let grown = client
         .send(
             "PATCH",
@@ -62,6 +71,109 @@ async fn objects_over_the_limit_are_refused_as_etcd_does() {
         kept.get("note").and_then(Value::as_str).map(str::len),
         Some(1_500_000)
     );
+    server.stop().await;
+}
+
+/// An object with so many members that the list of who manages them is about as large as itself.
+fn wide(name: &str) -> String {
+    let members: Vec<String> = (0..13_000)
+        .map(|n| format!(r#""{n:05}{}":"""#, "y".repeat(60)))
+        .collect();
+    let members = members.join(",");
+    format!(
+        r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"{name}"}},"spec":{{"size":1}},"note":{{{members}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn an_object_that_is_too_large_with_its_managers_goes_without_them() {
+    let (server, mut client) = serve_open_widgets().await;
+    let managed = |object: &Value| object.at(["metadata", "managedFields"]).is_some();
+    let made = client.send("POST", WIDGETS, &widget("a")).await;
+    assert!(made.status == 201 && managed(&made.json()), "{}", made.text());
+    let made = client.send("POST", WIDGETS, &wide("wide")).await;
+    assert_eq!(made.status, 201, "{:?}", made.said());
+    assert!(!managed(&made.json()));
+    // The same by a patch of what was small, and by a replacement.
+    let path = format!("{WIDGETS}/a");
+    let grown = client.send("PATCH", &path, &wide("a")).await;
+    assert_eq!(grown.status, 200, "{:?}", grown.said());
+    assert!(!managed(&grown.json()));
+    let body = wide("a").replace(r#""00000y"#, r#""x0000y"#);
+    let replaced = client.send("PUT", &path, &body_at(&grown.json(), &body)).await;
+    assert_eq!(replaced.status, 200, "{:?}", replaced.said());
+    assert!(!managed(&client.get(&path).await.json()));
+    server.stop().await;
+}
+
+/// A body that replaces an object.
+fn body_at(object: &Value, body: &str) -> String {
+    let version = object.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
+    let metadata = format!(r#""metadata":{{"resourceVersion":"{}","#, version.expect("a version"));
+    body.replacen(r#""metadata":{"#, &metadata, 1)
+}
+
+/// What a kube-apiserver stored, and what it answered to those who asked for it.
+const RECORDED: &str = include_str!("../data/kube-apiserver.jsonl");
+
+#[tokio::test]
+async fn what_a_kubernetes_server_stored_is_served() {
+    let store = MemStore::default();
+    let mut rows = Vec::new();
+    for line in RECORDED.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let hex = row["value"].as_str().expect("a text").as_bytes();
+        let byte = |pair: &[u8]| {
+            let pair = std::str::from_utf8(pair).expect("a text");
+            u8::from_str_radix(pair, 16).expect("a number")
+        };
+        let value: Vec<u8> = hex.chunks(2).map(byte).collect();
+        let create = Write::Create { value: value.into() };
+        store
+            .write(row["key"].as_str().expect("a key"), create)
+            .await
+            .expect("stored");
+        rows.push(row);
+    }
+    let server = Server::start(Config::default(), Arc::new(store))
+        .await
+        .expect("the server starts");
+    let mut client = Client::of(&server);
+    eventually("its kinds are served", async || {
+        client.get("/apis/example.com/v1/parts").await.status == 200
+    })
+    .await;
+    for row in rows {
+        let path = row["path"].as_str().expect("a path");
+        let found = client.get(path).await;
+        assert_eq!(found.status, 200, "{path}: {}", found.text());
+        let mut found: serde_json::Value = serde_json::from_str(&found.text()).expect("JSON");
+        let mut expected = row["served"].clone();
+        for object in [&mut found, &mut expected] {
+            // It was another store's. Some empty members of events are left out here.
+            let members = object.as_object_mut().expect("an object");
+            members.retain(|_, member| !member.is_null() && *member != serde_json::json!({}));
+            let metadata = members["metadata"].as_object_mut().expect("an object");
+            metadata.remove("resourceVersion").expect("a version");
+        }
+        assert_eq!(found, expected, "{path}");
+    }
+    // They can be written, too, and what changes nothing is not written.
+    let bolt = "/apis/example.com/v1/parts/bolt";
+    for path in [
+        bolt,
+        "/api/v1/namespaces/default",
+        "/api/v1/namespaces/default/events/new",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tools.example.com",
+    ] {
+        let before = client.get(path).await.json();
+        let same = client.send("PATCH", path, "{}").await;
+        assert_eq!(same.json(), before, "{path}");
+        let patch = r#"{"metadata":{"labels":{"changed":"yes"}}}"#;
+        let changed = client.send("PATCH", path, patch).await;
+        assert_eq!(changed.status, 200, "{path}: {}", changed.text());
+        assert_eq!(client.get(path).await.json(), changed.json(), "{path}");
+    }
     server.stop().await;
 }
 

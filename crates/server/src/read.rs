@@ -108,7 +108,10 @@ fn decode(value: &[u8]) -> Result<Value, String> {
     let envelope = protobuf::open(value)?;
     match envelope.described() {
         Some(message) => envelope.read(message),
-        None => Err(format!("{} {} has no protobuf form", envelope.api_version, envelope.kind)),
+        None => Err(format!(
+            "{} {} has no protobuf form",
+            envelope.api_version, envelope.kind
+        )),
     }
 }
 

@@ -25,8 +25,8 @@ use self::wire::{
 use crate::cache::Cache;
 use crate::state::{check_write, too_large};
 use crate::{
-    Change, Entry, Event, HistoryLimits, KeySpace, ListRequest, Note, Page, ReadAt,
-    Revision, Store, StoreError, Watch, Write, key,
+    Change, Entry, Event, HistoryLimits, KeySpace, ListRequest, Note, Page, ReadAt, Revision, Store,
+    StoreError, Watch, Write, key,
 };
 
 /// How an etcd cluster is reached.
@@ -390,9 +390,7 @@ impl Store for EtcdStore {
                 };
                 (answer.in_doubt, Self::refused(key, &write, current))
             }
-            Err(refusal) if is_too_large(&refusal.status) => {
-                (false, too_large(key, &write))
-            }
+            Err(refusal) if is_too_large(&refusal.status) => (false, too_large(key, &write)),
             Err(refusal) => (refusal.in_doubt, failure(&refusal.status, 0)),
         };
         if !in_doubt {

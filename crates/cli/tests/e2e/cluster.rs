@@ -57,16 +57,25 @@ async fn listed(api: &Api<DynamicObject>) -> BTreeMap<String, u64> {
     list.iter().map(|w| (w.name_any(), version(w))).collect()
 }
 
-/// The names and versions that a watch from a version on shows, as many as there should be.
+/// The names and versions that watches from a version on show, as many as there should be. A watch that ends, because
+/// the client is slow, is taken up where it was, as clients do.
 async fn watched(api: &Api<DynamicObject>, from: &str, count: usize) -> Vec<(String, u64)> {
-    let mut seen = Vec::new();
+    let mut seen: Vec<(String, u64)> = Vec::new();
     let watch = async {
-        let mut watch = Box::pin(api.watch(&WatchParams::default(), from).await.expect("a watch"));
         while seen.len() < count {
-            match watch.next().await.expect("it goes on").expect("an event") {
-                WatchEvent::Added(w) => seen.push((w.name_any(), version(&w))),
-                WatchEvent::Bookmark(_) => {}
-                other => panic!("{other:?}"),
+            let from = seen
+                .last()
+                .map_or(from.to_owned(), |(_, version)| version.to_string());
+            let mut watch = Box::pin(api.watch(&WatchParams::default(), &from).await.expect("a watch"));
+            while let Some(event) = watch.next().await {
+                match event.expect("an event") {
+                    WatchEvent::Added(w) => seen.push((w.name_any(), version(&w))),
+                    WatchEvent::Bookmark(_) => {}
+                    other => panic!("{other:?}"),
+                }
+                if seen.len() == count {
+                    break;
+                }
             }
         }
     };

@@ -109,7 +109,10 @@ async fn an_object_that_is_too_large_with_its_managers_goes_without_them() {
 /// A body that replaces an object.
 fn body_at(object: &Value, body: &str) -> String {
     let version = object.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
-    let metadata = format!(r#""metadata":{{"resourceVersion":"{}","#, version.expect("a version"));
+    let metadata = format!(
+        r#""metadata":{{"resourceVersion":"{}","#,
+        version.expect("a version")
+    );
     body.replacen(r#""metadata":{"#, &metadata, 1)
 }
 

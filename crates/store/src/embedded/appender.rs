@@ -68,7 +68,11 @@ impl Appender {
         place.copy_from_slice(data);
         padding.fill(0);
         let written = self.file.write(self.buffer.bytes(length), at);
-        if written.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::InvalidInput) && self.file.is_direct() {
+        if written
+            .as_ref()
+            .is_err_and(|e| e.kind() == io::ErrorKind::InvalidInput)
+            && self.file.is_direct()
+        {
             // The file system does not do this after all: from now on in the ordinary way.
             let ordinary = DataFile::open(self.file.path(), self.faults.clone());
             self.file = ordinary.map_err(|e| io::Error::other(e.to_string()))?;

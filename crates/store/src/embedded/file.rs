@@ -123,7 +123,10 @@ impl DataFile {
             Some(file) => (file, Access::Direct),
             None => {
                 let file = options.open(path);
-                (file.map_err(|source| failed("open", path, source))?, Access::Ordinary)
+                (
+                    file.map_err(|source| failed("open", path, source))?,
+                    Access::Ordinary,
+                )
             }
         };
         Ok(Self {

@@ -24,8 +24,8 @@ use crate::{Event, Revision, StoreError, Write};
 
 /// The longest that requests wait for company.
 const LONGEST_WAIT: Duration = Duration::from_millis(2);
-/// How long the writer stays awake for them: to fall asleep and be woken takes about as long.
-const LONGEST_VIGIL: Duration = Duration::from_micros(150);
+/// How long the writer stays awake for several: to fall asleep and be woken takes about as long.
+const LONGEST_VIGIL: Duration = Duration::from_micros(100);
 /// A batch that has this many bytes takes no more requests.
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -197,7 +197,8 @@ impl Service<'_> {
         let now = Instant::now();
         let deadline = now + (last.flush / 2).min(LONGEST_WAIT);
         let asleep = deadline.min(now + LONGEST_VIGIL);
-        while count() < wanted && Instant::now() < asleep {
+        while wanted > 1 && count() < wanted && Instant::now() < asleep {
+            // Where there are few cores, those who are waited for need this one.
             std::thread::yield_now();
         }
         let mut gathering = gathering.lock();

@@ -150,7 +150,7 @@ impl EmbeddedStore {
                 detail,
             });
         };
-        let writer_journal = Journal::resume(&directory, tail, segment_bytes, faults.clone())?;
+        let writer_journal = Journal::resume(&directory, &tail, segment_bytes, faults.clone())?;
         let backlog = Arc::new(Backlog::new(
             pending,
             sealed,

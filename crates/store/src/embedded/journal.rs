@@ -235,7 +235,7 @@ impl Journal {
     /// Goes on where an earlier process has ended.
     pub(crate) fn resume(
         directory: &Path,
-        tail: Tail,
+        tail: &Tail,
         segment_bytes: u64,
         faults: Option<Arc<Faults>>,
     ) -> Result<Self, StoreError> {

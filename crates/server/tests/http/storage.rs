@@ -166,7 +166,7 @@ async fn what_a_kubernetes_server_stored_is_served() {
     for path in [
         bolt,
         "/api/v1/namespaces/default",
-        "/api/v1/namespaces/default/events/new",
+        "/api/v1/namespaces/default/events/old",
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tools.example.com",
     ] {
         let before = client.get(path).await.json();

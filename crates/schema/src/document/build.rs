@@ -5,7 +5,7 @@ use crate::structural::{
     self, Interner, Json, ListType, MapType, Mutability, Number, Structural, Type, Union,
 };
 use crate::structural::{Extensions, PatchStrategy, ValueValidation};
-use scantling_value::{Str, Value};
+use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 
 /// Why a document has no structural form: it uses a keyword that definitions may not use.
@@ -20,28 +20,29 @@ impl std::fmt::Display for Unsupported {
 
 impl std::error::Error for Unsupported {}
 
-/// The groups of keywords that a schema has any of. Most schemas have a type and a description, and need not be asked
-/// for forty others.
+/// What a schema has of the most frequent keywords, and the groups of others that it has any of. Most schemas have a
+/// type and a description, and need not be asked for forty others.
 #[derive(Default)]
-struct Groups {
+struct Groups<'a> {
+    ty: &'a str,
+    nullable: bool,
+    default: Option<&'a Value>,
+    properties: Option<&'a Map>,
     unsupported: bool,
     extensions: bool,
     validation: bool,
 }
 
-impl Groups {
-    fn of(schema: Schema<'_>) -> Self {
+impl<'a> Groups<'a> {
+    fn of(schema: Schema<'a>) -> Self {
         let mut groups = Groups::default();
-        for key in schema.members.keys() {
+        for (key, value) in schema.members.iter() {
             match key.as_str() {
-                "description"
-                | "type"
-                | "properties"
-                | "items"
-                | "nullable"
-                | "default"
-                | "additionalProperties"
-                | "title" => {}
+                "description" | "items" | "additionalProperties" | "title" => {}
+                "type" => groups.ty = value.as_str().unwrap_or_default(),
+                "nullable" => groups.nullable = value.as_bool().unwrap_or_default(),
+                "default" => groups.default = Some(value).filter(|v| !v.is_null()),
+                "properties" => groups.properties = value.as_object(),
                 "id" | "$schema" | "$ref" | "patternProperties" | "dependencies" | "additionalItems"
                 | "definitions" => groups.unsupported = true,
                 key if key.starts_with("x-kubernetes-") => groups.extensions = true,
@@ -64,8 +65,8 @@ impl Schema<'_> {
         } else {
             None
         };
-        let ty = Type::parse(self.ty());
-        let unknown_type = ty.is_none() && !self.ty().is_empty();
+        let ty = Type::parse(groups.ty);
+        let unknown_type = ty.is_none() && !groups.ty.is_empty();
         let validation = if groups.validation || unknown_type {
             self.validation(interner)?
         } else {
@@ -73,8 +74,8 @@ impl Schema<'_> {
         };
         let schema = Structural {
             ty,
-            nullable: self.flag("nullable"),
-            default: self.get("default").cloned().map(Json::from),
+            nullable: groups.nullable,
+            default: groups.default.cloned().map(Json::from),
             extensions: extensions.map(Box::new),
             rules: if groups.extensions {
                 self.rules().collect()
@@ -83,10 +84,7 @@ impl Schema<'_> {
             },
             validation: validation.map(Box::new),
             items: self.single_items()?.map(|s| s.structural(interner)).transpose()?,
-            properties: self
-                .properties()
-                .map(|(name, s)| Ok((Str::from(name), s.structural(interner)?)))
-                .collect::<Result<_, _>>()?,
+            properties: properties(groups.properties, interner)?,
             additional: match self.additional() {
                 Some(Additional::Schema(s)) => Some(structural::Additional::Schema(s.structural(interner)?)),
                 Some(Additional::Any(b)) => Some(structural::Additional::Any(b)),
@@ -241,6 +239,17 @@ impl Schema<'_> {
     }
 }
 
+fn properties(
+    documents: Option<&Map>,
+    interner: &mut Interner,
+) -> Result<Box<[(Str, Arc<Structural>)]>, Unsupported> {
+    let mut properties = Vec::with_capacity(documents.map_or(0, Map::len));
+    for (name, document) in documents.into_iter().flat_map(Map::iter) {
+        properties.push((name.clone(), Schema::new(document).structural(interner)?));
+    }
+    Ok(properties.into())
+}
+
 fn union(s: Schema<'_>) -> Union {
     let discriminator = s.text("discriminator");
     let fields = s.get("fields").and_then(Value::as_object);
@@ -248,7 +257,7 @@ fn union(s: Schema<'_>) -> Union {
         discriminator: (!discriminator.is_empty()).then(|| discriminator.into()),
         fields: fields
             .into_iter()
-            .flat_map(scantling_value::Map::iter)
+            .flat_map(Map::iter)
             .map(|(name, v)| (name.clone(), v.as_str().unwrap_or("").into()))
             .collect(),
     }

@@ -31,7 +31,11 @@ impl Hash for Node {
             rules,
             validation,
         } = &*self.0;
-        (ty, nullable, default, extensions, rules).hash(state);
+        // Most nodes have little more than a type: what they lack is not hashed.
+        (ty, nullable).hash(state);
+        default.iter().for_each(|default| default.hash(state));
+        extensions.iter().for_each(|extensions| extensions.hash(state));
+        rules.iter().for_each(|rule| rule.hash(state));
         for (name, child) in properties {
             name.hash(state);
             address(child, state);
@@ -54,18 +58,15 @@ impl Hash for Node {
                 required,
                 ..
             } = &**v;
-            (pattern, format, enumeration, required).hash(state);
-            (
-                v.maximum,
-                v.minimum,
-                v.max_length,
-                v.min_length,
-                v.max_items,
-                v.min_items,
-            )
-                .hash(state);
+            for text in [pattern, format].into_iter().chain(required) {
+                text.hash(state);
+            }
+            enumeration.iter().for_each(|value| value.hash(state));
+            v.maximum.iter().chain(&v.minimum).for_each(|n| n.hash(state));
+            for limit in [v.max_length, v.min_length, v.max_items, v.min_items] {
+                limit.unwrap_or(-1).hash(state);
+            }
             for junctor in [all_of, one_of, any_of] {
-                junctor.len().hash(state);
                 junctor.iter().for_each(|child| address(child, state));
             }
             not.iter().for_each(|child| address(child, state));

@@ -65,11 +65,13 @@ fn times<const N: usize>(mut runs: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let rounds = (Duration::from_millis(200).as_nanos() / start.elapsed().as_nanos().max(50)).clamp(5, 20_000)
         as usize;
     let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
-    for _ in 0..rounds {
-        for (run, times) in runs.iter_mut().zip(&mut times) {
+    for round in 0..rounds {
+        for turn in 0..N {
+            // Back and forth: what ran just before has warmed the caches for the next.
+            let i = if round % 2 == 0 { turn } else { N - 1 - turn };
             let start = Instant::now();
-            run();
-            times.push(start.elapsed());
+            runs[i]();
+            times[i].push(start.elapsed());
         }
     }
     times.map(|mut times| {

@@ -1,8 +1,9 @@
 //! JSON patch (RFC 6902), with the departures from the standard that a Kubernetes API server has.
 //!
 //! No crate is used: those that exist keep to the standard, and a server does not. `replace` of a member that is not
-//! there adds it, indexes may be negative, `add` cannot replace the whole document, `test` compares numbers by their
-//! text, unknown operations are found only when their turn comes; and the texts of errors are part of the interface.
+//! there adds it, indexes may be negative, `add` cannot replace the whole document, `test` compares texts, copies are
+//! limited in size, unknown operations are found only when their turn comes; and the texts of errors are part of the
+//! interface. Only where a server breaks down (a `test` that comes upon a null in a list) there is an answer here.
 
 mod text;
 

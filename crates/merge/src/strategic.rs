@@ -3,6 +3,9 @@
 //! `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` drive it, so it is for kinds whose schemas carry
 //! them. A patch can say more by directives: `$patch` (`replace`, `delete`, `merge`) in an object or an element of a
 //! list, `$retainKeys` in an object, `$deleteFromPrimitiveList/list` and `$setElementOrder/list` beside a list.
+//!
+//! One accident of a server is not imitated: it works in place, so that a list of scalars that a patch brings in and
+//! then merges once more may come out in another order, depending on the memory that was left over behind it.
 
 mod lists;
 

@@ -147,27 +147,28 @@ pub(crate) fn entries(object: &Value) -> &[Value] {
 /// is none.
 pub(crate) fn keep_times(old: &Value, new: &mut Value) {
     let (before, after) = (entries(old), entries(new));
-    let untimed = |entry: &Value| {
-        let mut members = entry.as_object().cloned().unwrap_or_default();
-        members.remove("time");
-        members
-    };
     let same_managers = !before.is_empty()
         && before.len() == after.len()
         && before != after
-        && before.iter().zip(after).all(|(b, a)| untimed(b) == untimed(a));
-    if !same_managers {
-        return;
-    }
-    let timed_as_before = {
+        && before.iter().zip(after).all(|(b, a)| same_but(b, a, "time", |_, _| true));
+    let same_metadata = |old: &Value, new: &Value| same_but(old, new, "managedFields", |_, _| true);
+    if same_managers && same_but(old, new, "metadata", same_metadata) {
         let before = before.to_vec();
-        let mut new = new.clone();
-        set_entries(&mut new, before);
-        new
-    };
-    if timed_as_before == *old {
-        *new = timed_as_before;
+        set_entries(new, before);
     }
+}
+
+/// Whether objects have the same members but for one, which is compared apart.
+fn same_but(a: &Value, b: &Value, except: &str, apart: impl Fn(&Value, &Value) -> bool) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
+        return a == b;
+    };
+    let others = |map: &Map| map.len() - usize::from(map.contains_key(except));
+    let same_others = others(a) == others(b)
+        && a.iter()
+            .all(|(name, value)| name == except || b.get(name) == Some(value));
+    let null = Value::Null;
+    same_others && apart(a.get(except).unwrap_or(&null), b.get(except).unwrap_or(&null))
 }
 
 pub(crate) fn set_entries(object: &mut Value, entries: Vec<Value>) {

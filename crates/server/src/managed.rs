@@ -150,7 +150,10 @@ pub(crate) fn keep_times(old: &Value, new: &mut Value) {
     let same_managers = !before.is_empty()
         && before.len() == after.len()
         && before != after
-        && before.iter().zip(after).all(|(b, a)| same_but(b, a, "time", |_, _| true));
+        && before
+            .iter()
+            .zip(after)
+            .all(|(b, a)| same_but(b, a, "time", |_, _| true));
     let same_metadata = |old: &Value, new: &Value| same_but(old, new, "managedFields", |_, _| true);
     if same_managers && same_but(old, new, "metadata", same_metadata) {
         let before = before.to_vec();

@@ -102,7 +102,8 @@ async fn malformed_bodies() {
             json,
             b"[]",
             400,
-            "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type v1.Scale",
+            "no kind is registered for the type v1.Scale in scheme \
+             \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"",
         ),
         (
             "DELETE",

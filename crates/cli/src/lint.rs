@@ -72,7 +72,7 @@ pub(crate) fn page(code: &str) -> Option<&'static str> {
 fn explain(code: &str) -> Result<Verdict, Problem> {
     match pages::PAGES.iter().find(|(c, _)| c.eq_ignore_ascii_case(code)) {
         Some((code, page)) => {
-            render::write(&format!("{code}: {page}"))?;
+            render::write(format!("{code}: {page}"))?;
             Ok(Verdict::Well)
         }
         None => {

@@ -4,7 +4,7 @@ use super::Session;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::{Context, Helper, Highlighter, Hinter, Validator};
 use scantling_cel::shape::{Kind, Shape};
-use scantling_value::Value;
+use scantling_value::{Map, Value};
 use std::sync::Arc;
 
 /// What a line can begin with beside an expression.
@@ -113,7 +113,7 @@ impl<'n> Here<'n> {
             return fields.iter().map(|field| field.name.to_string()).collect();
         }
         let members = self.value.and_then(Value::as_object);
-        let names = members.into_iter().flat_map(|members| members.keys());
+        let names = members.into_iter().flat_map(Map::keys);
         names
             .filter(|name| name.chars().all(is_name))
             .map(ToString::to_string)

@@ -44,12 +44,12 @@ impl Change {
         }
     }
 
-    /// Version and path, as far as it is about them.
-    fn title(&self) -> String {
+    /// What changes, after version and path as far as it is about them.
+    fn text(&self) -> String {
         let place = format!("{} {}", self.version, self.path);
         match place.trim() {
-            "" => "the definition".to_owned(),
-            place => place.to_owned(),
+            "" => self.what.clone(),
+            place => format!("{place}: {}", self.what),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Item for Definition {
             Finding {
                 level,
                 code: "Change".to_owned(),
-                text: format!("{}: {} ({said})", c.title(), c.what),
+                text: format!("{} ({said})", c.text()),
                 place: c.place.clone(),
                 notes: Vec::new(),
             }

@@ -161,3 +161,18 @@ impl Operand<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_cost_of_text_is_scaled(n in any::<u64>(), bits in 0_u32..64) {
+            for n in [n >> bits, (n >> bits) / 10 * 10, (1_u64 << bits).wrapping_sub(n % 3)] {
+                prop_assert_eq!(text_cost(n), scaled(n, TEXT_FACTOR));
+            }
+        }
+    }
+}

@@ -179,6 +179,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn spans_in_units() {
+        let cases = [
+            (0, "0s"),
+            (1, "1ns"),
+            (-1_500, "-1.5\u{b5}s"),
+            (1_002_003, "1.002003ms"),
+            (30_000_000_000, "30s"),
+            (61_500_000_000, "1m1.5s"),
+            (7_200_000_000_000, "2h0m0s"),
+            (i64::MIN, "-2562047h47m16.854775808s"),
+        ];
+        for (nanos, want) in cases {
+            assert_eq!(in_units(nanos), want);
+        }
+    }
+
+    #[test]
     fn spans() {
         let cases = [
             ("0", Some(0)),

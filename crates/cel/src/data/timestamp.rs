@@ -515,6 +515,24 @@ mod tests {
     }
 
     #[test]
+    fn moments_inside_messages() {
+        let cases = [
+            ("2024-02-29T01:02:03Z", "2024-02-29 01:02:03 +0000 UTC"),
+            (
+                "2024-02-29T01:02:03.25+05:30",
+                "2024-02-29 01:02:03.25 +0530 +0530",
+            ),
+            (
+                "0001-01-01T00:00:00.000000001-11:00",
+                "0001-01-01 00:00:00.000000001 -1100 -1100",
+            ),
+        ];
+        for (text, want) in cases {
+            assert_eq!(with_zone(parse(text).unwrap()), want);
+        }
+    }
+
+    #[test]
     fn zones() {
         let summer = parse("2020-07-01T00:00:00Z").unwrap().seconds;
         let cases = [

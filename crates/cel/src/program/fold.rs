@@ -193,11 +193,10 @@ impl<'a> Machine<'a, '_> {
             match machine.eval(predicate) {
                 Ok(Val::Bool(b)) => decided = b == decisive,
                 Err(e) if e.is_final() => return Err(e),
-                other => {
-                    error = error
-                        .take()
-                        .or(Some(other.err().unwrap_or(EvalError::NoSuchOverload)))
+                other if error.is_none() => {
+                    error = Some(other.err().unwrap_or(EvalError::NoSuchOverload));
                 }
+                _ => {}
             }
             Ok(Flow::On)
         })?;

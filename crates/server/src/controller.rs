@@ -3,11 +3,14 @@
 //! Every server runs one over the same store. What is to be done is a function of the definitions that there are, and
 //! every write is conditional on what was read, so that servers need not agree on who does it.
 
+mod cleanup;
+
+pub(crate) use cleanup::{CLEANUP, delete_all, terminating};
+
 use crate::api::Api;
 use crate::definitions::{self, GROUP, PLURAL};
 use crate::kind::End;
 use crate::managed;
-use crate::read;
 use crate::text;
 use crate::write::timestamp;
 use bytes::Bytes;
@@ -17,9 +20,7 @@ use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The finalizer that holds a definition until its objects are gone.
-pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+use tokio::task::JoinHandle;
 
 /// How long to wait before a failing store is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -36,6 +37,8 @@ pub(crate) struct Controller {
     api: Arc<Api>,
     seen: BTreeMap<String, Seen>,
     served: BTreeMap<String, Served>,
+    /// The definitions on their way out whose objects are being deleted.
+    leaving: BTreeMap<String, JoinHandle<()>>,
 }
 
 /// What of a definition decides whether its kind stays what it is, and the end of that.
@@ -71,6 +74,7 @@ impl Controller {
             api,
             seen: BTreeMap::new(),
             served: BTreeMap::new(),
+            leaving: BTreeMap::new(),
         };
         let revision = controller.read_all().await?;
         Ok((controller, revision))
@@ -167,6 +171,7 @@ impl Controller {
             }
             Change::Delete { old } => {
                 let name = old.key.rsplit('/').next().unwrap_or_default();
+                self.leaving.remove(name);
                 if let Some(gone) = self.seen.remove(name) {
                     let spec = &gone.outline.spec;
                     self.withdraw(&gone.outline);
@@ -255,9 +260,7 @@ impl Controller {
     /// Writes the status that a definition should have, and carries out its deletion.
     async fn settle(&mut self, mut definition: Definition, entry: &Arc<Entry>) {
         if definition.metadata.get("deletionTimestamp").is_some() {
-            let api = Arc::clone(&self.api);
-            let outline = definition.outline();
-            tokio::spawn(async move { clean_up(&api, &outline).await });
+            self.clean_up(&definition);
             return;
         }
         let group = definition.spec.group.clone();
@@ -283,6 +286,16 @@ impl Controller {
                 tracing::warn!(name, error = %e, "cannot write the status of a definition");
             }
         }
+    }
+
+    /// Deletes the objects of a definition that is on its way out, unless that is under way or done.
+    fn clean_up(&mut self, definition: &Definition) {
+        let name = definition.name();
+        if !cleanup::is_due(definition) || self.leaving.get(name).is_some_and(|t| !t.is_finished()) {
+            return;
+        }
+        let task = tokio::spawn(cleanup::run(Arc::clone(&self.api), name.to_owned()));
+        self.leaving.insert(name.to_owned(), task);
     }
 }
 
@@ -323,133 +336,4 @@ async fn write(
         text::note(kind, entry, place);
     }
     Ok(event)
-}
-
-/// Deletes the objects of a definition that is on its way out, and then lets go of it.
-async fn clean_up(api: &Arc<Api>, definition: &Definition) {
-    let spec = &definition.spec;
-    let key = api.keys.object(GROUP, PLURAL, None, definition.name());
-    let (Ok(prefix), Ok(key)) = (api.keys.collection(&spec.group, &spec.names.plural), key) else {
-        return;
-    };
-    loop {
-        match delete_all(api, &prefix).await {
-            Ok(held) if held.objects == 0 => break,
-            Ok(_) => {
-                // Finalizers of others hold some: they are waited for, as long as the definition is there.
-                tokio::time::sleep(PAUSE).await;
-            }
-            Err(e) => {
-                tracing::warn!(definition = definition.name(), error = %e, "cannot delete the objects of a definition");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-        let mut stop = api.stop.clone();
-        if *stop.borrow_and_update() {
-            return;
-        }
-    }
-    // The definition may have changed meanwhile: its finalizer goes in whatever state it is.
-    loop {
-        let Ok(Some(entry)) = api.store.get(&key, ReadAt::Latest).await else {
-            return;
-        };
-        let Ok(mut object) = read::stored(&entry) else {
-            return;
-        };
-        let Some(metadata) = crate::write::metadata_mut(&mut object) else {
-            return;
-        };
-        metadata.remove("resourceVersion");
-        let others: Vec<Value> = metadata
-            .get("finalizers")
-            .and_then(Value::as_array)
-            .unwrap_or_default()
-            .iter()
-            .filter(|f| f.as_str() != Some(CLEANUP))
-            .cloned()
-            .collect();
-        let write = if others.is_empty() {
-            Write::Delete {
-                expected: entry.mod_revision,
-            }
-        } else {
-            metadata.insert("finalizers", Value::Array(others));
-            Write::Update {
-                value: object.to_json().into(),
-                expected: entry.mod_revision,
-            }
-        };
-        match api.store.write(&key, write).await {
-            Err(StoreError::Conflict { .. }) => {}
-            _ => return,
-        }
-    }
-}
-
-/// What could not be deleted at once.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
-    /// How many objects.
-    pub(crate) objects: usize,
-    /// How many of them each finalizer holds.
-    pub(crate) finalizers: BTreeMap<String, usize>,
-}
-
-/// Deletes or marks every object below a prefix; returns what is still there.
-pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, StoreError> {
-    let request = ListRequest {
-        prefix: prefix.to_owned(),
-        at: ReadAt::Latest,
-        ..ListRequest::default()
-    };
-    let page = api.store.list(request).await?;
-    let mut held = Held::default();
-    for entry in &page.entries {
-        if let Some(finalizers) = delete_one(api, entry).await? {
-            held.objects += 1;
-            for finalizer in finalizers {
-                *held.finalizers.entry(finalizer).or_default() += 1;
-            }
-        }
-    }
-    Ok(held)
-}
-
-/// Deletes an object, or marks it where finalizers hold it: they are returned.
-async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<String>>, StoreError> {
-    let Ok(mut object) = read::stored(entry) else {
-        api.store
-            .write(
-                &entry.key,
-                Write::Delete {
-                    expected: entry.mod_revision,
-                },
-            )
-            .await?;
-        return Ok(None);
-    };
-    let finalizers = crate::delete::finalizers(&object);
-    let write = if finalizers.is_empty() {
-        Write::Delete {
-            expected: entry.mod_revision,
-        }
-    } else {
-        if !crate::delete::mark(&mut object, &finalizers) {
-            return Ok(Some(finalizers));
-        }
-        if let Some(m) = crate::write::metadata_mut(&mut object) {
-            m.remove("resourceVersion");
-        }
-        Write::Update {
-            value: object.to_json().into(),
-            expected: entry.mod_revision,
-        }
-    };
-    match api.store.write(&entry.key, write).await {
-        Ok(_) => Ok(Some(finalizers).filter(|f| !f.is_empty())),
-        Err(StoreError::Conflict { .. }) => Ok(Some(finalizers)),
-        Err(StoreError::NotFound { .. }) => Ok(None),
-        Err(e) => Err(e),
-    }
 }

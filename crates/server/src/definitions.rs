@@ -14,7 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats, Workshop};
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
-use scantling_schema::definition::{self, Accepted, ApiVersion, Condition, Definition, Setting};
+use scantling_schema::definition::{self, Accepted, ApiVersion, Definition, Setting};
 use scantling_schema::publish::Format;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
@@ -399,14 +399,11 @@ fn mark_deleted(object: Value, now: &str, gates: Gates) -> Option<Value> {
     {
         list.push(cleanup);
     }
-    let condition = Condition {
-        ty: "Terminating".into(),
-        status: "True".into(),
-        reason: "InstanceDeletionPending".into(),
-        message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-            .into(),
-        ..Condition::default()
-    };
+    let condition = crate::controller::terminating(
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    );
     definition.set_condition(condition, now);
     Some(definition.encode(ApiVersion::V1))
 }

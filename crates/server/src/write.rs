@@ -316,7 +316,7 @@ impl Write<'_> {
         let mut admitted = self.outcome(outcome, source, Some(&old))?;
         set_version(&mut admitted, entry.mod_revision);
         managed::keep_times(&old, &mut admitted);
-        let gone = is_released(&admitted);
+        let gone = is_released(&admitted) && !call.kind.strategy.is_held(&admitted);
         if options.dry_run {
             return Ok(Some(admitted));
         }
@@ -714,7 +714,8 @@ fn is_released(object: &Value) -> bool {
         .is_some_and(|f| !f.is_empty());
     !held
         && m.get("deletionTimestamp").is_some()
-        && m.get("deletionGracePeriodSeconds") == Some(&Value::Int(0))
+        && m.get("deletionGracePeriodSeconds")
+            .is_none_or(|s| s.as_int() == Some(0))
 }
 
 /// The manager that a client is that names none: its program's name.

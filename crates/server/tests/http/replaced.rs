@@ -64,6 +64,69 @@ async fn nothing_is_applied_into_being_while_the_definition_goes() {
 }
 
 #[tokio::test]
+async fn a_definition_that_others_hold_says_how_far_its_end_has_come() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let held = widget("held").replace(
+        r#""name":"held""#,
+        r#""name":"held","finalizers":["example.com/hold"]"#,
+    );
+    assert_eq!(client.send("POST", WIDGETS, &held).await.status, 201);
+    let definition = format!("{DEFINITIONS}/widgets.example.com");
+    let merge = |body: String| Asking {
+        body: Some(body.into_bytes()),
+        content_type: Some("application/merge-patch+json"),
+        ..Asking::default()
+    };
+    let hold = merge(r#"{"metadata":{"finalizers":["example.com/other"]}}"#.to_owned());
+    let answer = client.ask("PATCH", &definition, hold).await;
+    assert_eq!(answer.expect("an answer").status, 200);
+    let gone = client.ask("DELETE", &definition, Asking::default()).await;
+    assert_eq!(gone.expect("an answer").status, 200);
+    eventually("its objects are being deleted", async || {
+        terminating(&client.get(&definition).await.json()) == "InstanceDeletionInProgress"
+    })
+    .await;
+    let release = merge(r#"{"metadata":{"finalizers":null}}"#.to_owned());
+    let answer = client.ask("PATCH", &format!("{WIDGETS}/held"), release).await;
+    assert_eq!(answer.expect("an answer").status, 200);
+    eventually("its objects are gone", async || {
+        terminating(&client.get(&definition).await.json()) == "InstanceDeletionCompleted"
+    })
+    .await;
+    // Nothing is left to do: nobody but this client writes.
+    let mut shown = client.get(&definition).await.json();
+    for round in 0..10 {
+        let version = shown.at(["metadata", "resourceVersion"]).and_then(Value::as_str);
+        let note = format!(
+            r#"{{"metadata":{{"resourceVersion":"{}","labels":{{"round":"{round}"}}}}}}"#,
+            version.expect("a version")
+        );
+        let answer = client.ask("PATCH", &definition, merge(note)).await;
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        shown = answer.json();
+    }
+    let release = merge(r#"{"metadata":{"finalizers":null}}"#.to_owned());
+    let answer = client.ask("PATCH", &definition, release).await;
+    assert_eq!(answer.expect("an answer").status, 200);
+    let gone = client.get(&definition).await;
+    assert_eq!(gone.status, 404, "{}", gone.text());
+    server.stop().await;
+}
+
+/// Why a definition says that it is terminating.
+fn terminating(definition: &Value) -> String {
+    let conditions = definition.at(["status", "conditions"]).and_then(Value::as_array);
+    conditions
+        .unwrap_or_default()
+        .iter()
+        .find(|c| c.get("type").and_then(Value::as_str) == Some("Terminating"))
+        .and_then(|c| c.get("reason")?.as_str())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[tokio::test]
 async fn definitions_that_were_stored_in_the_old_version_are_served() {
     let store: Arc<dyn Store> = Arc::new(MemStore::default());
     let server = Server::start(Config::default(), Arc::clone(&store)).await;

@@ -84,7 +84,7 @@ impl Schema<'_> {
             },
             validation: validation.map(Box::new),
             items: self.single_items()?.map(|s| s.structural(interner)).transpose()?,
-            properties: properties(groups.properties, interner)?,
+            properties: properties(groups.properties, interner)?.into(),
             additional: match self.additional() {
                 Some(Additional::Schema(s)) => Some(structural::Additional::Schema(s.structural(interner)?)),
                 Some(Additional::Any(b)) => Some(structural::Additional::Any(b)),
@@ -242,12 +242,12 @@ impl Schema<'_> {
 fn properties(
     documents: Option<&Map>,
     interner: &mut Interner,
-) -> Result<Box<[(Str, Arc<Structural>)]>, Unsupported> {
+) -> Result<Vec<(Str, Arc<Structural>)>, Unsupported> {
     let mut properties = Vec::with_capacity(documents.map_or(0, Map::len));
     for (name, document) in documents.into_iter().flat_map(Map::iter) {
         properties.push((name.clone(), Schema::new(document).structural(interner)?));
     }
-    Ok(properties.into())
+    Ok(properties)
 }
 
 fn union(s: Schema<'_>) -> Union {

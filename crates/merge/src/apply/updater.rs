@@ -220,10 +220,12 @@ impl<'a> Updater<'a> {
             },
         );
         // Mostly an apply lists all that it listed before, and there is nothing to remove; unless what it owns holds
-        // empty lists, which a server does not count as anything.
+        // empty lists, which a server does not count as anything. Other versions are seen, too, which may fail.
+        let one_version = managers.values().all(|owned| owned.api_version == api_version);
         let drops = |last: &Owned| {
             let listed = managers.get(who).map(|owned| &owned.set);
-            last.api_version != api_version
+            !one_version
+                || last.api_version != api_version
                 || listed.is_none_or(|listed| !last.set.is_subset(listed))
                 || has_empty_list(&merged)
         };

@@ -157,15 +157,15 @@ impl Ours {
     }
 }
 
-/// Nanoseconds per run of each: the best of several rounds, in turns, so that whatever else the machine does meets
-/// both.
+/// Nanoseconds per run of each: the best of many short rounds, in turns, so that whatever else the machine does meets
+/// both, and leaves some rounds alone.
 fn measure<const N: usize>(mut runs: [&mut dyn FnMut() -> bool; N]) -> [f64; N] {
-    const ROUNDS: usize = 7;
+    const ROUNDS: usize = 60;
     let per_round = |run: &mut dyn FnMut() -> bool| {
         let start = Instant::now();
         black_box(run());
         let once = start.elapsed().max(Duration::from_nanos(20));
-        (Duration::from_millis(40).as_nanos() / once.as_nanos()).clamp(1, 2_000_000) as u32
+        (Duration::from_millis(4).as_nanos() / once.as_nanos()).clamp(1, 2_000_000) as u32
     };
     let counts = runs.each_mut().map(|run| per_round(run));
     let mut best = [f64::INFINITY; N];

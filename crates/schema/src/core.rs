@@ -23,21 +23,28 @@ pub struct CoreObject {
     pub unknown: Vec<PathBuf>,
 }
 
+const OPTIONS: Options = Options {
+    package: "v1",
+    immutability: false,
+    unions: false,
+    applies_on_create: false,
+};
+
+/// Reads the options of a deletion; what they do not have is left out.
+pub fn decode_delete_options(document: Value) -> Result<Map, DecodeError> {
+    let decoded = core::DELETE_OPTIONS.decode(document, OPTIONS)?;
+    Ok(core::DELETE_OPTIONS.canonical(&decoded.members))
+}
+
 impl CoreKind {
     /// Reads a document of the kind.
     pub fn decode(self, document: Value) -> Result<CoreObject, DecodeError> {
-        let options = Options {
-            package: "v1",
-            immutability: false,
-            unions: false,
-            applies_on_create: false,
-        };
         let kind = match self {
             CoreKind::Namespace => &core::NAMESPACE,
             CoreKind::Event => &core::EVENT,
             CoreKind::Scale => &core::SCALE,
         };
-        let decoded = kind.decode(document, options)?;
+        let decoded = kind.decode(document, OPTIONS)?;
         Ok(CoreObject {
             members: kind.canonical(&decoded.members),
             unknown: decoded.unknown,

@@ -4,9 +4,9 @@ use crate::auth::{Tokens, User};
 use crate::authorize::authorize;
 use crate::config::AuthorizationMode;
 use crate::definitions::GROUP;
-use crate::discovery::{self, Form, Root};
+use crate::discovery::{self, Root};
 use crate::kind::{Document, Kind, Kinds, Version};
-use crate::media;
+use crate::media::{self, Encoding};
 use crate::metrics::{Answered, Label, Metrics};
 use crate::options::ListOptions;
 use crate::progress::Progress;
@@ -14,7 +14,7 @@ use crate::reply::{Body, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
 use crate::status::{About, ApiError, ApiResult};
 use crate::view::Shape;
-use crate::{openapi, read, watch, write};
+use crate::{builtin, openapi, pretty, read, watch, write};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -93,6 +93,12 @@ impl<'a> Call<'a> {
 
     /// The key of an object.
     pub(crate) fn key(&self, name: &str) -> ApiResult<String> {
+        if let Some(why) = no_segment(name) {
+            let shown = scantling_value::go::quote(name);
+            return Err(ApiError::bad_request(format!(
+                "Name parameter invalid: {shown}: {why}"
+            )));
+        }
         if !self.names_fit(name) {
             return Err(ApiError::not_found(self.about(), name));
         }
@@ -124,8 +130,8 @@ impl<'a> Call<'a> {
         prefix.map_err(|_| ApiError::no_resource())
     }
 
-    /// The form of the answer.
-    pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
+    /// What the client would have the answer be.
+    fn wanted(&self) -> ApiResult<media::Wanted> {
         let scale = self.path.subresource.as_deref() == Some("scale");
         let has_form =
             || self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
@@ -134,12 +140,23 @@ impl<'a> Call<'a> {
         } else {
             media::Offer::Custom
         };
-        Shape::new(
-            media::wanted(self.accept, offer)?,
-            self.query,
-            &self.version.columns,
-            now(),
-        )
+        media::wanted(self.accept, offer)
+    }
+
+    /// The form of the answer.
+    pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
+        Shape::new(self.wanted()?, self.query, &self.version.columns, now())
+    }
+}
+
+/// Why a name could not be part of a path.
+fn no_segment(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("may not be '.'"),
+        ".." => Some("may not be '..'"),
+        _ if name.contains('/') => Some("may not contain '/'"),
+        _ if name.contains('%') => Some("may not contain '%'"),
+        _ => None,
     }
 }
 
@@ -159,6 +176,8 @@ pub(crate) struct Head {
     pub(crate) content_type: Option<String>,
     pub(crate) if_none_match: Option<String>,
     pub(crate) user_agent: String,
+    /// The path and the query, as they came.
+    pub(crate) uri: String,
 }
 
 /// What becomes of a request while as many run as may.
@@ -180,7 +199,7 @@ impl Api {
         let (parts, body) = request.into_parts();
         let text = |name: HeaderName| header_text(&parts.headers, name);
         let accept = text(header::ACCEPT);
-        let gzip = text(header::ACCEPT_ENCODING).is_some_and(|e| e.contains("gzip"));
+        let gzip = text(header::ACCEPT_ENCODING).is_some_and(|e| e.split(',').any(|e| e.trim() == "gzip"));
         let target = Target::parse(parts.uri.path());
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let long = is_long_running(&parts.method, &query, &target);
@@ -212,6 +231,7 @@ impl Api {
             content_type,
             if_none_match: text(header::IF_NONE_MATCH),
             user_agent: text(header::USER_AGENT).unwrap_or_default(),
+            uri: parts.uri.to_string(),
         };
         let mode = self.authorization;
         let allowed = match &user {
@@ -220,6 +240,7 @@ impl Api {
             None => Err(ApiError::unauthorized()),
             Some(user) => authorize(mode, user, &parts.method, parts.uri.path(), &target, long),
         };
+        let indents = pretty::is_wanted(&head) && !target.is_document();
         let mut reply = match allowed {
             Ok(()) => {
                 // As on a real server, those who may do everything get through even when it is crowded.
@@ -232,6 +253,9 @@ impl Api {
             }
             Err(e) => Reply::error(&e, accept.as_deref()),
         };
+        if indents {
+            reply = reply.indented();
+        }
         if let Ok(v) = HeaderValue::from_str(&id) {
             reply.headers.insert(HeaderName::from_static("audit-id"), v);
         }
@@ -284,10 +308,18 @@ impl Api {
                 1,
             ));
         }
+        let limit = if is_long_running(&head.method, &head.query, &target) {
+            self.request_timeout
+        } else {
+            match head.query.timeout() {
+                Ok(asked) => asked.map_or(self.request_timeout, |t| t.min(self.request_timeout)),
+                Err(e) => return refuse(&e),
+            }
+        };
         let _running = self.metrics.in_flight(head.method != Method::GET);
         let work = AssertUnwindSafe(self.answer(head, target, body, label));
         let caught = futures_util::FutureExt::catch_unwind(work);
-        match tokio::time::timeout(self.request_timeout, caught).await {
+        match tokio::time::timeout(limit, caught).await {
             Ok(Ok(Ok(reply))) => reply,
             Ok(Ok(Err(e))) => {
                 if let Some(why) = e.private_text() {
@@ -319,8 +351,11 @@ impl Api {
         if let Target::Object(path) = target {
             return self.object(head, &path, body, label).await;
         }
-        if head.method != Method::GET && head.method != Method::HEAD {
-            return Ok(Reply::page_not_found());
+        if let Some(offered) = routed(&target) {
+            if head.method != Method::GET {
+                return Err(ApiError::no_such_method());
+            }
+            media::check(accept, offered)?;
         }
         let kinds = self.kinds.load();
         let document = |v: Value| -> ApiResult<Reply> {
@@ -328,14 +363,14 @@ impl Api {
             Ok(Reply::object(200, &v, wanted.encoding))
         };
         match target {
-            Target::Index => document(index(&kinds)),
+            Target::Index => Ok(Reply::object(200, &index(&kinds), Encoding::Json).indented()),
             Target::Health { probe, check } => Ok(self.health(probe, check.as_deref(), &head.query)),
             Target::Metrics => Ok(Reply::bytes(
                 200,
                 "text/plain; version=0.0.4; charset=utf-8",
                 self.metrics.render(self).await,
             )),
-            Target::Version => document(version()),
+            Target::Version => Ok(Reply::object(200, &version(), Encoding::Json).indented()),
             Target::OpenApiV2 => self.documents.v2(&self.kinds.load_full(), head).await,
             Target::OpenApiV3Index => self.documents.index(&kinds, head),
             Target::OpenApiV3(name) => self.documents.v3(&kinds, &name, head),
@@ -347,9 +382,13 @@ impl Api {
                 discovery::group(&kinds, &name).map_or_else(|| Ok(Reply::page_not_found()), document)
             }
             Target::Resources(GroupVersion { group, version }) => {
-                let found = discovery::resources(&kinds, &group, &version);
-                found.map_or_else(|| Ok(Reply::page_not_found()), document)
+                match discovery::resources(&kinds, &group, &version) {
+                    Some(found) => document(found),
+                    None if builtin::has_group(&group) => Err(ApiError::no_resource()),
+                    None => Ok(Reply::page_not_found()),
+                }
             }
+            Target::Incomplete => Ok(Reply::incomplete(&head.uri)),
             Target::Object(_) | Target::Unknown => Ok(Reply::page_not_found()),
         }
     }
@@ -362,22 +401,26 @@ impl Api {
         root: Root,
         plain: impl Fn() -> Value,
     ) -> ApiResult<Reply> {
-        let accept = head.accept.as_deref().unwrap_or("*/*");
-        let Some(form) = media::clauses(accept).iter().find_map(Form::of) else {
+        let accept = head.accept.as_deref().unwrap_or_default();
+        let Some(encoding) = discovery::aggregated_encoding(accept) else {
             let wanted = media::wanted(Some(accept), media::Offer::Document)?;
-            return Ok(Reply::object(200, &plain(), wanted.encoding).with(header::VARY, "Accept"));
+            return Ok(Reply::object(200, &plain(), wanted.encoding));
         };
-        let Some(place) = kinds.written.discovery(root, form) else {
-            return Ok(Reply::object(200, &plain(), media::Encoding::Json).with(header::VARY, "Accept"));
+        let place = kinds.written.discovery(root);
+        let written = place.get_or_init(|| Document::new(discovery::aggregated(kinds, root).to_json()));
+        let mut reply = match encoding {
+            _ if head.if_none_match.as_ref() == Some(&written.tag) => {
+                Reply::bytes(304, Encoding::Json.content_type(), Bytes::new())
+            }
+            Encoding::Yaml => Reply::object(200, &discovery::aggregated(kinds, root), encoding),
+            Encoding::Json | Encoding::Protobuf => {
+                Reply::bytes(200, Encoding::Json.content_type(), written.text.clone())
+            }
         };
-        let written = place.get_or_init(|| Document::new(discovery::aggregated(kinds, root, form).to_json()));
-        let (status, text) = if head.if_none_match.as_ref() == Some(&written.tag) {
-            (304, Bytes::new())
-        } else {
-            (200, written.text.clone())
-        };
-        Ok(Reply::bytes(status, form.content_type(), text)
+        reply.content_type = discovery::aggregated_type(encoding);
+        Ok(reply
             .with(header::VARY, "Accept")
+            .with(header::CACHE_CONTROL, "public")
             .with(header::ETAG, &written.tag))
     }
 
@@ -427,16 +470,24 @@ impl Api {
         label: &Label,
     ) -> ApiResult<Reply> {
         let kinds = self.kinds.load_full();
-        let Some(kind) = kinds.get(&path.gv.group, &path.resource) else {
-            return Ok(Reply::page_not_found());
+        let built_in = builtin::has_group(&path.gv.group);
+        let found = kinds.get(&path.gv.group, &path.resource).and_then(|kind| {
+            let version = kind.served_version(&path.gv.version)?;
+            // Namespaced objects are named within a namespace, others without one; lists may cross namespaces.
+            let across = path.namespace.is_none()
+                && path.name.is_none()
+                && (built_in || path.watch || head.method == Method::GET);
+            let fits = kind.namespaced == path.namespace.is_some() || (kind.namespaced && across);
+            fits.then_some((kind, version))
+        });
+        let Some((kind, version)) = found else {
+            return match built_in {
+                true => Err(ApiError::no_resource()),
+                false => Ok(Reply::page_not_found()),
+            };
         };
-        let Some(version) = kind.served_version(&path.gv.version) else {
-            return Ok(Reply::page_not_found());
-        };
-        // Namespaced objects are named within a namespace, others without one; lists may cross namespaces.
-        let across = path.namespace.is_none() && path.name.is_none() && head.method == Method::GET;
-        if kind.namespaced != path.namespace.is_some() && !(kind.namespaced && across) {
-            return Ok(Reply::page_not_found());
+        if built_in {
+            check_route(head, path, kind, version)?;
         }
         let call = Call {
             api: self,
@@ -489,7 +540,14 @@ impl Api {
         if !known {
             return Err(ApiError::not_found(call.about(), name.unwrap_or_default()));
         }
-        if head.method == Method::GET || head.method == Method::HEAD {
+        // What cannot be answered is not looked at; only a patch is asked first what it is.
+        if head.method != Method::PATCH {
+            call.wanted()?;
+        }
+        if call.path.watch && sub.is_some() {
+            return Err(ApiError::method_not_allowed(call.about(), "watch"));
+        }
+        if call.path.watch || head.method == Method::GET || head.method == Method::HEAD {
             return match (name, sub) {
                 (Some(name), Some("scale")) => crate::scale::get(call, name).await,
                 (Some(name), _) if !call.path.watch => read::get(call, name).await,
@@ -531,10 +589,43 @@ impl Api {
     }
 }
 
+/// A header; of several of one name the first counts.
 fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
-    let mut all = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
-    let first = all.next()?.to_owned();
-    Some(all.fold(first, |text, more| text + "," + more))
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// What is offered at a path that takes `GET` alone; nothing where every method is answered alike.
+fn routed(target: &Target) -> Option<&'static [Encoding]> {
+    match target {
+        Target::Version => Some(&[Encoding::Json]),
+        Target::CoreVersions => Some(&Encoding::ALL),
+        Target::Resources(gv) if builtin::has_group(&gv.group) => Some(&Encoding::ALL),
+        _ => None,
+    }
+}
+
+/// Refuses what the routes of built-in kinds do not lead to: there, in contrast to custom resources, paths, methods and
+/// media types are looked at before anything else.
+fn check_route(head: &Head, path: &ObjectPath, kind: &Kind, version: &Version) -> ApiResult<()> {
+    let named = path.name.is_some();
+    let methods: &[&str] = match path.subresource.as_deref() {
+        _ if !path.ends => &[],
+        _ if path.watch => &["GET"],
+        Some("status") if version.has_status() => &["GET", "PUT", "PATCH"],
+        Some("finalize") if version.finalize => &["PUT"],
+        Some(_) => &[],
+        None if named => &["GET", "PUT", "PATCH", "DELETE"],
+        None if kind.namespaced && path.namespace.is_none() => &["GET"],
+        None if kind.strategy.deletes_collections() => &["GET", "POST", "DELETE"],
+        None => &["GET", "POST"],
+    };
+    if methods.is_empty() {
+        return Err(ApiError::no_resource());
+    }
+    if !methods.contains(&head.method.as_str()) {
+        return Err(ApiError::no_such_method());
+    }
+    media::check(head.accept.as_deref(), &Encoding::ALL)
 }
 
 /// Whether a request lasts as long as its client likes.
@@ -591,6 +682,10 @@ fn version() -> Value {
     let entries = [
         ("major", "1"),
         ("minor", "37"),
+        ("emulationMajor", "1"),
+        ("emulationMinor", "37"),
+        ("minCompatibilityMajor", "1"),
+        ("minCompatibilityMinor", "36"),
         (
             "gitVersion",
             concat!("v1.37.0+scantling-", env!("CARGO_PKG_VERSION")),

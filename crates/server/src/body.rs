@@ -5,7 +5,7 @@ use crate::media::{self, BodyForm};
 use crate::options::FieldValidation;
 use crate::protobuf;
 use crate::status::{ApiError, ApiResult};
-use scantling_value::{Decoded, Limits, Value, json, yaml};
+use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
 
 /// An object as it was sent.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
             }
         }
     };
-    let object = decoded.value;
+    let mut object = decoded.value;
     let found = match (form, mode) {
         // A refusal of YAML names all its duplicates in one text.
         (BodyForm::Yaml, FieldValidation::Strict) if !decoded.duplicates.is_empty() => {
@@ -76,6 +76,10 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
             "unexpected GroupVersion string: {api_version}"
         )));
     }
+    if call.kind.built_in {
+        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+        return typed(call, &mut object, &api_version, &kind).map(|()| Sent { object, found });
+    }
     if kind.is_empty() {
         return Err(unrecognized(format!(
             "Object 'Kind' is missing in '{}'",
@@ -84,9 +88,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     }
     let expected = call.api_version();
     if api_version != expected {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
+        return Err(other_version(api_version, &expected));
     }
     Ok(Sent { object, found })
 }
@@ -117,10 +119,51 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
 }
 
 /// Decodes a small object of a type that all kinds share, named in errors as Go names it.
+/// A document of a built-in kind need not say what it is, but may not say otherwise.
+fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> ApiResult<()> {
+    let expected = call.api_version();
+    let api_version = if api_version.is_empty() {
+        &expected
+    } else {
+        api_version
+    };
+    let kind = if kind.is_empty() { &call.kind.kind } else { kind };
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let known = group == call.kind.group && call.kind.versions.iter().any(|v| v.name == version);
+    if !known || kind != call.kind.kind {
+        let scheme = match call.kind.group.as_str() {
+            "" => "kubernetes/pkg/api/legacyscheme/scheme.go:30",
+            _ => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56",
+        };
+        let wanted = &call.kind.kind;
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {} cannot be handled as a {wanted}: no kind {} is registered for version {} in scheme {}",
+            go::quote(version),
+            go::quote(kind),
+            go::quote(api_version),
+            go::quote(scheme)
+        )));
+    }
+    if api_version != expected {
+        return Err(other_version(api_version, &expected));
+    }
+    if let Some(members) = object.as_object_mut() {
+        members.insert("apiVersion", api_version.into());
+        members.insert("kind", kind.into());
+    }
+    Ok(())
+}
+
+fn other_version(found: &str, expected: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the API version in the data ({found}) does not match the expected API version ({expected})"
+    ))
+}
+
+/// Decodes a small object of a type that all kinds share.
 pub(crate) fn decode_small(
     text: &[u8],
     content_type: Option<&str>,
-    ty: &str,
     message: &protobuf::Message,
 ) -> ApiResult<Value> {
     let bad = |why: &dyn std::fmt::Display| {
@@ -135,13 +178,14 @@ pub(crate) fn decode_small(
             .and_then(|envelope| envelope.read(message))
             .map_err(ApiError::bad_request)?,
     };
-    if matches!(body, Value::Object(_)) {
-        return Ok(body);
+    match body {
+        Value::Object(_) => Ok(body),
+        Value::Null => Ok(Map::new().into()),
+        other => Err(bad(&format!(
+            "json: cannot unmarshal {} into Go value of type {TYPE_META}",
+            kind_of(&other)
+        ))),
     }
-    let found = kind_of(&body);
-    Err(bad(&format!(
-        "json: cannot unmarshal {found} into Go value of type {ty}"
-    )))
 }
 
 /// A JSON type as Go's decoder calls it.

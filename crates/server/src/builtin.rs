@@ -11,8 +11,13 @@ use scantling_schema::core::CoreKind;
 use scantling_schema::meta::{self, NameRule, Scope};
 use scantling_schema::publish::Format;
 use scantling_schema::structural::Structural;
-use scantling_value::{Map, Path, Value, go};
+use scantling_value::{FieldError, Map, Path, Value};
 use std::sync::{Arc, OnceLock};
+
+/// Whether the kinds of a group are built in.
+pub(crate) fn has_group(group: &str) -> bool {
+    group.is_empty() || group == crate::definitions::GROUP
+}
 
 /// The kinds that are there before any definition.
 pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
@@ -108,12 +113,7 @@ pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
     if known.contains(&field) {
         return Ok(());
     }
-    let names: Vec<String> = known.iter().map(|k| go::quote(k)).collect();
-    Err(format!(
-        "{} is not a known field selector: only {}",
-        go::quote(field),
-        names.join(", ")
-    ))
+    Err(format!("field label not supported: {field}"))
 }
 
 /// What becomes of unknown and duplicate fields: a refusal, warnings, or nothing.
@@ -177,6 +177,38 @@ struct Core {
 }
 
 impl Core {
+    /// What is wrong with an object beside its metadata.
+    fn check(&self, object: &Map, metadata: &Map) -> Vec<FieldError> {
+        let root = Path::ROOT;
+        match self.kind {
+            CoreKind::Namespace => {
+                let phase = |m: &Map| Some(m.get("status")?.get("phase")?.as_str()?.to_owned());
+                let (only, when) = match metadata.get("deletionTimestamp") {
+                    None => ("Active", "is empty"),
+                    Some(_) => ("Terminating", "is not empty"),
+                };
+                let found = phase(object).unwrap_or_default();
+                let why = format!("may only be '{only}' if `deletionTimestamp` {when}");
+                let at = root.field("status");
+                let wrong = (!found.is_empty() && found != only)
+                    .then(|| FieldError::invalid(&at.field("Phase"), found.as_str(), why));
+                wrong.into_iter().collect()
+            }
+            CoreKind::Event => {
+                let of = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
+                let involved = of(object.get("involvedObject").and_then(|o| o.get("namespace")));
+                let own = of(metadata.get("namespace"));
+                let fits = involved == own || (involved.is_empty() && own == "default");
+                let at = root.field("involvedObject");
+                let why = "does not match event.namespace";
+                let wrong =
+                    (!fits).then(|| FieldError::invalid(&at.field("namespace"), involved.as_str(), why));
+                wrong.into_iter().collect()
+            }
+            CoreKind::Scale => Vec::new(),
+        }
+    }
+
     fn judge(&self, operation: Operation<'_>, outcome: &mut Outcome) -> Result<(), Refusal> {
         let mut object = match std::mem::take(&mut outcome.object) {
             Value::Object(m) => m,
@@ -209,8 +241,13 @@ impl Core {
                 if self.kind == CoreKind::Namespace {
                     new_namespace(&mut object, &mut metadata);
                 }
-                let names = NameRule::Subdomain;
-                meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
+                let names = match self.kind {
+                    CoreKind::Namespace => NameRule::Label,
+                    CoreKind::Event | CoreKind::Scale => NameRule::PathSegment,
+                };
+                let mut errors = meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at);
+                errors.extend(self.check(&object, &metadata));
+                errors
             }
             Operation::Update(old) | Operation::UpdateStatus(old) => {
                 let before = old
@@ -245,8 +282,13 @@ impl Core {
                         };
                     }
                 }
+                if let Some(version) = before.get("resourceVersion") {
+                    metadata.get_or_insert_with("resourceVersion", || version.clone());
+                }
                 let (a, b) = (Value::Object(metadata.clone()), Value::Object(before));
-                meta::check_update(Some(&a), Some(&b), &at)
+                let mut errors = meta::check_update(Some(&a), Some(&b), &at);
+                errors.extend(self.check(&object, &metadata));
+                errors
             }
         };
         object.insert("metadata", metadata.into());
@@ -259,9 +301,16 @@ impl Core {
     }
 }
 
+/// The finalizer that every namespace has.
+const KUBERNETES: &str = "kubernetes";
+
 fn new_namespace(object: &mut Map, metadata: &mut Map) {
-    let finalizers = Map::from_iter([("finalizers", Value::from(vec!["kubernetes"]))]);
-    object.insert("spec", finalizers.into());
+    let mut finalizers = crate::namespaces::finalizers(&Value::Object(object.clone()));
+    if !finalizers.iter().any(|f| f == KUBERNETES) {
+        finalizers.push(KUBERNETES.to_owned());
+    }
+    let spec = Map::from_iter([("finalizers", Value::from(finalizers))]);
+    object.insert("spec", spec.into());
     object.insert(
         "status",
         Map::from_iter([("phase", Value::from("Active"))]).into(),
@@ -362,7 +411,7 @@ impl Strategy for Core {
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
         match self.kind {
             CoreKind::Scale => selectable(field, &[]),
-            CoreKind::Namespace => selectable(field, &["metadata.name", "name", "status.phase"]),
+            CoreKind::Namespace => selectable(field, &["metadata.name", "status.phase"]),
             CoreKind::Event => selectable(
                 field,
                 &[
@@ -388,6 +437,15 @@ impl Strategy for Core {
         true
     }
 
+    fn field(&self, object: &Value, field: &str) -> String {
+        let field = match (self.kind, field) {
+            (CoreKind::Event, "source") => "source.component",
+            (_, field) => field,
+        };
+        let found = object.at(field.split('.')).and_then(Value::as_str);
+        found.unwrap_or_default().to_owned()
+    }
+
     fn strategic_schema(&self) -> Option<&Structural> {
         Some(self.model.strategic())
     }
@@ -402,6 +460,10 @@ impl Strategy for Core {
             .get_or_insert_with("status", || Map::new().into());
         status.as_object_mut()?.insert("phase", "Terminating".into());
         Some(stored)
+    }
+
+    fn precondition_failed(&self) -> Option<&'static str> {
+        (self.kind == CoreKind::Namespace).then_some("Precondition failed")
     }
 
     fn protects(&self, name: &str) -> Option<&'static str> {

@@ -302,6 +302,10 @@ impl Strategy for Definitions {
         builtin::selectable(field, &["metadata.name"])
     }
 
+    fn precondition_failed(&self) -> Option<&'static str> {
+        Some("precondition failed")
+    }
+
     fn strategic_schema(&self) -> Option<&Structural> {
         Some(self.v1.strategic())
     }
@@ -344,6 +348,13 @@ impl Definitions {
             new.metadata.insert("uid", Value::from(identity.uid.clone()));
             new.metadata
                 .insert("creationTimestamp", Value::from(identity.created.clone()));
+            let prefix = new.metadata.get("generateName").and_then(Value::as_str);
+            if new.metadata.get("name").is_none()
+                && let Some(prefix) = prefix.filter(|p| !p.is_empty())
+            {
+                let name = format!("{prefix}{}", identity.suffix);
+                new.metadata.insert("name", name.into());
+            }
         }
         let judged = match (operation, &old) {
             (Operation::UpdateStatus(_), Some(old)) => {

@@ -9,8 +9,9 @@ use crate::status::{self, ApiError, ApiResult};
 use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
 use crate::{body, media};
+use scantling_schema::core::decode_delete_options;
 use scantling_store::{Entry, StoreError};
-use scantling_value::Value;
+use scantling_value::{Value, go};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -53,6 +54,7 @@ impl Write<'_> {
         let call = self.call;
         let shape = call.shape()?;
         let delete = self.delete_options()?;
+        delete.check_collection()?;
         let mut options = ListOptions::parse(call.query, false)?;
         options.watch = false;
         let selection = Selection::parse(call, &options)?;
@@ -67,7 +69,7 @@ impl Write<'_> {
         shape.list(
             &call.api_version(),
             &call.kind.list_kind,
-            found.items,
+            read::listed(call, found.items),
             &found.meta,
         )
     }
@@ -77,12 +79,25 @@ impl Write<'_> {
             return DeleteOptions::parse(self.call.query, None);
         }
         let content_type = self.head.content_type.as_deref();
-        let body = body::decode_small(
-            &self.body,
-            content_type,
-            "v1.DeleteOptions",
-            &protobuf::DELETE_OPTIONS,
-        )?;
+        let body = body::decode_small(&self.body, content_type, &protobuf::DELETE_OPTIONS)?;
+        let said = |name| body.get(name).and_then(Value::as_str).unwrap_or_default();
+        let refused = match (said("kind"), said("apiVersion")) {
+            ("" | "DeleteOptions", _) => None,
+            ("Status", "v1") => {
+                Some("converting (v1.Status) to (v1.DeleteOptions): unknown conversion".to_owned())
+            }
+            (kind, version) => Some(format!(
+                "no kind {} is registered for version {} in scheme \
+                 \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\"",
+                go::quote(kind),
+                go::quote(version)
+            )),
+        };
+        if let Some(why) = refused {
+            return Err(ApiError::bad_request(why));
+        }
+        let body = decode_delete_options(body).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        let body = Value::from(body);
         DeleteOptions::parse(self.call.query, Some(&body))
     }
 
@@ -97,6 +112,13 @@ impl Write<'_> {
             let entry = call.live(&key, name).await?;
             let mut object = read::shown(call, &entry)?;
             let uid = text(&object, "uid").to_owned();
+            if options.unreadable {
+                let why = format!(
+                    "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: unsafe \
+                     deletion is not allowed because the object is decodable from storage"
+                );
+                return Err(ApiError::conflict(call.about(), name, &why));
+            }
             self.preconditions(name, &uid, entry.mod_revision, options)?;
             if text(&object, "deletionTimestamp").is_empty()
                 && let Some(marked) = call.kind.strategy.mark(read::stored(&entry)?, &timestamp())
@@ -174,22 +196,29 @@ impl Write<'_> {
     }
 
     fn preconditions(&self, name: &str, uid: &str, revision: u64, options: &DeleteOptions) -> ApiResult<()> {
-        let about = self.call.about_kind();
+        let call = self.call;
+        let own_words = call.kind.strategy.precondition_failed();
+        let conflict = |what: &str, asked: &str, found: &str, perhaps: &str| match own_words {
+            Some(words) => {
+                let why = format!("{words}: {what} in precondition: {asked}, {what} in object meta: {found}");
+                ApiError::conflict(call.about(), name, &why)
+            }
+            None => {
+                let why = format!(
+                    "the {what} in the precondition ({asked}) does not match the {what} in record ({found}). The object \
+                     might have been {perhaps}"
+                );
+                ApiError::conflict(call.about_kind(), name, &why)
+            }
+        };
         if let Some(asked) = options.uid.as_deref().filter(|a| *a != uid) {
-            let why = format!(
-                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have \
-                 been deleted and then recreated"
-            );
-            return Err(ApiError::conflict(about, name, &why));
+            return Err(conflict("UID", asked, uid, "deleted and then recreated"));
         }
         if let Some(asked) = options.resource_version.as_deref()
             && parse_uint(asked).ok() != Some(revision)
         {
-            let why = format!(
-                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
-                 ({revision}). The object might have been modified"
-            );
-            return Err(ApiError::conflict(about, name, &why));
+            let found = revision.to_string();
+            return Err(conflict("ResourceVersion", asked, &found, "modified"));
         }
         Ok(())
     }

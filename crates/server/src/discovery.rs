@@ -1,7 +1,7 @@
 //! Discovery: which groups, versions and resources there are, in the plain and the aggregated form.
 
 use crate::kind::{Kind, Kinds, Version};
-use crate::media::Clause;
+use crate::media::{self, Encoding};
 use base64::Engine as _;
 use scantling_schema::definition::compare_versions;
 use scantling_value::{Map, Value};
@@ -16,40 +16,29 @@ pub(crate) enum Root {
     Groups,
 }
 
-/// The form of `/api` and `/apis` that a client asks for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Form {
-    Plain,
-    V2,
-    V2Beta1,
+/// The encoding in which a client asks for the aggregated form of `/api` and `/apis`, if it asks for that at all: where
+/// it does, the plain form does not count, however much it is preferred.
+pub(crate) fn aggregated_encoding(accept: &str) -> Option<Encoding> {
+    media::clauses(accept).iter().find_map(|clause| {
+        let asked = [clause.param("g"), clause.param("v"), clause.param("as")];
+        let aggregated = asked
+            == [
+                Some("apidiscovery.k8s.io"),
+                Some("v2"),
+                Some("APIGroupDiscoveryList"),
+            ];
+        let encodings = [Encoding::Json, Encoding::Yaml];
+        encodings
+            .into_iter()
+            .find(|e| aggregated && clause.takes(e.content_type()))
+    })
 }
 
-impl Form {
-    /// What a clause of an `Accept` header asks for, if it is one of these.
-    pub(crate) fn of(clause: &Clause<'_>) -> Option<Form> {
-        if !matches!(clause.kind, "application/json" | "*/*" | "application/*") {
-            return None;
-        }
-        match clause.param("as") {
-            None => Some(Form::Plain),
-            Some("APIGroupDiscoveryList") if clause.param("g") == Some("apidiscovery.k8s.io") => {
-                match clause.param("v") {
-                    Some("v2") => Some(Form::V2),
-                    Some("v2beta1") => Some(Form::V2Beta1),
-                    _ => None,
-                }
-            }
-            Some(_) => None,
-        }
-    }
-
-    /// The media type of an answer in this form.
-    pub(crate) fn content_type(self) -> &'static str {
-        match self {
-            Form::Plain => "application/json",
-            Form::V2 => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-            Form::V2Beta1 => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
-        }
+/// The media type of the aggregated form.
+pub(crate) fn aggregated_type(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        _ => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     }
 }
 
@@ -241,9 +230,8 @@ fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>
 }
 
 /// `/api` or `/apis` with everything below it in one document.
-pub(crate) fn aggregated(kinds: &Kinds, root: Root, form: Form) -> Value {
+pub(crate) fn aggregated(kinds: &Kinds, root: Root) -> Value {
     let groups = kinds.groups().filter(|g| g.is_empty() == (root == Root::Core));
-    let version = if form == Form::V2Beta1 { "v2beta1" } else { "v2" };
     let items = groups
         .filter_map(|g| {
             let versions: Vec<Value> = served_versions(kinds, g)
@@ -265,7 +253,7 @@ pub(crate) fn aggregated(kinds: &Kinds, root: Root, form: Form) -> Value {
         .collect();
     object([
         ("kind", "APIGroupDiscoveryList".into()),
-        ("apiVersion", format!("apidiscovery.k8s.io/{version}").into()),
+        ("apiVersion", "apidiscovery.k8s.io/v2".into()),
         ("metadata", Map::new().into()),
         ("items", Value::Array(items)),
     ])

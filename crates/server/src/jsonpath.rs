@@ -77,6 +77,12 @@ fn parse(text: &str, depth: usize) -> Result<JsonPath, String> {
     let mut steps = Vec::new();
     let mut rest = text.trim();
     rest = rest.strip_prefix(['$', '@']).unwrap_or(rest);
+    // What follows a closing brace is text around the expression.
+    rest = rest.split_once('}').map_or(rest, |(inside, _)| inside);
+    if rest == "." {
+        steps.push(Step::Field(String::new()));
+        rest = "";
+    }
     while let Some(c) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix("..") {
             steps.push(Step::Descend);
@@ -159,7 +165,7 @@ fn bracket_step(inside: &str, depth: usize) -> Result<Step, String> {
     if let Some(filter) = inside.strip_prefix("?(").and_then(|f| f.strip_suffix(')')) {
         return filter_step(filter, depth);
     }
-    if let Some(name) = quoted(inside) {
+    if let Some(name) = key(inside) {
         return Ok(Step::Field(name));
     }
     if inside == "*" {
@@ -173,7 +179,7 @@ fn bracket_step(inside: &str, depth: usize) -> Result<Step, String> {
     if inside.contains(',') {
         let parts = inside.split(',').map(|p| {
             let p = p.trim();
-            let step = match quoted(p) {
+            let step = match key(p) {
                 Some(name) => Step::Field(name),
                 None => bracket_step(p, depth)?,
             };
@@ -209,6 +215,14 @@ fn bracket_step(inside: &str, depth: usize) -> Result<Step, String> {
         }),
         _ => Err(format!("invalid array index {inside}")),
     }
+}
+
+/// A key in brackets: in single quotes, in which dots may be escaped, too.
+fn key(text: &str) -> Option<String> {
+    text.starts_with('\'')
+        .then(|| quoted(text))
+        .flatten()
+        .map(|name| name.replace("\\.", "."))
 }
 
 fn quoted(text: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Kinds as data: everything that the request pipeline knows about a kind of object.
 
-use crate::discovery::{Form, Root};
+use crate::discovery::Root;
 use crate::openapi;
 use crate::strategy::Strategy;
 use crate::table::Columns;
@@ -148,19 +148,14 @@ pub(crate) struct Kinds {
 /// it begins with none.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    core: Aggregated,
-    groups: Aggregated,
+    /// `/api`, aggregated.
+    core: OnceLock<Document>,
+    /// `/apis`, aggregated.
+    groups: OnceLock<Document>,
     /// `/openapi/v3`
     pub(crate) index: OnceLock<Document>,
     /// The hash of `/openapi/v2`.
     pub(crate) hash: OnceLock<String>,
-}
-
-/// `/api` or `/apis` in its aggregated forms.
-#[derive(Debug, Default)]
-struct Aggregated {
-    v2: OnceLock<Document>,
-    v2beta1: OnceLock<Document>,
 }
 
 impl Clone for Written {
@@ -170,16 +165,11 @@ impl Clone for Written {
 }
 
 impl Written {
-    /// The place of an aggregated document of discovery; the plain form has none.
-    pub(crate) fn discovery(&self, root: Root, form: Form) -> Option<&OnceLock<Document>> {
-        let of = match root {
+    /// The place of an aggregated document of discovery.
+    pub(crate) fn discovery(&self, root: Root) -> &OnceLock<Document> {
+        match root {
             Root::Core => &self.core,
             Root::Groups => &self.groups,
-        };
-        match form {
-            Form::Plain => None,
-            Form::V2 => Some(&of.v2),
-            Form::V2Beta1 => Some(&of.v2beta1),
         }
     }
 }

@@ -54,6 +54,7 @@ mod options;
 mod order;
 mod page;
 mod patch;
+mod pretty;
 mod progress;
 mod protobuf;
 mod read;

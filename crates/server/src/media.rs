@@ -1,6 +1,7 @@
 //! Which form an answer takes (`Accept`), and which form a body has (`Content-Type`).
 
 use crate::status::{ApiError, ApiResult};
+use scantling_value::Map;
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -75,64 +76,117 @@ pub(crate) enum Offer {
 /// One alternative of an `Accept` header.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Clause<'a> {
-    pub(crate) kind: &'a str,
-    pub(crate) params: Vec<(&'a str, &'a str)>,
+    /// Before and after the slash.
+    kind: (&'a str, &'a str),
+    params: Vec<(&'a str, &'a str)>,
     quality: f32,
 }
 
 impl<'a> Clause<'a> {
-    /// A parameter.
+    /// Reads one; nothing where it is no media type.
+    fn parse(text: &'a str) -> Option<Clause<'a>> {
+        let mut parts = text.split(';');
+        let kind = parts.next().unwrap_or_default();
+        let kind = match kind.split_once('/') {
+            Some((_, sub)) if sub.contains('/') => return None,
+            Some((kind, sub)) if !sub.is_empty() => (kind.trim_matches(' '), sub.trim_matches(' ')),
+            _ if kind.trim_matches(['/', ' ']) == "*" => ("*", "*"),
+            _ => return None,
+        };
+        let mut clause = Clause {
+            kind,
+            params: Vec::new(),
+            quality: 1.0,
+        };
+        // A parameter without a value, or with two, counts as not given.
+        let pairs = parts
+            .filter_map(|p| p.split_once('='))
+            .filter(|(_, v)| !v.is_empty() && !v.contains('='));
+        for (name, value) in pairs {
+            match name.trim_matches(' ') {
+                "q" => clause.quality = value.parse().unwrap_or(0.0),
+                name => clause.params.push((name, value.trim_matches(' '))),
+            }
+        }
+        Some(clause)
+    }
+
+    /// A parameter; of several of one name the last counts.
     pub(crate) fn param(&self, name: &str) -> Option<&'a str> {
-        self.params
-            .iter()
-            .find(|(k, _)| k.eq_ignore_ascii_case(name))
-            .map(|(_, v)| *v)
+        self.params.iter().rfind(|(k, _)| *k == name).map(|(_, v)| *v)
+    }
+
+    /// Whether it takes a media type, itself or by a wildcard.
+    pub(crate) fn takes(&self, media_type: &str) -> bool {
+        match self.kind {
+            ("*", "*") => true,
+            (kind, "*") => media_type.split_once('/').is_some_and(|(k, _)| k == kind),
+            (kind, sub) => media_type.split_once('/') == Some((kind, sub)),
+        }
+    }
+
+    /// Whether it stands before another: by quality, and what is named before what a wildcard covers.
+    fn precedes(&self, other: &Clause<'_>) -> bool {
+        self.quality > other.quality
+            || (self.kind.0 != "*" && other.kind.0 == "*")
+            || (self.kind.1 != "*" && other.kind.1 == "*")
     }
 }
 
+/// The most alternatives of an `Accept` header that are looked at.
+const MAX_CLAUSES: usize = 64;
+
 /// The alternatives of an `Accept` header, the best first.
 pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
-    let mut out: Vec<Clause<'_>> = accept
+    let mut out: Vec<Clause<'_>> = Vec::new();
+    let found = accept
         .split(',')
-        .map(str::trim)
-        .filter(|c| !c.is_empty())
-        .map(|c| {
-            let mut parts = c.split(';').map(str::trim);
-            let kind = parts.next().unwrap_or_default();
-            let params: Vec<_> = parts
-                .filter_map(|p| p.split_once('='))
-                .map(|(k, v)| (k.trim(), v.trim().trim_matches('"')))
-                .collect();
-            let quality = params
-                .iter()
-                .find(|(k, _)| *k == "q")
-                .and_then(|(_, v)| v.parse().ok())
-                .unwrap_or(1.0);
-            Clause {
-                kind,
-                params,
-                quality,
-            }
-        })
-        .collect();
-    out.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+        .filter_map(|c| Clause::parse(c.trim_matches(' ')));
+    for clause in found.take(MAX_CLAUSES) {
+        // `precedes` is no order in the strict sense (a wildcard of high quality and a name of low quality precede each
+        // other), so the outcome depends on the way of sorting: by insertion, as servers do.
+        let place = out
+            .iter()
+            .rposition(|before| !clause.precedes(before))
+            .map_or(0, |i| i + 1);
+        out.insert(place, clause);
+    }
     out
 }
 
 const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-fn encoding_of(kind: &str) -> Option<Encoding> {
-    Some(match kind {
-        "*/*" | "application/*" | "application/json" => Encoding::Json,
-        "application/yaml" => Encoding::Yaml,
-        "application/vnd.kubernetes.protobuf" => Encoding::Protobuf,
-        _ => return None,
-    })
+impl Encoding {
+    /// What built-in kinds are offered in.
+    pub(crate) const ALL: [Encoding; 3] = [Encoding::Json, Encoding::Yaml, Encoding::Protobuf];
+
+    /// Whether there are streams in it.
+    fn streams(self) -> bool {
+        self != Encoding::Yaml
+    }
 }
 
 /// The refusal of an `Accept` header that nothing fits.
 pub(crate) fn not_acceptable() -> ApiError {
     ApiError::not_acceptable(format!("only the following media types are accepted: {OFFERED}"))
+}
+
+/// Refuses an `Accept` header that names none of what a route offers, whatever its parameters say.
+pub(crate) fn check(accept: Option<&str>, offered: &[Encoding]) -> ApiResult<()> {
+    let Some(accept) = accept.filter(|a| !a.is_empty()) else {
+        return Ok(());
+    };
+    let mut kinds = accept.split(',').map(|c| essence(Some(c)));
+    let takes = |kind: &str| kind == "*/*" || offered.iter().any(|e| e.content_type() == kind);
+    if kinds.any(takes) {
+        return Ok(());
+    }
+    let offered: Vec<&str> = offered.iter().map(|e| e.content_type()).collect();
+    let message = format!(
+        "406: Not Acceptable\n\nAvailable representations: {}",
+        offered.join(", ")
+    );
+    Err(ApiError::not_acceptable(message).details(Map::new()))
 }
 
 /// The refusal of an `Accept` header that no stream fits.
@@ -143,41 +197,57 @@ pub(crate) fn no_stream() -> ApiError {
     )
 }
 
-/// The encoding alone, for errors and documents: what the client prefers of what can be written at all.
+/// The encoding of an error: what the client prefers of what needs no conversion, or else JSON.
 pub(crate) fn encoding(accept: Option<&str>) -> Encoding {
-    let accept = accept.unwrap_or("*/*");
-    clauses(accept)
-        .iter()
-        .find_map(|c| encoding_of(c.kind))
-        .unwrap_or_default()
+    wanted(accept, Offer::Document).map_or(Encoding::Json, |w| w.encoding)
 }
 
 /// The form that the client prefers of those that there are.
 pub(crate) fn wanted(accept: Option<&str>, offer: Offer) -> ApiResult<Wanted> {
-    let accept = accept.filter(|a| !a.trim().is_empty()).unwrap_or("*/*");
-    let fitting = clauses(accept).into_iter().find_map(|c| {
-        let encoding = encoding_of(c.kind)?;
-        let view = view_of(&c)?;
-        let possible = match (encoding, &view) {
-            (_, View::Table(_) | View::Metadata(_) | View::MetadataList(_)) if offer == Offer::Document => {
-                false
-            }
-            (Encoding::Protobuf, View::Object) => offer != Offer::Custom,
-            (Encoding::Protobuf, View::Table(_)) => false,
-            _ => true,
-        };
-        possible.then_some(Wanted { encoding, view })
+    let Some(accept) = accept.filter(|a| !a.is_empty()) else {
+        return Ok(Wanted::default());
+    };
+    let clauses = clauses(accept);
+    let fitting = clauses.iter().find_map(|clause| {
+        let taken = |e: &&Encoding| clause.takes(e.content_type());
+        Encoding::ALL
+            .iter()
+            .filter(taken)
+            .find_map(|encoding| form(clause, *encoding, offer))
     });
     fitting.ok_or_else(not_acceptable)
 }
 
-/// What a clause wants an object turned into; nothing for what nobody can do.
-fn view_of(clause: &Clause<'_>) -> Option<View> {
-    if clause.param("stream").is_some_and(|s| !matches!(s, "" | "watch"))
-        || clause.param("sv").is_some_and(|v| !matches!(v, "" | "v1"))
-    {
+/// Whether the client would have JSON indented.
+pub(crate) fn pretty(accept: Option<&str>) -> bool {
+    let clauses = clauses(accept.unwrap_or_default());
+    let json = clauses.iter().find(|c| c.takes(Encoding::Json.content_type()));
+    json.is_some_and(|c| c.param("pretty") == Some("1"))
+}
+
+/// What a clause asks for in an encoding; nothing for what nobody can do.
+fn form(clause: &Clause<'_>, encoding: Encoding, offer: Offer) -> Option<Wanted> {
+    let streams = clause
+        .param("stream")
+        .is_none_or(|s| s == "watch" && encoding.streams());
+    let versions = clause
+        .param("sv")
+        .is_none_or(|v| v == "v1" && offer != Offer::Document);
+    if !streams || !versions {
         return None;
     }
+    let view = view_of(clause)?;
+    let possible = match (encoding, &view) {
+        (_, View::Table(_) | View::Metadata(_) | View::MetadataList(_)) if offer == Offer::Document => false,
+        (Encoding::Protobuf, View::Object) => offer != Offer::Custom,
+        (Encoding::Protobuf, View::Table(_)) => false,
+        _ => true,
+    };
+    possible.then_some(Wanted { encoding, view })
+}
+
+/// What a clause wants an object turned into; nothing for what no object turns into.
+fn view_of(clause: &Clause<'_>) -> Option<View> {
     let (target, group, version) = (clause.param("as"), clause.param("g"), clause.param("v"));
     if target.is_none() && group.is_none() && version.is_none() {
         return Some(View::Object);

@@ -174,15 +174,16 @@ impl Documents {
     pub(crate) async fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
         let hash = kinds.written.hash.get_or_init(|| hash_of_all(kinds));
         let accept = head.accept.as_deref().unwrap_or_default();
-        let protobuf = media::clauses(accept).first().is_some_and(|c| {
-            let kind = c
-                .kind
-                .strip_prefix("application/com.github.proto-openapi.spec.v2");
-            matches!(kind, Some("@v1.0+protobuf" | ".v1.0+protobuf"))
+        let accept = if accept.is_empty() { "*/*" } else { accept };
+        let found = media::clauses(accept).iter().find_map(|c| {
+            let json = c.takes("application/json").then_some(false);
+            json.or_else(|| V2_PROTOBUF.iter().any(|t| c.takes(t)).then_some(true))
         });
+        let Some(protobuf) = found else {
+            return Ok(Reply::bytes(406, "", Bytes::new()));
+        };
         let (form, tag, content_type) = if protobuf {
-            let kind = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-            (Form::Protobuf, format!("\"{hash}P\""), kind)
+            (Form::Protobuf, format!("\"{hash}P\""), V2_PROTOBUF[0])
         } else {
             (Form::Json, format!("\"{hash}\""), "application/json")
         };
@@ -194,6 +195,12 @@ impl Documents {
         Ok(reply)
     }
 }
+
+/// The names of the protobuf form of `/openapi/v2`: the one that is sent, and one that is understood, too.
+const V2_PROTOBUF: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+];
 
 /// The answer for a document that is not there.
 fn nothing() -> Reply {
@@ -232,7 +239,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
         let writer = paths::Writer::new(kind, v);
         writer.paths(&mut paths);
         schemas.insert(writer.name.clone(), kind.strategy.published(kind, v, Format::V3));
-        schemas.insert(format!("{}List", writer.name), writer.list_schema());
+        schemas.insert(writer.list_name(), writer.list_schema());
         scales |= v.scale.is_some();
     }
     models::add_references(&mut schemas);

@@ -142,13 +142,28 @@ pub(crate) struct DeleteOptions {
     pub(crate) resource_version: Option<String>,
     pub(crate) propagation: Option<Propagation>,
     pub(crate) orphan_dependents: Option<bool>,
+    /// Whether only an object is meant that cannot be read any more.
+    pub(crate) unreadable: bool,
 }
 
+const IGNORE_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
 impl DeleteOptions {
+    /// Refuses what cannot be asked of a whole collection.
+    pub(crate) fn check_collection(&self) -> ApiResult<()> {
+        if !self.unreadable {
+            return Ok(());
+        }
+        let at = Path::ROOT;
+        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        let error = FieldError::invalid(&at.field(IGNORE_ERRORS), Value::Bool(true), why);
+        refuse("DeleteOptions", &[error])
+    }
+
     /// From the body, if there is one, else from the query.
     pub(crate) fn parse(query: &Query, body: Option<&Value>) -> ApiResult<DeleteOptions> {
         let text = |v: Option<&Value>| v.and_then(Value::as_str).map(str::to_owned);
-        let (dry_run, uid, resource_version, policy, orphan);
+        let (dry_run, uid, resource_version, policy, orphan, unreadable, grace);
         match body {
             Some(b) => {
                 let list = b.get("dryRun").and_then(Value::as_array).unwrap_or_default();
@@ -161,9 +176,11 @@ impl DeleteOptions {
                 resource_version = text(b.at(["preconditions", "resourceVersion"]));
                 policy = text(b.get("propagationPolicy"));
                 orphan = b.get("orphanDependents").and_then(Value::as_bool);
+                grace = b.get("gracePeriodSeconds").is_some();
+                unreadable = b.get(IGNORE_ERRORS).and_then(Value::as_bool).unwrap_or_default();
             }
             None => {
-                query.int("gracePeriodSeconds")?;
+                grace = query.int("gracePeriodSeconds")?.is_some();
                 dry_run = query.all("dryRun").into_iter().map(str::to_owned).collect();
                 uid = query.get("uid").filter(|u| !u.is_empty()).map(str::to_owned);
                 resource_version = query
@@ -174,13 +191,14 @@ impl DeleteOptions {
                 orphan = query
                     .has("orphanDependents")
                     .then(|| query.flag("orphanDependents"));
+                unreadable = query.flag(IGNORE_ERRORS);
             }
         }
         let root = Path::ROOT;
         let at = root.field("propagationPolicy");
         let mut errors = Vec::new();
         let propagation = match policy.as_deref() {
-            None | Some("") => None,
+            None => None,
             Some("Orphan") => Some(Propagation::Orphan),
             Some("Background") => Some(Propagation::Background),
             Some("Foreground") => Some(Propagation::Foreground),
@@ -194,6 +212,22 @@ impl DeleteOptions {
             let why = "orphanDependents and deletionPropagation cannot be both set";
             errors.push(FieldError::invalid(&at, policy, why));
         }
+        if unreadable {
+            let others = [
+                ("gracePeriodSeconds", grace),
+                ("preconditions", uid.is_some() || resource_version.is_some()),
+                ("orphanDependents", orphan.is_some()),
+                ("propagationPolicy", policy.is_some()),
+            ];
+            for (other, _) in others.iter().filter(|(_, given)| *given) {
+                let why = format!("cannot be set together with .{other}");
+                errors.push(FieldError::invalid(
+                    &root.field(IGNORE_ERRORS),
+                    Value::Bool(true),
+                    why,
+                ));
+            }
+        }
         let values: Vec<&str> = dry_run.iter().map(String::as_str).collect();
         let dry_run = check_dry_run(&values, &mut errors);
         refuse("DeleteOptions", &errors)?;
@@ -203,6 +237,7 @@ impl DeleteOptions {
             resource_version,
             propagation,
             orphan_dependents: orphan,
+            unreadable,
         })
     }
 }

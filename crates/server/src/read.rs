@@ -153,6 +153,10 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
         "" => ReadAt::Latest,
         text => ReadAt::AtLeast(parse_version(text).map_err(ApiError::internal)?),
     };
+    if call.query.flag("export") {
+        let why = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(ApiError::bad_request(why));
+    }
     let shape = call.shape()?;
     let key = call.key(name)?;
     let entry = call.api.store.get(&key, at).await.map_err(store_error)?;
@@ -168,7 +172,7 @@ pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Re
     let selection = Selection::parse(call, options)?;
     let shape = call.shape()?;
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
-    if shape.is_plain() {
+    if shape.is_plain() && !call.kind.built_in {
         let found = find(call, options, &selection, text_if_selected).await?;
         return Ok(Reply::list(Listing::new(
             &api_version,
@@ -178,7 +182,18 @@ pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Re
         )));
     }
     let found = find(call, options, &selection, object_if_selected).await?;
-    shape.list(&api_version, kind, found.items, &found.meta)
+    shape.list(&api_version, kind, listed(call, found.items), &found.meta)
+}
+
+/// Objects as the items of a list: of built-in kinds, the list says which kind they are.
+pub(crate) fn listed(call: &Call<'_>, mut items: Vec<Value>) -> Vec<Value> {
+    if call.kind.built_in {
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            item.remove("kind");
+            item.remove("apiVersion");
+        }
+    }
+    items
 }
 
 /// A page of selected objects, in some form.
@@ -227,7 +242,12 @@ pub(crate) async fn find<T>(
     take: Take<T>,
 ) -> ApiResult<Found<T>> {
     let prefix = call.prefix()?;
-    let limit = usize::try_from(options.limit).ok().and_then(NonZeroUsize::new);
+    // A list at any version is answered from memory, where it comes whole.
+    let any = options.resource_version == "0";
+    let limit = usize::try_from(options.limit)
+        .ok()
+        .and_then(NonZeroUsize::new)
+        .filter(|_| !any);
     let (mut after, mut at) = start(options, limit.is_some())?;
     after = after.map(|a| format!("{prefix}{a}"));
     // A selector on the name finds one key.
@@ -285,6 +305,7 @@ pub(crate) async fn find<T>(
                 _ => String::new(),
             },
             remaining: (rest && selection.is_everything()).then_some(remaining),
+            says_end: !call.kind.built_in,
         };
         return Ok(Found { items, meta });
     }

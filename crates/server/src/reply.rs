@@ -1,11 +1,13 @@
 //! Answers: bodies, encodings, headers.
 
 use crate::listing::Listing;
-use crate::media::{Encoding, encoding};
+use crate::media::{Encoding, Offer, wanted};
+use crate::pretty::Indenter;
 use crate::status::ApiError;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Frame;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use scantling_value::Value;
@@ -82,7 +84,11 @@ impl Reply {
 
     /// An error, in the encoding that was asked for as far as there is one.
     pub(crate) fn error(e: &ApiError, accept: Option<&str>) -> Reply {
-        let mut r = Reply::object(e.code(), &e.to_status(), encoding(accept));
+        let mut r = match wanted(accept, Offer::Document) {
+            Ok(wanted) => Reply::object(e.code(), &e.to_status(), wanted.encoding),
+            // Where the client takes no form that there is, the error is for people.
+            Err(_) => Reply::object(e.code(), &e.to_status(), Encoding::Json).indented(),
+        };
         if let Some(seconds) = e.retry_after_seconds() {
             r.headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -97,6 +103,46 @@ impl Reply {
             HeaderValue::from_static("nosniff"),
         );
         r
+    }
+
+    /// The plain answer for a path from which it is unclear what to watch.
+    pub(crate) fn incomplete(uri: &str) -> Reply {
+        let text = format!(
+            "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, \
+             {uri}\n",
+            scantling_value::go::quote(uri)
+        );
+        let mut r = Reply::text(500, text);
+        let nosniff = HeaderValue::from_static("nosniff");
+        r.headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        r
+    }
+
+    /// Its JSON indented, if it is JSON; streams stay as they are.
+    pub(crate) fn indented(mut self) -> Reply {
+        if !self.content_type.starts_with(Encoding::Json.content_type()) {
+            return self;
+        }
+        let mut indenter = Indenter::default();
+        self.body = match self.body {
+            Content::Whole(bytes) => {
+                let mut out = Vec::with_capacity(2 * bytes.len());
+                indenter.write(&bytes, &mut out);
+                Content::Whole(out.into())
+            }
+            Content::List(list) => {
+                let indent = move |frame: Frame<Bytes>| {
+                    frame.map_data(|piece| {
+                        let mut out = Vec::with_capacity(2 * piece.len());
+                        indenter.write(&piece, &mut out);
+                        Bytes::from(out)
+                    })
+                };
+                Content::Stream(list.into_body().map_frame(indent).boxed_unsync())
+            }
+            Content::Stream(body) => Content::Stream(body),
+        };
+        self
     }
 
     /// Adds a header.

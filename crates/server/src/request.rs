@@ -2,6 +2,7 @@
 
 use crate::status::{ApiError, ApiResult};
 use percent_encoding::percent_decode_str;
+use std::time::Duration;
 
 /// What a path names.
 #[derive(Debug, PartialEq)]
@@ -35,6 +36,8 @@ pub(crate) enum Target {
     Resources(GroupVersion),
     /// A collection, an object or a subresource.
     Object(ObjectPath),
+    /// `/apis/<group>/<version>/watch`, and not what.
+    Incomplete,
     /// Nothing.
     Unknown,
 }
@@ -62,28 +65,32 @@ pub(crate) struct ObjectPath {
     pub(crate) resource: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
+    /// Whether nothing follows: for custom resources it would not count.
+    pub(crate) ends: bool,
     /// Whether the old form `/apis/G/V/watch/…` was used.
     pub(crate) watch: bool,
 }
 
 impl Target {
-    /// Reads a path. Segments are decoded after splitting, so that an escaped slash cannot name another object.
+    /// Whether it is a description of the API, which is sent as it was written.
+    pub(crate) fn is_document(&self) -> bool {
+        matches!(
+            self,
+            Target::OpenApiV2 | Target::OpenApiV3Index | Target::OpenApiV3(_)
+        )
+    }
+
+    /// Reads a path; what is escaped in it counts as if it were not.
     pub(crate) fn parse(path: &str) -> Target {
-        let Some(rest) = path.strip_prefix('/') else {
+        let Ok(path) = percent_decode_str(path).decode_utf8() else {
             return Target::Unknown;
         };
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        if rest.is_empty() {
+        let trimmed = path.trim_matches('/');
+        if trimmed.is_empty() {
             return Target::Index;
         }
-        let mut segments = Vec::new();
-        for raw in rest.split('/') {
-            match percent_decode_str(raw).decode_utf8() {
-                Ok(s) if is_clean(&s) => segments.push(s.into_owned()),
-                _ => return Target::Unknown,
-            }
-        }
-        let words: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let words: Vec<&str> = trimmed.split('/').collect();
+        let slash = path.ends_with('/');
         let health = |probe, check: &[&str]| match check {
             [] => Target::Health { probe, check: None },
             [one] => Target::Health {
@@ -93,13 +100,14 @@ impl Target {
             _ => Target::Unknown,
         };
         match words.as_slice() {
-            ["healthz", check @ ..] => health(Probe::Health, check),
-            ["livez", check @ ..] => health(Probe::Live, check),
-            ["readyz", check @ ..] => health(Probe::Ready, check),
-            ["metrics"] => Target::Metrics,
+            ["healthz", check @ ..] if !slash => health(Probe::Health, check),
+            ["livez", check @ ..] if !slash => health(Probe::Live, check),
+            ["readyz", check @ ..] if !slash => health(Probe::Ready, check),
+            ["metrics"] if !slash => Target::Metrics,
             ["version"] => Target::Version,
-            ["openapi", "v2"] => Target::OpenApiV2,
-            ["openapi", "v3"] => Target::OpenApiV3Index,
+            ["openapi", "v2"] if !slash => Target::OpenApiV2,
+            ["openapi", "v3"] if !slash => Target::OpenApiV3Index,
+            ["openapi", "v3"] => Target::OpenApiV3(String::new()),
             ["openapi", "v3", doc @ ..] => Target::OpenApiV3(doc.join("/")),
             ["api"] => Target::CoreVersions,
             ["apis"] => Target::Groups,
@@ -117,7 +125,8 @@ impl Target {
         };
         let (watch, rest) = match rest {
             [] => return Target::Resources(gv),
-            ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+            ["watch"] => return Target::Incomplete,
+            ["watch", rest @ ..] => (true, rest),
             rest => (false, rest),
         };
         // A namespace is an object itself: `/namespaces/x` and its subresources, against what lies in it.
@@ -131,26 +140,19 @@ impl Target {
             rest => (None, rest),
         };
         let own = |s: &&str| (*s).to_owned();
-        let (resource, name, subresource) = match rest {
-            [resource] => (own(resource), None, None),
-            [resource, name] => (own(resource), Some(own(name)), None),
-            [resource, name, sub] => (own(resource), Some(own(name)), Some(own(sub))),
-            _ => return Target::Unknown,
+        let [resource, more @ ..] = rest else {
+            return Target::Unknown;
         };
         Target::Object(ObjectPath {
             gv,
             namespace,
-            resource,
-            name,
-            subresource,
+            resource: own(resource),
+            name: more.first().map(own),
+            subresource: more.get(1).map(own),
+            ends: more.len() <= 2,
             watch,
         })
     }
-}
-
-/// Whether a decoded segment can be part of a name: no path tricks, no control characters.
-fn is_clean(s: &str) -> bool {
-    !s.is_empty() && s != "." && s != ".." && !s.contains(['/', '%', '\\']) && !s.contains(char::is_control)
 }
 
 /// The parameters of a query, with Go's conversions and their error texts.
@@ -186,6 +188,22 @@ impl Query {
             .iter()
             .find(|(k, _)| k == name)
             .map(|(_, v)| v.as_str())
+    }
+
+    /// How long the client would wait, in Go's notation of durations.
+    pub(crate) fn timeout(&self) -> ApiResult<Option<Duration>> {
+        let Some(text) = self.get("timeout").filter(|t| !t.is_empty()) else {
+            return Ok(None);
+        };
+        let nanos = duration(text).map_err(|why| {
+            ApiError::bad_request(format!(
+                "invalid timeout specified in the request URL - time: {why}"
+            ))
+        })?;
+        Ok(u64::try_from(nanos)
+            .ok()
+            .filter(|n| *n > 0)
+            .map(Duration::from_nanos))
     }
 
     /// All values of a parameter.
@@ -245,6 +263,57 @@ fn go_number_error(function: &str, text: &str, error: &std::num::ParseIntError) 
     )
 }
 
+/// A duration such as `1h2.5s`, in nanoseconds; on failure what Go says about it.
+fn duration(text: &str) -> Result<i64, String> {
+    const UNITS: [(&str, f64); 8] = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("\u{b5}s", 1e3),
+        ("\u{3bc}s", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("m", 60e9),
+        ("h", 3600e9),
+    ];
+    let shown = scantling_value::go::quote(text);
+    let invalid = || format!("invalid duration {shown}");
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Ok(0);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut nanos = 0.0;
+    while !rest.is_empty() {
+        let is_part = |c: char| c.is_ascii_digit() || c == '.';
+        let (number, after) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
+        let number: f64 = number.parse().map_err(|_| invalid())?;
+        let (unit, after) = after.split_at(after.find(is_part).unwrap_or(after.len()));
+        if unit.is_empty() {
+            return Err(format!("missing unit in duration {shown}"));
+        }
+        let known = UNITS.iter().find(|(name, _)| *name == unit);
+        let (_, scale) = known.ok_or_else(|| {
+            let unit = scantling_value::go::quote(unit);
+            format!("unknown unit {unit} in duration {shown}")
+        })?;
+        nanos += number * scale;
+        rest = after;
+    }
+    if nanos >= 9.3e18 {
+        return Err(invalid());
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the limit stands above; fractions do not count"
+    )]
+    Ok((sign * nanos) as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,14 +359,24 @@ mod tests {
                 "/apis/g/v1/watch/namespaces/a/ws",
                 r#"g/v1 ns=Some("a") ws name=None sub=None watch=true"#,
             ),
-            ("/apis/g/v1/ws/a%2Fb", "Unknown"),
-            ("/apis/g/v1/ws/..", "Unknown"),
-            ("/apis/g/v1/ws/%2e%2e", "Unknown"),
+            (
+                "/apis/g/v1/ws/a%2Fb",
+                r#"g/v1 ns=None ws name=Some("a") sub=Some("b") watch=false"#,
+            ),
+            (
+                "//apis/g/v1/ws/%2e%2e",
+                r#"g/v1 ns=None ws name=Some("..") sub=None watch=false"#,
+            ),
+            ("/apis/g/v1/watch/", "Incomplete"),
+            ("/healthz/", "Unknown"),
             (
                 "/apis/g/v1/",
                 r#"Resources(GroupVersion { group: "g", version: "v1" })"#,
             ),
-            ("/apis/g/v1/ws/a/b/c", "Unknown"),
+            (
+                "/apis/g/v1/ws/a/b/c",
+                r#"g/v1 ns=None ws name=Some("a") sub=Some("b") watch=false"#,
+            ),
             (
                 "/healthz/ping",
                 r#"Health { probe: Health, check: Some("ping") }"#,
@@ -322,5 +401,22 @@ mod tests {
         assert!(q.int("n").unwrap_err().message().ends_with("value out of range"));
         assert!(q.flag("watch") && q.flag("empty") && !q.flag("b") && !q.flag("c") && !q.flag("none"));
         assert_eq!(q.get("x"), Some("a b c"));
+    }
+
+    #[test]
+    fn durations() {
+        let table = [
+            ("32s", Ok(32_000_000_000)),
+            ("1h1m1.5s", Ok(3_661_500_000_000)),
+            ("-5ms", Ok(-5_000_000)),
+            ("0", Ok(0)),
+            ("5", Err(r#"missing unit in duration "5""#)),
+            ("5d", Err(r#"unknown unit "d" in duration "5d""#)),
+            ("abc", Err(r#"invalid duration "abc""#)),
+            ("1.2.3s", Err(r#"invalid duration "1.2.3s""#)),
+        ];
+        for (text, want) in table {
+            assert_eq!(duration(text), want.map_err(str::to_owned), "{text}");
+        }
     }
 }

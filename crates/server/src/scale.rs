@@ -11,7 +11,7 @@ use crate::reply::Reply;
 use crate::status::{ApiError, ApiResult};
 use crate::table::{Column, Columns};
 use crate::view::Shape;
-use crate::write::{Change, Ownership, Part, Source, Write, fit_name, text};
+use crate::write::{Change, Ownership, Part, Source, Write, fit_name, fit_namespace, text};
 use scantling_schema::core::CoreKind;
 use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
 use std::sync::LazyLock;
@@ -74,10 +74,11 @@ pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply
     let shape = call.shape()?;
     let form = media::body_form(write.head.content_type.as_deref())?;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-    let (sent, found) = decode(&write.body, form, options.field_validation)
+    let (mut sent, found) = decode(&write.body, form, options.field_validation)
         .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
     write.warnings.extend(found);
     fit_name(&sent, name)?;
+    fit_namespace(call, &mut sent)?;
     let scale = replace(write, name, &options, &sent).await?;
     shown(shape, scale)
 }
@@ -138,14 +139,19 @@ pub(crate) fn shown(shape: Shape<'_>, mut scale: Value) -> ApiResult<Reply> {
             priority: 0,
             path: path.to_owned(),
         };
-        let desired = "replicas is the desired number of instances for the scaled object.";
-        let actual = "replicas is the actual number of observed instances of the scaled object.";
+        let desired = "Number of desired replicas";
+        let actual = "Number of actual replicas";
         Columns::new(&[
             number("Desired", desired, ".spec.replicas"),
             number("Available", actual, ".status.replicas"),
             Column::age(),
         ])
     });
+    if matches!(shape.wanted.view, View::MetadataList(_)) {
+        let why =
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Scale)";
+        return Err(ApiError::not_acceptable(why));
+    }
     let is_table = matches!(shape.wanted.view, View::Table(_));
     if is_table && let Some(Value::Object(spec)) = scale.as_object_mut().and_then(|m| m.get_mut("spec")) {
         // Zero goes without saying, but not in a cell.

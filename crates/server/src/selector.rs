@@ -206,9 +206,9 @@ impl Parser {
         let Token::Word(key) = token else {
             return Err(format!("found '{token}', expected: identifier"));
         };
+        check_key(&key)?;
         let ends = matches!(self.peek(Context::Value), Token::End | Token::Comma);
         if absent || ends {
-            check(&key, &[])?;
             return Ok(Requirement {
                 key,
                 test: if absent { Test::Absent } else { Test::Exists },
@@ -236,7 +236,7 @@ impl Parser {
         } else {
             0
         };
-        check(&key, &values)?;
+        check_values(&key, &values)?;
         let test = match operator {
             Token::NotIn | Token::NotEqual => Test::NotIn(values),
             Token::Above => Test::Above(number),
@@ -306,14 +306,19 @@ impl Parser {
     }
 }
 
-/// The rules for keys and values, with all that break them.
-fn check(key: &str, values: &[String]) -> Result<(), String> {
+/// The rules for keys.
+fn check_key(key: &str) -> Result<(), String> {
+    let wrong = names::label_key(key);
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(FieldError::invalid(&Path::ROOT, key, wrong.join("; ")).to_string())
+}
+
+/// The rules for values, with all that break them.
+fn check_values(key: &str, values: &[String]) -> Result<(), String> {
     let root = Path::ROOT;
     let mut errors = Vec::new();
-    let wrong = names::label_key(key);
-    if !wrong.is_empty() {
-        errors.push(FieldError::invalid(&root.field("key"), key, wrong.join("; ")));
-    }
     let at = root.field("values");
     for (i, v) in values.iter().enumerate() {
         let wrong = names::label_value(v);

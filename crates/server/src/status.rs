@@ -117,6 +117,12 @@ impl ApiError {
         Self::new(405, "MethodNotAllowed", message).about(about, "")
     }
 
+    /// 405 for what no route takes, answered as a `Status`.
+    pub(crate) fn no_such_method() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message).details(Map::new())
+    }
+
     /// 406
     pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(406, "NotAcceptable", message)

@@ -80,6 +80,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         }
     }
 
+    /// The words of a conflict with a precondition, for kinds that have their own.
+    fn precondition_failed(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Why the object of this name is never deleted, if it is not.
     fn protects(&self, _name: &str) -> Option<&'static str> {
         None

@@ -131,7 +131,7 @@ fn definition(c: &Column) -> Value {
 fn cell(kind: &str, value: &Value, now: i64) -> Value {
     match (kind, value) {
         ("string", Value::String(s)) => Value::String(s.clone()),
-        ("string", Value::Null) => Value::from("<nil>"),
+        ("string", Value::Null) => Value::from("<no value>"),
         ("string", Value::Float(f)) => Value::from(scantling_value::go::float_v(*f)),
         ("string", other) => Value::from(other.to_json()),
         ("integer", Value::Int(i)) => Value::Int(*i),
@@ -147,6 +147,7 @@ fn cell(kind: &str, value: &Value, now: i64) -> Value {
         ("number", Value::Int(i)) => Value::Float(*i as f64),
         ("number", Value::Float(f)) => Value::Float(*f),
         ("boolean", Value::Bool(b)) => Value::Bool(*b),
+        ("date", Value::String(s)) if s.is_empty() => Value::from("<unknown>"),
         ("date", Value::String(s)) => Value::from(match s.parse::<jiff::Timestamp>() {
             Ok(t) => human_duration(now.saturating_sub(t.as_second())),
             Err(_) => "<invalid>".to_owned(),

@@ -28,17 +28,19 @@ pub(crate) struct Shape<'a> {
 }
 
 /// The metadata of a list.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ListMeta {
     pub(crate) resource_version: String,
     pub(crate) continue_token: String,
     pub(crate) remaining: Option<u64>,
+    /// Whether it says that nothing follows, too: lists of custom resources do.
+    pub(crate) says_end: bool,
 }
 
 impl ListMeta {
     pub(crate) fn to_value(&self) -> Value {
         let mut m = Map::new();
-        if !self.continue_token.is_empty() {
+        if self.says_end || !self.continue_token.is_empty() {
             m.insert("continue", self.continue_token.as_str().into());
         }
         if let Some(n) = self.remaining {
@@ -125,10 +127,18 @@ impl<'a> Shape<'a> {
             }
             View::Object => list_value(api_version, kind, items, meta),
             View::Table(v) => {
+                let meta = &ListMeta {
+                    says_end: false,
+                    ..meta.clone()
+                };
                 let rows = items.into_iter().map(|o| self.row(o, v)).collect();
                 self.table(rows, meta, v, true)
             }
             View::MetadataList(v) => {
+                let meta = &ListMeta {
+                    says_end: false,
+                    ..meta.clone()
+                };
                 let items = items.into_iter().map(|o| partial(o, v)).collect();
                 list_value(v.api_version(), "PartialObjectMetadataList", items, meta)
             }

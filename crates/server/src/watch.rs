@@ -155,10 +155,15 @@ impl Stream {
     ) -> Result<(), Option<ApiError>> {
         let api = Arc::clone(&self.api);
         let prefix = self.call()?.prefix().map_err(Some)?;
-        let mut after = version;
-        if options.send_initial_events == Some(true) {
-            after = self.initial(options, version).await?;
-        }
+        let after = match options.send_initial_events {
+            Some(true) => self.initial(options, version).await?,
+            // From nothing, and without what is there: from now on.
+            Some(false) if version == 0 => {
+                let now = api.store.revision().await;
+                now.map_err(|e| Some(read::store_error(e)))?
+            }
+            _ => version,
+        };
         let mut watch = match api.store.watch(&prefix, after).await {
             Ok(w) => w,
             Err(StoreError::FutureRevision { .. }) => {

@@ -90,7 +90,12 @@ impl Write<'_> {
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
-        fit_namespace(call, &mut object)?;
+        if let Err(e) = fit_namespace(call, &mut object) {
+            // Nothing comes of it, but what is found in the object is told.
+            let mode = admission_mode(options.field_validation);
+            self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
+            return Err(e);
+        }
         let created = self
             .create_object(object, &found, &options, Ownership::Update, Source::Body)
             .await?;
@@ -201,6 +206,8 @@ impl Write<'_> {
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Update)?;
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
+        let mode = admission_mode(options.field_validation);
+        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
         fit_name(&object, name)?;
         fit_namespace(call, &mut object)?;
         let part = if call.path.subresource.is_some() {
@@ -209,8 +216,6 @@ impl Write<'_> {
             Part::Whole
         };
         let uid = text(&object, "uid").to_owned();
-        let mode = admission_mode(options.field_validation);
-        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
         self.unite_owners(&mut object, Ownership::Update);
         let change = |_: &Value| {
             let ownership = Ownership::Update;

@@ -18,7 +18,8 @@ fn rank(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (major, stage) = rest.split_at_checked(digits)?;
-    let number = |s: &str| (!s.starts_with('0')).then(|| s.parse::<u64>().ok()).flatten();
+    let is_number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    let number = |s: &str| is_number(s).then(|| s.parse::<u64>().ok()).flatten();
     let major = number(major)?;
     match stage {
         "" => Some((2, major, 0)),
@@ -27,7 +28,7 @@ fn rank(version: &str) -> Option<(u8, u64, u64)> {
                 .strip_prefix("beta")
                 .map(|m| (1, m))
                 .or_else(|| s.strip_prefix("alpha").map(|m| (0, m)))?;
-            Some((stage, major, if minor.is_empty() { 0 } else { number(minor)? }))
+            Some((stage, major, number(minor)?))
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum Scope {
 pub enum NameRule {
     /// Lower-case labels joined by dots: the names of custom resources.
     Subdomain,
+    /// One lower-case label: the names of namespaces.
+    Label,
     /// Whatever can stand in a path: the names of embedded resources, and the rule that all kinds share.
     PathSegment,
 }
@@ -27,6 +29,7 @@ impl NameRule {
     fn check(self, name: &str) -> Vec<String> {
         match self {
             NameRule::Subdomain => names::dns1123_subdomain(name),
+            NameRule::Label => names::dns1123_label(name),
             NameRule::PathSegment if matches!(name, "." | "..") => vec![format!("may not be '{name}'")],
             NameRule::PathSegment => path_prefix(name),
         }
@@ -34,17 +37,15 @@ impl NameRule {
 
     /// Checks what a generated name begins with. The dash that usually ends it stands for what will follow.
     fn check_prefix(self, prefix: &str) -> Vec<String> {
-        match self {
-            NameRule::Subdomain => match prefix.strip_suffix('-') {
-                // A server masks the last two bytes with one letter; so does this.
-                Some(start) if !start.is_empty() => {
-                    let mut chars = start.chars();
-                    chars.next_back();
-                    names::dns1123_subdomain(&format!("{}a", chars.as_str()))
-                }
-                _ => names::dns1123_subdomain(prefix),
-            },
-            NameRule::PathSegment => path_prefix(prefix),
+        match (self, prefix.strip_suffix('-')) {
+            (NameRule::PathSegment, _) => path_prefix(prefix),
+            // A server masks the last two bytes with one letter; so does this.
+            (rule, Some(start)) if !start.is_empty() => {
+                let mut chars = start.chars();
+                chars.next_back();
+                rule.check(&format!("{}a", chars.as_str()))
+            }
+            (rule, _) => rule.check(prefix),
         }
     }
 }

@@ -3,6 +3,26 @@
 use super::tables::{OBJECT_META, TEXT, always, filled, set};
 use super::{Struct, Type};
 
+/// The options of a deletion.
+pub(crate) static DELETE_OPTIONS: Struct = Struct {
+    name: "v1.DeleteOptions",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        set("gracePeriodSeconds", Type::Int64),
+        set("preconditions", Type::Struct(&PRECONDITIONS)),
+        set("orphanDependents", Type::Bool),
+        set("propagationPolicy", Type::Text("v1.DeletionPropagation")),
+        filled("dryRun", Type::List(None, &TEXT)),
+        set("ignoreStoreReadErrorWithClusterBreakingPotential", Type::Bool),
+    ],
+};
+
+static PRECONDITIONS: Struct = Struct {
+    name: "v1.Preconditions",
+    fields: &[set("uid", Type::Text("types.UID")), set("resourceVersion", TEXT)],
+};
+
 /// A namespace.
 pub(crate) static NAMESPACE: Struct = Struct {
     name: "v1.Namespace",

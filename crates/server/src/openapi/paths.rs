@@ -84,7 +84,7 @@ impl<'a> Writer<'a> {
     fn content(&self, answer: Answer) -> Value {
         let schema = reference(&match answer {
             Answer::Object => self.name.clone(),
-            Answer::List => format!("{}List", self.name),
+            Answer::List => self.list_name(),
             Answer::Status => format!("{META}.Status"),
             Answer::Scale => SCALE.to_owned(),
         });
@@ -328,6 +328,11 @@ impl<'a> Writer<'a> {
         out.insert(path, item.into());
     }
 
+    /// The name of the list's schema.
+    pub(super) fn list_name(&self) -> String {
+        schema_name(&self.kind.group, &self.version.name, &self.kind.list_kind)
+    }
+
     pub(super) fn list_schema(&self) -> Value {
         let Kind {
             group,
@@ -361,7 +366,7 @@ impl<'a> Writer<'a> {
             ("metadata", metadata),
             ("items", items),
         ];
-        object([
+        let mut schema = Map::from_iter([
             ("type", "object".into()),
             ("description", format!("{list_kind} is a list of {kind}").into()),
             ("required", Value::from(vec!["items"])),
@@ -370,7 +375,15 @@ impl<'a> Writer<'a> {
                 "x-kubernetes-group-version-kind",
                 gvk_list(group, &self.version.name, list_kind),
             ),
-        ])
+        ]);
+        let selectable = self.version.selectable.iter();
+        let selectable: Vec<Value> = selectable
+            .map(|f| object([("fieldPath", f.as_str().into())]))
+            .collect();
+        if !selectable.is_empty() {
+            schema.insert("x-kubernetes-selectable-fields", Value::Array(selectable));
+        }
+        schema.into()
     }
 }
 

@@ -80,7 +80,7 @@ async fn custom_resources_have_metadata_in_protobuf_and_nothing_else() {
             one,
             "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1",
             406,
-            PROTOBUF,
+            "application/json",
         ),
         (
             one,

@@ -158,7 +158,7 @@ fn binary(text: &str) -> Result<Scalar, Problem> {
 
 /// Whether the text is a date, or a date and a time: `2001-1-2`, `2001-12-14t21:59:43.10-05:00`,
 /// `2001-12-14 21:59:43`.
-fn is_timestamp(text: &str) -> bool {
+pub(super) fn is_timestamp(text: &str) -> bool {
     let (date, time) = match text.split_once(['T', 't', ' ']) {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),

@@ -1,6 +1,6 @@
 //! YAML text as a Kubernetes API server writes it: block style, keys in order, lists at the level of their key.
 
-use super::resolve::{Scalar, resolve};
+use super::resolve::{Scalar, is_timestamp, resolve};
 use crate::{Escape, Map, Value};
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ fn members(out: &mut String, value: &Value, level: usize) {
         if i > 0 || !out.ends_with("- ") {
             indent(out, level);
         }
-        text(out, key, level);
+        text(out, key, level, Place::Key);
         out.push(':');
         match v {
             Value::Object(m) if !m.is_empty() => {
@@ -70,38 +70,120 @@ fn scalar(out: &mut String, value: &Value, level: usize) {
         Value::Null => out.push_str("null"),
         Value::Object(_) => out.push_str("{}"),
         Value::Array(_) => out.push_str("[]"),
-        Value::String(s) => text(out, s, level),
+        Value::String(s) => text(out, s, level, Place::Value),
         other => out.push_str(&other.to_json()),
     }
 }
 
-fn text(out: &mut String, s: &str, level: usize) {
+/// Where a text stands: lines break in values alone.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Key,
+    Value,
+}
+
+/// Lines that are longer go on in the next one, at the next space.
+const WIDTH: usize = 80;
+
+fn text(out: &mut String, s: &str, level: usize, place: Place) {
     let is_text = matches!(resolve(s, None, true), Ok(Scalar::String(_)));
+    let looks_otherwise = is_timestamp(s) || is_base_60(s);
     let printable = s
         .chars()
         .all(|c| c == '\n' || (!c.is_control() && c != '\u{feff}'));
+    let blocks = place == Place::Value && !s.contains(" \n") && !s.ends_with(' ');
     if !printable {
-        out.push_str(&Value::from(s).to_json_with(Escape::Minimal));
-    } else if s.contains('\n') && !s.starts_with([' ', '\n']) {
+        quoted(out, s, level, place);
+    } else if s.contains('\n') && blocks {
         block(out, s, level);
-    } else if s.contains('\n') || !is_text {
-        out.push_str(&Value::from(s).to_json_with(Escape::Minimal));
+    } else if s.contains('\n') || !is_text || looks_otherwise {
+        quoted(out, s, level, place);
     } else if is_plain(s) {
-        out.push_str(s);
+        folded(out, s, level, place, Fold::Anywhere);
     } else {
         out.push('\'');
-        out.push_str(&s.replace('\'', "''"));
+        folded(out, &s.replace('\'', "''"), level, place, Fold::Inside);
         out.push('\'');
     }
+}
+
+/// In double quotes, escaped as in JSON.
+fn quoted(out: &mut String, s: &str, level: usize, place: Place) {
+    let text = Value::from(s).to_json_with(Escape::Minimal);
+    let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
+    out.push('"');
+    folded(out, inside, level, place, Fold::Escaped);
+    out.push('"');
+}
+
+/// At which spaces a text may be broken.
+#[derive(Clone, Copy, PartialEq)]
+enum Fold {
+    /// At single ones.
+    Anywhere,
+    /// At single ones that neither begin nor end it.
+    Inside,
+    /// At those that neither begin nor end it; a backslash keeps a space that follows.
+    Escaped,
+}
+
+/// Writes a text, and breaks lines that are too long.
+fn folded(out: &mut String, s: &str, level: usize, place: Place, fold: Fold) {
+    let mut column = out.rsplit('\n').next().unwrap_or_default().chars().count();
+    let mut after_space = false;
+    let mut chars = s.char_indices().peekable();
+    while let Some((i, c)) = chars.next() {
+        let next = chars.peek().map(|(_, c)| *c);
+        let inside = fold == Fold::Anywhere || (i > 0 && next.is_some());
+        let single = fold == Fold::Escaped || next != Some(' ');
+        let breaks = place == Place::Value && c == ' ' && !after_space && column > WIDTH && inside && single;
+        after_space = c == ' ';
+        if !breaks {
+            out.push(c);
+            column += 1;
+            continue;
+        }
+        out.push('\n');
+        indent(out, level + 1);
+        column = 2 * (level + 1);
+        if next == Some(' ') {
+            out.push('\\');
+            column += 1;
+        }
+    }
+}
+
+/// Whether YAML 1.1 would take a text for a number to the base of 60, such as `10:30`.
+fn is_base_60(s: &str) -> bool {
+    let unsigned = s.strip_prefix(['-', '+']).unwrap_or(s);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let sexagesimal = |t: &str| match t.as_bytes() {
+        [a] => a.is_ascii_digit(),
+        [a, b] => (b'0'..=b'5').contains(a) && b.is_ascii_digit(),
+        _ => false,
+    };
+    let mut parts = whole.split(':');
+    let first = parts.next().unwrap_or_default();
+    let mut rest = parts.peekable();
+    rest.peek().is_some()
+        && first.starts_with(|c: char| c.is_ascii_digit())
+        && digits(first)
+        && rest.all(sexagesimal)
+        && digits(fraction)
 }
 
 /// Lines as they are.
 fn block(out: &mut String, s: &str, level: usize) {
     let body = s.strip_suffix('\n');
+    out.push('|');
+    if s.starts_with([' ', '\n']) {
+        out.push('2');
+    }
     out.push_str(match body {
-        None => "|-",
-        Some(b) if b.ends_with('\n') => "|+",
-        Some(_) => "|",
+        None => "-",
+        Some(b) if b.is_empty() || b.ends_with('\n') => "+",
+        Some(_) => "",
     });
     for line in body.unwrap_or(s).split('\n') {
         out.push('\n');
@@ -137,11 +219,30 @@ fn is_plain(s: &str) -> bool {
 mod tests {
     use crate::{Limits, json, yaml};
 
+    /// What a server wrote for the same values.
+    #[test]
+    fn lines_break_and_times_are_quoted_as_by_a_server() {
+        let long = "Name must be unique within a namespace. Is required when creating resources, although some \
+                    resources may allow a client to request the generation: of";
+        let document = crate::Map::from_iter([
+            ("a", crate::Value::from("2026-11-16T04:03:52Z")),
+            ("b", "10:30".into()),
+            ("c", long.into()),
+        ]);
+        let text = yaml::encode(&document.into());
+        let want = "a: \"2026-11-16T04:03:52Z\"\nb: \"10:30\"\nc: 'Name must be unique within a namespace. Is \
+                    required when creating resources, although\n  some resources may allow a client to request the \
+                    generation: of'\n";
+        assert_eq!(text, want);
+    }
+
     #[test]
     fn reads_back_as_written() {
         let document = r##"{"a":"x","b":["1",1,1.5,true,"true",null,"",[],{}],"c":{"d":[{"e":1,"f":[["g"]]}]},
             "m":"line one\nline two\n","n":"no end\nhere","o":"two ends\n\n","p":"yes","q":"- a","r":"a: b","s":"#x",
-            "t":"it's","u":"tab\there"," k ":1,"y":"2001-01-01","z":"0x1F"}"##;
+            "t":"it's","u":"tab\there"," k ":1,"y":"2001-01-01","z":"0x1F","v":" lead\\nx","w":"\\n","x":"a \\nb",
+            "long":"WORDS","longer":"it's  WORDS"}"##;
+        let document = document.replace("WORDS", &"some words ".repeat(30));
         let value = json::decode(document.as_bytes(), Limits::SAFE).unwrap();
         let text = yaml::encode(&value);
         assert_eq!(

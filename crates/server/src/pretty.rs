@@ -1,0 +1,93 @@
+//! JSON for people: indented, where the query asks for it or the client is one that people use by hand.
+
+use crate::api::Head;
+use crate::media;
+
+/// The clients that people use by hand, by the beginnings of their names.
+const BY_HAND: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
+
+/// Whether a request would have its JSON indented.
+pub(crate) fn is_wanted(head: &Head) -> bool {
+    if media::pretty(head.accept.as_deref()) {
+        return true;
+    }
+    match head.query.get("pretty") {
+        None | Some("") => BY_HAND.iter().any(|c| head.user_agent.starts_with(c)),
+        Some(asked) => matches!(asked, "1" | "t" | "T" | "TRUE" | "true" | "True"),
+    }
+}
+
+/// Indents JSON that comes in pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Indenter {
+    depth: usize,
+    /// A bracket has opened, and nothing has followed it yet.
+    opened: bool,
+    in_text: bool,
+    escaped: bool,
+}
+
+impl Indenter {
+    /// Appends a piece, indented.
+    pub(crate) fn write(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        for &byte in piece {
+            if self.in_text {
+                out.push(byte);
+                self.in_text = self.escaped || byte != b'"';
+                self.escaped = !self.escaped && byte == b'\\';
+                continue;
+            }
+            if byte.is_ascii_whitespace() {
+                continue;
+            }
+            if matches!(byte, b'}' | b']') {
+                self.depth = self.depth.saturating_sub(1);
+                if !self.opened {
+                    self.line(out);
+                }
+                self.opened = false;
+                out.push(byte);
+                continue;
+            }
+            if self.opened {
+                self.opened = false;
+                self.line(out);
+            }
+            out.push(byte);
+            match byte {
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    self.opened = true;
+                }
+                b',' => self.line(out),
+                b':' => out.push(b' '),
+                b'"' => self.in_text = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn line(&self, out: &mut Vec<u8>) {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', 2 * self.depth));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Indenter;
+
+    #[test]
+    fn indents_in_pieces_of_any_size() {
+        let text = br#"{"a":[],"b":{},"c":[1,{"d":"x,\"{\\"}],"e":null}"#;
+        let want = "{\n  \"a\": [],\n  \"b\": {},\n  \"c\": [\n    1,\n    {\n      \"d\": \"x,\\\"{\\\\\"\n    }\n  ],\n  \
+                    \"e\": null\n}";
+        for size in 1..=text.len() {
+            let (mut indenter, mut out) = (Indenter::default(), Vec::new());
+            for piece in text.chunks(size) {
+                indenter.write(piece, &mut out);
+            }
+            assert_eq!(String::from_utf8_lossy(&out), want, "in pieces of {size}");
+        }
+    }
+}

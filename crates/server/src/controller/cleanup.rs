@@ -31,7 +31,7 @@ pub(super) async fn run(api: Arc<Api>, name: String) {
             Err(StoreError::Conflict { .. }) => continue,
             Ok(Step::Waiting) => {}
             Err(e) => {
-                tracing::warn!(definition = name, error = %e, "cannot delete the objects of a definition")
+                tracing::warn!(definition = name, error = %e, "cannot delete the objects of a definition");
             }
         }
         tokio::time::sleep(PAUSE).await;

@@ -27,10 +27,17 @@ fn root() -> PathBuf {
 /// Steps on which we differ, each with the reason. A step that is listed and agrees fails the run.
 const KNOWN: &[(&str, usize, &str)] = &[
     (
+        "fieldvalidation/json-patch-findings",
+        18,
+        "whoever reads a patch finds what is odd in the patch itself",
+    ),
+    (
         "fieldvalidation/many-unknown-fields",
         1,
         "whoever writes warnings into headers shortens them",
     ),
+    ("values/each-type-integer", 6, "the recorder reads -0 as 0"),
+    ("values/each-type-number", 6, "the recorder reads -0 as 0"),
     (
         "lifecycle/conversion-none",
         1,

@@ -201,7 +201,7 @@ fn junit_keeps_to_its_schema() {
         let root = document.root_element();
         assert_eq!(root.tag_name().name(), "testsuites", "{arguments}");
         root.descendants()
-            .filter(|node| node.is_element())
+            .filter(roxmltree::Node::is_element)
             .for_each(|node| element(arguments, node));
         let named = |node: roxmltree::Node<'_, '_>, name: &str| {
             node.descendants()
@@ -209,7 +209,7 @@ fn junit_keeps_to_its_schema() {
                 .count()
                 .to_string()
         };
-        let suites = root.children().filter(|node| node.is_element());
+        let suites = root.children().filter(roxmltree::Node::is_element);
         for node in suites.chain([root]) {
             assert_eq!(
                 node.attribute("tests"),
@@ -250,7 +250,7 @@ fn element(arguments: &str, node: roxmltree::Node<'_, '_>) {
     for attribute in node.attributes() {
         let known = |a: &&str| a.trim_start_matches('!') == attribute.name();
         assert!(
-            attributes.iter().any(|a| known(a)),
+            attributes.iter().any(known),
             "{arguments}: {} of {name}",
             attribute.name()
         );
@@ -263,8 +263,16 @@ fn element(arguments: &str, node: roxmltree::Node<'_, '_>) {
     assert!(failures.count() <= 1, "{arguments}");
 }
 
+/// A command, the kind of its report, where the items are, and what each key of an item holds.
+type Report = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
 /// The keys of each report and what they hold, as other programs rely on them. There may be more.
-const CONTRACT: [(&str, &str, &str, &[(&str, &str)]); 4] = [
+const CONTRACT: [Report; 4] = [
     (
         "lint",
         "LintReport",

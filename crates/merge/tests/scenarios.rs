@@ -609,8 +609,8 @@ fn apply() {
     check("apply", is_here, 200);
 }
 
-/// Scenarios whose objects also depend on what is not in this crate: deletion, names that a server makes, and how
-/// metadata is read.
+/// Scenarios whose objects also depend on what is not in this crate: deletion, names that a server makes, how metadata
+/// and queries are read, and in which form an answer is wanted.
 const ELSEWHERE: &[&str] = &[
     "apply/dry-run-and-no-ops",
     "api/patch-options",
@@ -621,6 +621,9 @@ const ELSEWHERE: &[&str] = &[
     "api/cluster-scoped-paths",
     "api/create-conflicts",
     "api/field-manager-parameter",
+    "api/accept-forms-of-writes-and-errors",
+    "api/delete-query-oddities",
+    "api/write-query-oddities",
     "flows/generate-name",
     "flows/finalizers",
     "flows/deletecollection-selectors",
@@ -629,6 +632,7 @@ const ELSEWHERE: &[&str] = &[
     "flows/put-owner-references",
     "flows/put-generation-and-identity",
     "flows/put-against-rules",
+    "flows/put-every-oddity",
     "flows/watch-a-slow-deletion",
     "fieldvalidation/json-patch-findings",
     "fieldvalidation/merge-patch-findings",

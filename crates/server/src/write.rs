@@ -697,15 +697,18 @@ fn as_stored(call: &Call<'_>, object: Value) -> ApiResult<Value> {
     call.kind.strategy.read(call.kind, call.version, stored)
 }
 
-/// Whether an object is stored as it is, in the version that is stored: where another server wrote it, its members may
-/// have another order, or another encoding.
+/// Whether an object is what is stored already: where another server wrote it, its members may have another order, or
+/// another encoding.
 fn is_only_written_differently(call: &Call<'_>, entry: &Entry, old: &Value, new: &Value) -> bool {
-    let is_of_stored_version = |held: Value| {
-        let stored = call.kind.storage_version()?;
-        let wanted = crate::discovery::api_version(&call.kind.group, &stored.name);
-        Some(held.get("apiVersion")?.as_str()? == wanted)
+    if old != new {
+        return false;
+    }
+    let stored = if call.version.storage {
+        new.clone()
+    } else {
+        call.kind.strategy.store(call.kind, call.version, new.clone())
     };
-    old == new && read::stored(entry).is_ok_and(|held| is_of_stored_version(held) == Some(true))
+    read::stored(entry).is_ok_and(|held| held == stored)
 }
 
 /// Whether an object that is being deleted has nothing left that holds it.

@@ -1,7 +1,6 @@
 //! The command line as its users meet it: exit codes, bad input, positions.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use expect_test::expect;
 use std::io::Write as _;

@@ -322,11 +322,13 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
         }
     };
     let name = object.name().to_owned();
-    let received =
+    let mut received =
         Definition::decode(object.value, api, target.feature_gates).map_err(|e| match name.as_str() {
             "" => format!("the definition cannot be read: {e}"),
             name => format!("the definition {name} cannot be read: {e}"),
         })?;
+    // The path that a definition is sent to has no namespace: a cluster takes it off.
+    received.definition.metadata.remove("namespace");
     let versions = received.definition.spec.versions().len();
     Ok(Entry {
         file: Arc::clone(file),

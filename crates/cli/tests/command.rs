@@ -368,3 +368,16 @@ fn defaults_that_do_nothing_are_told() {
         assert!(out.contains(code), "{code}: {out}");
     }
 }
+
+#[test]
+fn namespaces_of_what_has_none_are_taken_off() {
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+        metadata: {name: as.example.com, namespace: odd}\nspec:\n  group: example.com\n  scope: Cluster\n  \
+        names: {plural: as, singular: a, kind: A, listKind: AList}\n  versions:\n  - name: v1\n    served: true\n    \
+        storage: true\n    schema:\n      openAPIV3Schema: {type: object}\n";
+    let object = "apiVersion: example.com/v1\nkind: A\nmetadata: {name: a, namespace: odd}\n";
+    let (out, err, code) = run("lint -", definition);
+    assert_eq!(code, 0, "{out}{err}");
+    let (out, err, code) = run("validate -", &format!("{definition}---\n{object}"));
+    assert_eq!(code, 0, "{out}{err}");
+}

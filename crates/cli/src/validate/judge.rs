@@ -238,8 +238,14 @@ pub(crate) fn settle(resource: &Resource, object: &mut Value, version: Option<&V
     let Some(metadata) = metadata.as_object_mut() else {
         return;
     };
-    if resource.scope == Scope::Namespaced {
-        metadata.get_or_insert_with("namespace", || "default".into());
+    match resource.scope {
+        Scope::Namespaced => {
+            metadata.get_or_insert_with("namespace", || "default".into());
+        }
+        // The path has none, and a cluster takes it off.
+        Scope::Cluster => {
+            metadata.remove("namespace");
+        }
     }
     if let Some(version) = version {
         metadata.insert("resourceVersion", version.clone());

@@ -6,6 +6,7 @@ use crate::kind::Kind;
 use crate::managed;
 use crate::media;
 use crate::options::{FieldValidation, WriteKind, WriteOptions};
+use crate::protobuf;
 use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
@@ -702,6 +703,10 @@ fn as_stored(call: &Call<'_>, object: Value) -> ApiResult<Value> {
 fn is_only_written_differently(call: &Call<'_>, entry: &Entry, old: &Value, new: &Value) -> bool {
     if old != new {
         return false;
+    }
+    // Of what has a protobuf form, all that is stored is shown.
+    if protobuf::is_enveloped(&entry.value) {
+        return true;
     }
     let stored = if call.version.storage {
         new.clone()

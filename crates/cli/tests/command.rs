@@ -2,24 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "support/program.rs"]
+mod program;
+
 use expect_test::expect;
-use std::io::Write as _;
+use program::{fed, scantling};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs a command at the root of the repository: standard output, standard error, exit code.
 fn run(arguments: &str, input: &str) -> (String, String, i32) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_scantling"))
-        .args(arguments.split_whitespace())
-        .current_dir(root)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = fed(scantling().args(arguments.split_whitespace()), input);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (
         text(output.stdout),

@@ -1,30 +1,13 @@
 //! What runs longer than a question: the server, its store, sessions; and what shells and terminals are given.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+#[path = "support/program.rs"]
+mod program;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn scantling() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_scantling"));
-    command.current_dir(root());
-    command
-}
-
-fn fed(command: &mut Command, input: &str) -> Output {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
-}
+use program::{fed, scantling};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()

@@ -11,9 +11,8 @@ use crate::api::Api;
 use crate::definitions::{self, GROUP, PLURAL};
 use crate::kind::End;
 use crate::managed;
-use crate::text;
+use crate::text::{self, Stored};
 use crate::write::timestamp;
-use bytes::Bytes;
 use scantling_schema::definition::{ApiVersion, Definition, Names, Status};
 use scantling_store::{Change, Entry, Event, ListRequest, ReadAt, StoreError, Write};
 use scantling_value::Value;
@@ -325,11 +324,7 @@ async fn write(
         let managed = managed::after_own_status(kind, version, &live, settled);
         managed::set_entries(&mut object, managed::entries(&managed).to_vec());
     }
-    let mut value = Vec::new();
-    let place = text::write_unversioned(&object, &mut value);
-    // It stays for long.
-    value.shrink_to_fit();
-    let value = Bytes::from(value);
+    let Stored { value, place } = Stored::whole(&object);
     let event = api.store.write(&key, Write::Update { value, expected }).await?;
     // What was encoded just now needs no more form.
     if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after()) {

@@ -9,7 +9,8 @@ use crate::options::{WriteKind, WriteOptions};
 use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::status::{About, ApiError, ApiResult};
-use crate::write::{Write, fit_name, metadata_mut, modified, set_version, text, timestamp};
+use crate::text::Stored;
+use crate::write::{Write, fit_name, modified, set_version, text, timestamp};
 use crate::{body, delete};
 use conditions::Left;
 use scantling_store::{Change, Entry, ListRequest, ReadAt, StoreError};
@@ -47,15 +48,12 @@ fn set_finalizers(namespace: &mut Value, finalizers: &[String]) {
 }
 
 /// The write that brings a stored namespace to a new state: it goes once it is being deleted and nothing holds it.
-fn write_of(mut namespace: Value, expected: u64) -> scantling_store::Write {
-    if let Some(m) = metadata_mut(&mut namespace) {
-        m.remove("resourceVersion");
-    }
-    let leaving = !text(&namespace, "deletionTimestamp").is_empty();
-    if leaving && finalizers(&namespace).is_empty() && delete::finalizers(&namespace).is_empty() {
+fn write_of(namespace: &Value, expected: u64) -> scantling_store::Write {
+    let leaving = !text(namespace, "deletionTimestamp").is_empty();
+    if leaving && finalizers(namespace).is_empty() && delete::finalizers(namespace).is_empty() {
         return scantling_store::Write::Delete { expected };
     }
-    let value = namespace.to_json().into();
+    let value = Stored::whole(namespace).value;
     scantling_store::Write::Update { value, expected }
 }
 
@@ -83,7 +81,7 @@ pub(crate) async fn finalize(write: &Write<'_>, name: &str) -> ApiResult<Reply> 
         match call
             .api
             .store
-            .write(&key, write_of(namespace.clone(), entry.mod_revision))
+            .write(&key, write_of(&namespace, entry.mod_revision))
             .await
         {
             Ok(event) => {
@@ -275,7 +273,7 @@ async fn settle(api: &Arc<Api>, name: &str, left: &Left) -> Result<Settled, Stor
             changed |= holders.len() != before;
             set_finalizers(&mut namespace, &holders);
         }
-        let write = write_of(namespace, entry.mod_revision);
+        let write = write_of(&namespace, entry.mod_revision);
         let gone = matches!(write, scantling_store::Write::Delete { .. });
         if !changed && !gone {
             return Ok(Settled::There);

@@ -8,6 +8,7 @@ use crate::definitions::Compiler;
 use crate::kind::Kinds;
 use crate::metrics::Metrics;
 use crate::progress::Progress;
+use crate::text::Stored;
 use crate::{builtin, listen, openapi, tls};
 use arc_swap::ArcSwap;
 use scantling_store::{KeySpace, Store, StoreError, Write};
@@ -234,7 +235,7 @@ async fn make_namespaces(api: &Api) -> Result<(), StoreError> {
                 Map::from_iter([("phase", Value::from("Active"))]).into(),
             ),
         ]);
-        let value = Value::Object(object).to_json().into();
+        let value = Stored::whole(&object.into()).value;
         match api.store.write(&key, Write::Create { value }).await {
             Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
             Err(e) => return Err(e),

@@ -11,6 +11,7 @@ use crate::status::ApiResult;
 use bytes::Bytes;
 use scantling_store::{Entry, Event};
 use scantling_value::Value;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The JSON of an object as a request's version shows it.
@@ -137,13 +138,13 @@ pub(crate) struct Stored {
 impl Stored {
     /// The stored form of an object of a request's version.
     pub(crate) fn of(call: &Call<'_>, object: &Value) -> Stored {
+        Stored::whole(&in_stored_version(call, object))
+    }
+
+    /// The stored form of an object that is in the version that is stored.
+    pub(crate) fn whole(object: &Value) -> Stored {
         let mut out = Vec::with_capacity(2048);
-        let place = if call.version.storage {
-            write_unversioned(object, &mut out)
-        } else {
-            let object = call.kind.strategy.store(call.kind, call.version, object.clone());
-            write_unversioned(&object, &mut out)
-        };
+        let place = write_unversioned(object, &mut out);
         out.push(b'\n');
         // It stays for long.
         out.shrink_to_fit();
@@ -151,6 +152,15 @@ impl Stored {
             value: out.into(),
             place,
         }
+    }
+}
+
+/// An object of a request's version in the version that is stored.
+pub(crate) fn in_stored_version<'o>(call: &Call<'_>, object: &'o Value) -> Cow<'o, Value> {
+    if call.version.storage {
+        Cow::Borrowed(object)
+    } else {
+        Cow::Owned(call.kind.strategy.store(call.kind, call.version, object.clone()))
     }
 }
 
@@ -188,7 +198,7 @@ fn write_decimal(n: u64, out: &mut Vec<u8>) {
 }
 
 /// Writes an object without its resource version; returns where that belongs, if there are metadata to hold it.
-pub(crate) fn write_unversioned(object: &Value, out: &mut Vec<u8>) -> Option<usize> {
+fn write_unversioned(object: &Value, out: &mut Vec<u8>) -> Option<usize> {
     let Some(members) = object.as_object() else {
         object.write_json(out);
         return None;

@@ -11,7 +11,7 @@ use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{About, ApiError, ApiResult};
-use crate::text::{Stored, note_written};
+use crate::text::{Stored, in_stored_version, note_written};
 use bytes::Bytes;
 use scantling_admit::{Identity, Operation, Outcome, Refusal};
 use scantling_store::{Entry, Event, ReadAt, StoreError};
@@ -708,12 +708,7 @@ fn is_only_written_differently(call: &Call<'_>, entry: &Entry, old: &Value, new:
     if protobuf::is_enveloped(&entry.value) {
         return true;
     }
-    let stored = if call.version.storage {
-        new.clone()
-    } else {
-        call.kind.strategy.store(call.kind, call.version, new.clone())
-    };
-    read::stored(entry).is_ok_and(|held| held == stored)
+    read::stored(entry).is_ok_and(|held| held == *in_stored_version(call, new))
 }
 
 /// Whether an object that is being deleted has nothing left that holds it.

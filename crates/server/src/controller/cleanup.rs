@@ -4,6 +4,7 @@ use super::{PAUSE, write};
 use crate::api::Api;
 use crate::definitions::{self, GROUP, PLURAL};
 use crate::read;
+use crate::text::Stored;
 use crate::write::timestamp;
 use scantling_schema::definition::{Condition, Definition};
 use scantling_store::{Entry, ListRequest, ReadAt, StoreError, Write};
@@ -156,11 +157,8 @@ async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<Str
         if !crate::delete::mark(&mut object, &finalizers) {
             return Ok(Some(finalizers));
         }
-        if let Some(m) = crate::write::metadata_mut(&mut object) {
-            m.remove("resourceVersion");
-        }
         Write::Update {
-            value: object.to_json().into(),
+            value: Stored::whole(&object).value,
             expected: entry.mod_revision,
         }
     };

@@ -42,11 +42,7 @@ async fn watches_end_with_what_their_kind_was() {
 #[tokio::test]
 async fn nothing_is_applied_into_being_while_the_definition_goes() {
     let (server, mut client) = serve_widgets(Config::default()).await;
-    let held = widget("held").replace(
-        r#""name":"held""#,
-        r#""name":"held","finalizers":["example.com/hold"]"#,
-    );
-    assert_eq!(client.send("POST", WIDGETS, &held).await.status, 201);
+    create_held(&mut client).await;
     let definition = format!("{DEFINITIONS}/widgets.example.com");
     let gone = client.ask("DELETE", &definition, Asking::default()).await;
     assert_eq!(gone.expect("an answer").status, 200);
@@ -66,11 +62,7 @@ async fn nothing_is_applied_into_being_while_the_definition_goes() {
 #[tokio::test]
 async fn a_definition_that_others_hold_says_how_far_its_end_has_come() {
     let (server, mut client) = serve_widgets(Config::default()).await;
-    let held = widget("held").replace(
-        r#""name":"held""#,
-        r#""name":"held","finalizers":["example.com/hold"]"#,
-    );
-    assert_eq!(client.send("POST", WIDGETS, &held).await.status, 201);
+    create_held(&mut client).await;
     let definition = format!("{DEFINITIONS}/widgets.example.com");
     let merge = |body: String| Asking {
         body: Some(body.into_bytes()),
@@ -112,6 +104,15 @@ async fn a_definition_that_others_hold_says_how_far_its_end_has_come() {
     let gone = client.get(&definition).await;
     assert_eq!(gone.status, 404, "{}", gone.text());
     server.stop().await;
+}
+
+/// Creates a widget that a finalizer holds.
+async fn create_held(client: &mut Client) {
+    let held = widget("held").replace(
+        r#""name":"held""#,
+        r#""name":"held","finalizers":["example.com/hold"]"#,
+    );
+    assert_eq!(client.send("POST", WIDGETS, &held).await.status, 201);
 }
 
 /// Why a definition says that it is terminating.

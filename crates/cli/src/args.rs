@@ -183,6 +183,9 @@ pub(crate) struct Lint {
     /// Print the page of a code of advice
     #[arg(long, value_name = "CODE")]
     pub(crate) explain: Option<String>,
+    /// Advice to leave out, by code or by the beginning of codes: `SCT0301,SCT05`
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
+    pub(crate) skip: Vec<String>,
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]

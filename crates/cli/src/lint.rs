@@ -25,6 +25,9 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
     if let Some(code) = &flags.explain {
         return explain(code);
     }
+    if let Some(code) = flags.skip.iter().find(|code| !is_known(code)) {
+        return Ok(unknown_code(code));
+    }
     let (sources, mut problems) = files::find(flags.paths.iter().chain(&flags.filename).chain(&flags.crds));
     let linter = Linter {
         flags,
@@ -75,15 +78,22 @@ fn explain(code: &str) -> Result<Verdict, Problem> {
             render::write(format!("{code}: {page}"))?;
             Ok(Verdict::Well)
         }
-        None => {
-            let known: Vec<&str> = pages::PAGES.iter().map(|(code, _)| *code).collect();
-            let hint = format!("known codes are {}", known.join(", "));
-            Problem::plain(format!("there is no code {code}"))
-                .hint(hint)
-                .print();
-            Ok(Verdict::Usage)
-        }
+        None => Ok(unknown_code(code)),
     }
+}
+
+/// Whether a word is a code, or the beginning of some.
+fn is_known(code: &str) -> bool {
+    !code.is_empty() && pages::PAGES.iter().any(|(known, _)| known.starts_with(code))
+}
+
+fn unknown_code(code: &str) -> Verdict {
+    let known: Vec<&str> = pages::PAGES.iter().map(|(code, _)| *code).collect();
+    let hint = format!("known codes are {}", known.join(", "));
+    Problem::plain(format!("there is no code {code}"))
+        .hint(hint)
+        .print();
+    Verdict::Usage
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -215,7 +225,9 @@ impl Linter<'_> {
             }
         }
         item.places = locate_said(document, &index, &item.warnings);
-        item.advice = advice::of(&entry.definition, &self.environments);
+        item.advice = advice::of(&entry.definition, &entry.unknown, &self.environments);
+        let skipped = |code: &str| self.flags.skip.iter().any(|skip| code.starts_with(skip.as_str()));
+        item.advice.retain(|advice| !skipped(advice.code));
         let paths: Vec<_> = item.advice.iter().map(|a| path_in(&a.field, &sent)).collect();
         for (advice, place) in item.advice.iter_mut().zip(locate(document, &index, &paths)) {
             advice.place = place;

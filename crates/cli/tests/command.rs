@@ -350,16 +350,35 @@ fn deprecated_versions_are_told() {
     );
 }
 
+/// Each line of the fixture names the codes of the advice on what stands there.
 #[test]
-fn defaults_that_do_nothing_are_told() {
-    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.b.c}\nspec:\n  \
-        group: b.c\n  scope: Cluster\n  names: {plural: as, singular: a, kind: A, listKind: AList}\n  versions:\n  - name: v1\n    \
-        served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
-        a: {type: object, default: {x: 1}}\n          b: {type: array, items: {type: string, default: x}}\n";
-    let (out, _, _) = run("lint -o json -", definition);
-    for code in ["SCT0501", "SCT0502"] {
-        assert!(out.contains(code), "{code}: {out}");
-    }
+fn all_there_is_advice_on_is_told() {
+    let file = "crates/cli/tests/advice/definition.yaml";
+    let (out, _, _) = run(&format!("lint -o json {file}"), "");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let told = report["items"][0]["advice"].as_array().unwrap();
+    let mut told: Vec<(u64, &str)> = told
+        .iter()
+        .map(|a| (a["line"].as_u64().unwrap(), a["code"].as_str().unwrap()))
+        .collect();
+    told.sort_unstable();
+    told.dedup();
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap();
+    let marked: Vec<(u64, &str)> = (1..)
+        .zip(text.lines())
+        .filter_map(|(n, line)| Some((n, line.rsplit_once("  # ")?.1)))
+        .flat_map(|(n, codes)| codes.split(", ").map(move |code| (n, code)))
+        .collect();
+    assert_eq!(told, marked);
+
+    let (out, _, _) = run(&format!("lint --skip SCT01,SCT0301 {file}"), "");
+    assert!(out.contains("advice[SCT0302]") && !out.contains("advice[SCT01") && !out.contains("SCT0301"));
+    let (_, err, code) = run(&format!("lint --skip SCT9 {file}"), "");
+    assert!(
+        code == 2 && err.starts_with("error: there is no code SCT9\n"),
+        "{err}"
+    );
 }
 
 #[test]

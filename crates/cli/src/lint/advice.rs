@@ -1,5 +1,8 @@
 //! What a cluster accepts, and we would do differently.
 
+mod keywords;
+mod versions;
+
 use crate::locate::Place;
 use crate::rules::{self, RULE_LIMIT, Rule, SCHEMA_LIMIT, Step, spell};
 use scantling_schema::definition::{Definition, Version};
@@ -7,7 +10,8 @@ use scantling_schema::document::Schema;
 use scantling_schema::plan::Compiler;
 use scantling_schema::prune::{self, Nulls, Unknown};
 use scantling_schema::rules::Environments;
-use scantling_schema::structural::{Interner, Structural, Type};
+use scantling_schema::structural::{Interner, Mutability, Structural, Type};
+use scantling_value::{PathBuf, Segment};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -27,29 +31,61 @@ pub(super) struct Advice {
 /// From this share of a limit on, a rule is near it.
 const NEAR: f64 = 0.5;
 
-/// The advice on a definition.
-pub(super) fn of(definition: &Definition, environments: &Environments) -> Vec<Advice> {
+/// The advice on a definition; `unknown` are the fields that a cluster does not know.
+pub(super) fn of(definition: &Definition, unknown: &[PathBuf], environments: &Environments) -> Vec<Advice> {
     let spec = &definition.spec;
-    let mut all = Vec::new();
-    for (n, version) in spec.versions().iter().enumerate() {
-        let structural = spec
-            .schema_of(version)
-            .and_then(|document| Schema::new(document).structural(&mut Interner::new()).ok());
-        if let Some(structural) = structural {
-            let mut advisor = Advisor {
-                root: format!("spec.versions[{n}].schema.openAPIV3Schema"),
-                all: &mut all,
-            };
-            advisor.costs(&rules::rules(&structural, environments));
-            advisor.node(&structural, &mut Vec::new(), UnderRules::No);
-            advisor.status(
-                spec.subresources_of(version).is_some_and(|s| s.status),
-                &structural,
-                version,
-            );
+    let mut all: Vec<Advice> = unknown.iter().filter_map(behind_a_gate).collect();
+    let mut interner = Interner::new();
+    let schemas: Vec<_> = spec
+        .versions()
+        .iter()
+        .map(|version| {
+            let document = spec.schema_of(version)?;
+            Some((version, Schema::new(document).structural(&mut interner).ok()?))
+        })
+        .collect();
+    let converts = spec
+        .conversion
+        .as_ref()
+        .is_some_and(|c| &*c.strategy == "Webhook");
+    for (n, schema) in schemas.iter().enumerate() {
+        let Some((version, schema)) = schema else { continue };
+        let mut advisor = Advisor {
+            root: format!("spec.versions[{n}].schema.openAPIV3Schema"),
+            all: &mut all,
+        };
+        advisor.costs(&rules::rules(schema, environments));
+        advisor.node(schema, &mut Vec::new(), UnderRules::No);
+        advisor.status(
+            spec.subresources_of(version).is_some_and(|s| s.status),
+            schema,
+            version,
+        );
+        for (other, others) in schemas.iter().flatten().filter(|_| !converts && version.served) {
+            for (at, text) in versions::lost(version, schema, other, others) {
+                advisor.add("SCT0601", &at, text);
+            }
         }
     }
     all
+}
+
+/// What to say of an extension that only we have, where its gate is off.
+fn behind_a_gate(field: &PathBuf) -> Option<Advice> {
+    let Segment::Field(extension) = field.segments().last()? else {
+        return None;
+    };
+    let gate = match extension {
+        "x-kubernetes-unions" => "CustomResourceUnions",
+        _ if Mutability::ALL.iter().any(|m| m.keyword() == extension) => "CustomResourceImmutability",
+        _ => return None,
+    };
+    Some(Advice {
+        code: "SCT0403",
+        field: field.to_string(),
+        message: format!("no cluster knows this extension; Scantling does with --feature-gates {gate}=true"),
+        place: None,
+    })
 }
 
 struct Advisor<'a> {
@@ -66,9 +102,18 @@ enum UnderRules {
 
 impl Advisor<'_> {
     fn add(&mut self, code: &'static str, at: &[Step], message: impl Into<String>) {
+        self.push(code, &spell(at), message);
+    }
+
+    fn add_on_rule(&mut self, code: &'static str, at: &[Step], index: usize, message: impl Into<String>) {
+        let rule = format!("{}.x-kubernetes-validations[{index}].rule", spell(at));
+        self.push(code, &rule, message);
+    }
+
+    fn push(&mut self, code: &'static str, below_root: &str, message: impl Into<String>) {
         self.all.push(Advice {
             code,
-            field: format!("{}{}", self.root, spell(at)),
+            field: self.root.clone() + below_root,
             message: message.into(),
             place: None,
         });
@@ -84,14 +129,14 @@ impl Advisor<'_> {
                     rule.text,
                     used * 100.0
                 );
-                self.add("SCT0101", &rule.at, text);
+                self.add_on_rule("SCT0101", &rule.at, rule.index, text);
             }
             if !rule.has_message {
                 let text = format!(
                     "the rule `{}` has no message: users are shown the rule",
                     rule.text
                 );
-                self.add("SCT0104", &rule.at, text);
+                self.add_on_rule("SCT0104", &rule.at, rule.index, text);
             }
         }
         let total = rules.iter().fold(0u64, |sum, r| sum.saturating_add(r.total));
@@ -120,7 +165,17 @@ impl Advisor<'_> {
                 format!("rules see this value, and it has no {keyword}"),
             );
         }
+        for (n, rule) in schema.rules.iter().enumerate() {
+            if let Some(keywords) = schema.ty.and_then(|ty| keywords::instead_of(&rule.rule, ty)) {
+                let text = format!("the rule says what {keywords} says, which costs nothing");
+                self.add_on_rule("SCT0105", at, n, text);
+            }
+        }
         match schema.ty {
+            Some(Type::Array) if is_unkeyed_conditions(schema, at) => {
+                let text = "conditions that are no list of type map with the key type: each write replaces all of them";
+                self.add("SCT0202", at, text);
+            }
             Some(Type::Array) if schema.list_type().is_none() => {
                 let text = "the list has no x-kubernetes-list-type: server-side apply takes it as a whole";
                 self.add("SCT0201", at, text);
@@ -137,7 +192,16 @@ impl Advisor<'_> {
                 let text = "a boolean: API conventions advise a string with named values, which can grow";
                 self.add("SCT0301", at, text);
             }
+            Some(Type::Number) => {
+                let text =
+                    "a floating-point number: API conventions advise an integer, or a quantity in a string";
+                self.add("SCT0303", at, text);
+            }
             _ => {}
+        }
+        if schema.nullable {
+            let text = "null is a value: clients cannot tell it from an absent field";
+            self.add("SCT0306", at, text);
         }
         self.default(schema, at);
         if schema.preserves_unknown_fields() {
@@ -148,13 +212,38 @@ impl Advisor<'_> {
             );
         }
         for (name, property) in &schema.properties {
-            self.below(Step::Property(name.to_string()), property, at, under);
+            at.push(Step::Property(name.to_string()));
+            self.field(schema, name, property, at);
+            self.node(property, at, under);
+            at.pop();
         }
         if let Some(items) = &schema.items {
             self.below(Step::Items, items, at, under);
         }
         if let Some(values) = schema.additional_schema() {
             self.below(Step::Additional, values, at, under);
+        }
+    }
+
+    /// What conventions have to say on a field by its name.
+    fn field(&mut self, object: &Structural, name: &str, schema: &Structural, at: &[Step]) {
+        if !is_lower_camel(name) {
+            self.add("SCT0304", at, "the name of the field is not written like thisOne");
+        }
+        if name.ends_with("Timestamp") && is_time(schema) {
+            let text = "times are called somethingTime by API conventions, not somethingTimestamp";
+            self.add("SCT0304", at, text);
+        }
+        if let [Step::Property(status), _] = at
+            && (status.as_str(), name, schema.ty) == ("status", "phase", Some(Type::String))
+        {
+            let text = "a phase: API conventions advise conditions, which do not exclude each other";
+            self.add("SCT0305", at, text);
+        }
+        let limits = object.validation.as_deref();
+        if schema.default.is_some() && limits.is_some_and(|l| l.required.iter().any(|r| &**r == name)) {
+            let text = "the field is required and has a default: it may be left out all the same";
+            self.add("SCT0503", at, text);
         }
     }
 
@@ -204,4 +293,28 @@ impl Advisor<'_> {
             self.add("SCT0402", &[Step::Property("status".to_owned())], text);
         }
     }
+}
+
+/// Whether a schema is that of `status.conditions`, without the key that makes them a map.
+fn is_unkeyed_conditions(schema: &Structural, at: &[Step]) -> bool {
+    let [Step::Property(status), Step::Property(conditions)] = at else {
+        return false;
+    };
+    let has_type = schema
+        .items
+        .as_ref()
+        .is_some_and(|items| items.property("type").is_some());
+    let keys = schema.extensions.as_deref().map_or(&[][..], |e| &e.list_map_keys);
+    status == "status" && conditions == "conditions" && has_type && !matches!(keys, [key] if &**key == "type")
+}
+
+fn is_lower_camel(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+fn is_time(schema: &Structural) -> bool {
+    schema
+        .validation
+        .as_deref()
+        .is_some_and(|l| &*l.format == "date-time")
 }

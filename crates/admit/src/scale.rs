@@ -83,15 +83,7 @@ fn lookup<'v>(
 }
 
 fn misfit(path: &str, value: &Value, wanted: &str) -> String {
-    let ty = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
+    let ty = go::value_type(value);
     format!(
         "{path} accessor error: {} is of the type {ty}, expected {wanted}",
         go_text(value)

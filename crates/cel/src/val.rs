@@ -28,7 +28,6 @@ pub use order::compare;
 pub(crate) use owned::find_key;
 pub use owned::{Owned, OwnedMap};
 pub(crate) use text::go_kind;
-pub use text::go_type;
 pub use time::{Duration, Timestamp};
 
 use crate::shape::Shape;

@@ -11,7 +11,7 @@ pub use text::patched_text;
 
 use text::Texts;
 
-use scantling_value::{DecodeError, Limits, Map, Str, Value, json};
+use scantling_value::{DecodeError, Limits, Map, Str, Value, go, json};
 use std::fmt;
 use std::num::{IntErrorKind, ParseIntError};
 
@@ -69,7 +69,7 @@ impl JsonPatch {
         let operations = match value {
             Value::Array(operations) => operations,
             Value::Null => Vec::new(),
-            other => return malformed(kind(&other), "Patch"),
+            other => return malformed(go::json_kind(&other), "Patch"),
         };
         if operations.len() > MAX_OPERATIONS {
             return Err(JsonPatchError::TooLarge(format!(
@@ -82,7 +82,7 @@ impl JsonPatch {
             match operation {
                 Value::Object(map) => out.push(map),
                 Value::Null => out.push(Map::new()),
-                other => return malformed(kind(&other), "Operation"),
+                other => return malformed(go::json_kind(&other), "Operation"),
             }
         }
         let tests = |operation: &Map| operation.get("op").and_then(Value::as_str) == Some("test");
@@ -107,18 +107,6 @@ impl JsonPatch {
     }
 }
 
-/// The name of a value's kind in Go's decoding errors.
-pub(crate) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 const MISSING: &str = "missing value";
 const TEST_FAILED: &str = "test failed";
 
@@ -129,7 +117,7 @@ fn apply(operation: &Map, document: &mut Value, holds: bool, copied: &mut usize)
         None | Some(Value::Null) => Err(MISSING.to_owned()),
         Some(Value::String(s)) => Ok(s.as_str()),
         Some(other) => {
-            let kind = kind(other);
+            let kind = go::json_kind(other);
             Err(format!(
                 "json: cannot unmarshal {kind} into Go value of type string"
             ))

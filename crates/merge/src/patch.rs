@@ -3,7 +3,7 @@
 //! What is unknown is found only after a patch has been applied, in the object that results (an apply finds it by the
 //! schema, always). What stands twice can be found only here, in the text.
 
-use crate::json_patch::{self, JsonPatch, JsonPatchError, kind};
+use crate::json_patch::{self, JsonPatch, JsonPatchError};
 use crate::merge_patch;
 use crate::strategic::{self, StrategicError};
 use scantling_schema::structural::{Structural, Type};
@@ -315,7 +315,7 @@ fn decoding(why: &dyn fmt::Display) -> PatchError {
 }
 
 fn not_a_map(value: &Value) -> String {
-    let kind = kind(value);
+    let kind = go::json_kind(value);
     format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
 }
 
@@ -329,7 +329,7 @@ fn json_patch_findings(
     duplicates: Vec<String>,
 ) -> Result<Vec<String>, PatchError> {
     let wrong = |value: &Value, place: &str| {
-        let kind = kind(value);
+        let kind = go::json_kind(value);
         decoding(&format!("json: cannot unmarshal {kind} into Go {place}"))
     };
     let operations = match patch {

@@ -186,37 +186,32 @@ fn children(schema: &mut Map, mut each: impl FnMut(&mut Map)) {
 
 /// Spells out int-or-string and unions in terms of plain keywords, at a schema and at all below it.
 fn unfold(mut schema: Map) -> Map {
-    for junctor in ["allOf", "anyOf", "oneOf"] {
-        let nested = schema.get_mut(junctor).and_then(Value::as_array_mut);
-        nested
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_object_mut)
-            .for_each(plain_nested);
-    }
-    if let Some(nested) = schema.get_mut("not").and_then(Value::as_object_mut) {
-        plain_nested(nested);
-    }
+    junctors(&mut schema, plain_nested);
     unfold_int_or_string(&mut schema);
     unfold_unions(&mut schema);
     children(&mut schema, |s| *s = unfold(std::mem::take(s)));
     schema
 }
 
-/// Junctors do not publish what they say about other fields than the declared ones.
-fn plain_nested(schema: &mut Map) {
-    schema.remove("additionalProperties");
+/// Calls `f` with every schema in the junctors of a schema.
+fn junctors(schema: &mut Map, f: fn(&mut Map)) {
     for junctor in ["allOf", "anyOf", "oneOf"] {
         let nested = schema.get_mut(junctor).and_then(Value::as_array_mut);
         nested
             .into_iter()
             .flatten()
             .filter_map(Value::as_object_mut)
-            .for_each(plain_nested);
+            .for_each(f);
     }
     if let Some(nested) = schema.get_mut("not").and_then(Value::as_object_mut) {
-        plain_nested(nested);
+        f(nested);
     }
+}
+
+/// Junctors do not publish what they say about other fields than the declared ones.
+fn plain_nested(schema: &mut Map) {
+    schema.remove("additionalProperties");
+    junctors(schema, plain_nested);
     children(schema, plain_nested);
 }
 

@@ -320,7 +320,7 @@ impl Walk {
             },
             (Type::Time, v) => self.end(format!(
                 "json: cannot unmarshal {} into Go value of type string",
-                kind(&v)
+                go::json_kind(&v)
             )),
             (Type::List(_, element), Value::Array(a)) => {
                 let out = a.into_iter().enumerate();
@@ -347,7 +347,7 @@ impl Walk {
                 self.nested(v, &Type::List(None, &tables::TEXT), at)
             }
             (Type::SchemaOrList | Type::SchemaOrTexts, _) => Some(Value::Array(Vec::new())),
-            (_, v) => self.misfit(kind(&v), ty),
+            (_, v) => self.misfit(go::json_kind(&v), ty),
         }
     }
 
@@ -422,18 +422,6 @@ impl Walk {
     fn end(&mut self, text: String) -> Option<Value> {
         self.fatal.get_or_insert(text);
         None
-    }
-}
-
-/// What the server's decoder calls a kind of value.
-fn kind(v: &Value) -> &'static str {
-    match v {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

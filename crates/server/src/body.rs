@@ -99,7 +99,7 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
     match object {
         Value::Object(_) | Value::Null => {}
         other => {
-            let found = kind_of(other);
+            let found = go::json_kind(other);
             return Err(parse_error(format!(
                 "json: cannot unmarshal {found} into Go value of type {TYPE_META}"
             )));
@@ -109,7 +109,7 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
         None | Some(Value::Null) => Ok(""),
         Some(Value::String(s)) => Ok(s.as_str()),
         Some(other) => {
-            let found = kind_of(other);
+            let found = go::json_kind(other);
             Err(parse_error(format!(
                 "json: cannot unmarshal {found} into Go struct field .{name} of type string"
             )))
@@ -183,20 +183,8 @@ pub(crate) fn decode_small(
         Value::Null => Ok(Map::new().into()),
         other => Err(bad(&format!(
             "json: cannot unmarshal {} into Go value of type {TYPE_META}",
-            kind_of(&other)
+            go::json_kind(&other)
         ))),
-    }
-}
-
-/// A JSON type as Go's decoder calls it.
-pub(crate) fn kind_of(v: &Value) -> &'static str {
-    match v {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -98,14 +98,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn object(&self, status: u16, object: Value) -> ApiResult<Reply> {
         let shown = match self.wanted.view {
             View::Object => object,
-            View::Table(v) => {
-                let meta = ListMeta {
-                    resource_version: text(&object, "resourceVersion").to_owned(),
-                    ..ListMeta::default()
-                };
-                let row = self.row(object, v);
-                self.table(vec![row], &meta, v, true)
-            }
+            View::Table(v) => self.table_of_one(object, v, true),
             View::Metadata(v) => partial(object, v),
             View::MetadataList(_) => return Err(ApiError::internal("content is not a list")),
         };
@@ -156,14 +149,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn event(&self, object: Value, first: bool) -> Value {
         match self.wanted.view {
             View::Object => object,
-            View::Table(v) => {
-                let meta = ListMeta {
-                    resource_version: text(&object, "resourceVersion").to_owned(),
-                    ..ListMeta::default()
-                };
-                let row = self.row(object, v);
-                self.table(vec![row], &meta, v, first)
-            }
+            View::Table(v) => self.table_of_one(object, v, first),
             View::Metadata(v) | View::MetadataList(v) => partial(object, v),
         }
     }
@@ -176,6 +162,15 @@ impl<'a> Shape<'a> {
             RowObject::Metadata => partial(object, version),
         };
         Value::Object([("cells", cells), ("object", object)].into_iter().collect())
+    }
+
+    fn table_of_one(&self, object: Value, version: MetaVersion, headers: bool) -> Value {
+        let meta = ListMeta {
+            resource_version: text(&object, "resourceVersion").to_owned(),
+            ..ListMeta::default()
+        };
+        let row = self.row(object, version);
+        self.table(vec![row], &meta, version, headers)
     }
 
     fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {

@@ -148,6 +148,18 @@ pub fn value_syntax(value: &Value) -> String {
     }
 }
 
+/// The name of a value's kind in the errors of Go's JSON decoder.
+pub fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// The name of a document's type, as `%T` writes it.
 pub fn value_type(value: &Value) -> &'static str {
     match value {

@@ -1,9 +1,9 @@
 //! Reading values of the input as their shape says.
 
-use super::{Arena, Duration, EvalError, Res, Val, go_type};
+use super::{Arena, Duration, EvalError, Res, Val};
 use crate::data::{base64, duration, timestamp};
 use crate::shape::{Kind, Shape};
-use scantling_value::Value;
+use scantling_value::{Value, go};
 
 /// The shape of JSON that no schema describes.
 pub static DYN: Shape = Shape {
@@ -95,6 +95,6 @@ fn misfit(value: &Value, shape: &Shape) -> EvalError {
     };
     EvalError::text(format!(
         "invalid data, expected {expected}, got {}",
-        go_type(value)
+        go::value_type(value)
     ))
 }

@@ -2,21 +2,8 @@
 
 use super::Val;
 use crate::data::{duration, timestamp};
-use scantling_value::{Value, go};
+use scantling_value::go;
 use std::fmt;
-
-/// The name that a server's messages give to the kind of a JSON value.
-pub fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
 
 /// The name that a server's messages give to the kind of a value.
 pub(crate) fn go_kind(value: Val<'_>) -> &str {

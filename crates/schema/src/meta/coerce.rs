@@ -120,12 +120,12 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
         if malformed == Malformed::Drop {
             return Err(format!(
                 "invalid metadata: expected object, got {}",
-                go_type(metadata)
+                go::value_type(metadata)
             ));
         }
         return Err(format!(
             "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
-            json_kind(metadata)
+            go::json_kind(metadata)
         ));
     };
     coercer.fields(&OBJECT_META, fields, &mut Vec::new(), &at.field("metadata"))?;
@@ -208,7 +208,7 @@ impl Coercer {
         };
         match (kind, value) {
             (Kind::Text(_), Value::String(s)) => Ok(!s.is_empty()),
-            (Kind::Text(ty), v) => Err(wrong(json_kind(v), ty, stack)),
+            (Kind::Text(ty), v) => Err(wrong(go::json_kind(v), ty, stack)),
             (Kind::Integer | Kind::OptionalInteger, v @ (Value::Int(_) | Value::Float(_))) => {
                 let Some(i) = integer(v) else {
                     return Err(wrong(&format!("number {}", v.to_json()), "int64", stack));
@@ -216,9 +216,9 @@ impl Coercer {
                 *v = Value::Int(i);
                 Ok(i != 0 || matches!(kind, Kind::OptionalInteger))
             }
-            (Kind::Integer | Kind::OptionalInteger, v) => Err(wrong(json_kind(v), "int64", stack)),
+            (Kind::Integer | Kind::OptionalInteger, v) => Err(wrong(go::json_kind(v), "int64", stack)),
             (Kind::OptionalBoolean, Value::Bool(_)) => Ok(true),
-            (Kind::OptionalBoolean, v) => Err(wrong(json_kind(v), "bool", stack)),
+            (Kind::OptionalBoolean, v) => Err(wrong(go::json_kind(v), "bool", stack)),
             (Kind::Time, v) => coerce_time(v),
             (Kind::TextMap, Value::Object(map)) => {
                 for (_, v) in map.iter_mut() {
@@ -226,27 +226,29 @@ impl Coercer {
                 }
                 Ok(!map.is_empty())
             }
-            (Kind::TextMap, v) => Err(wrong(json_kind(v), "map[string]string", stack)),
+            (Kind::TextMap, v) => Err(wrong(go::json_kind(v), "map[string]string", stack)),
             (Kind::TextList, Value::Array(list)) => {
                 for v in list.iter_mut() {
                     text_element(v).map_err(|found| wrong(found, "string", stack))?;
                 }
                 Ok(!list.is_empty())
             }
-            (Kind::TextList, v) => Err(wrong(json_kind(v), "[]string", stack)),
+            (Kind::TextList, v) => Err(wrong(go::json_kind(v), "[]string", stack)),
             (Kind::Structs(element), Value::Array(list)) => {
                 for (i, v) in list.iter_mut().enumerate() {
                     if v.is_null() {
                         *v = Value::Object(Map::new());
                     }
                     let Value::Object(map) = v else {
-                        return Err(wrong(json_kind(v), &format!("v1.{}", element.name), stack));
+                        return Err(wrong(go::json_kind(v), &format!("v1.{}", element.name), stack));
                     };
                     self.fields(element, map, stack, &at.index(i))?;
                 }
                 Ok(!list.is_empty())
             }
-            (Kind::Structs(element), v) => Err(wrong(json_kind(v), &format!("[]v1.{}", element.name), stack)),
+            (Kind::Structs(element), v) => {
+                Err(wrong(go::json_kind(v), &format!("[]v1.{}", element.name), stack))
+            }
             (Kind::Raw, _) => Ok(true),
         }
     }
@@ -260,7 +262,7 @@ fn text_element(v: &mut Value) -> Result<(), &'static str> {
             *v = Value::from("");
             Ok(())
         }
-        v => Err(json_kind(v)),
+        v => Err(go::json_kind(v)),
     }
 }
 
@@ -286,7 +288,7 @@ fn coerce_time(v: &mut Value) -> Result<bool, String> {
         // A time reads itself; the decoder's context is lost.
         return Err(format!(
             "json: cannot unmarshal {} into Go value of type string",
-            json_kind(v)
+            go::json_kind(v)
         ));
     };
     // Fractions are dropped, and the zone.
@@ -298,29 +300,4 @@ fn coerce_time(v: &mut Value) -> Result<bool, String> {
     };
     *v = Value::from(timestamp::format(whole));
     Ok(seconds != NO_TIME)
-}
-
-/// A kind of JSON as Go's decoder names it.
-fn json_kind(v: &Value) -> &'static str {
-    match v {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// The Go type of a decoded value.
-fn go_type(v: &Value) -> &'static str {
-    match v {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }

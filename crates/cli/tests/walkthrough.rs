@@ -1,4 +1,4 @@
-//! Runs every command of the pages in `docs/` and holds its output against the one that the page shows.
+//! Runs every command of the README and of the pages in `docs/` and holds its output against the one that the page shows.
 //!
 //! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test walkthrough` writes the new output into the pages.
 
@@ -16,6 +16,11 @@ use server::Server;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+
+#[test]
+fn the_first_look_shows_what_the_program_prints() {
+    check("README.md");
+}
 
 #[test]
 fn the_walk_through_shows_what_the_program_prints() {

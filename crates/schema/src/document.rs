@@ -62,6 +62,15 @@ pub enum Additional<'a> {
 
 static NO_MEMBERS: Map = Map::new();
 
+#[expect(clippy::cast_precision_loss, reason = "limits are doubles on the wire")]
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(i) => Some(*i as f64),
+        Value::Float(f) => Some(*f),
+        _ => None,
+    }
+}
+
 impl<'a> Schema<'a> {
     /// The view of a document; anything but an object reads as a schema without keywords.
     pub fn new(document: &'a Value) -> Self {
@@ -105,13 +114,8 @@ impl<'a> Schema<'a> {
     }
 
     /// A number keyword.
-    #[expect(clippy::cast_precision_loss, reason = "limits are doubles on the wire")]
     pub fn number(self, key: &str) -> Option<f64> {
-        match self.get(key)? {
-            Value::Int(i) => Some(*i as f64),
-            Value::Float(f) => Some(*f),
-            _ => None,
-        }
+        self.get(key).and_then(number)
     }
 
     /// An integer keyword.

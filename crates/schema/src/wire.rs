@@ -318,10 +318,10 @@ impl Walk {
                 Ok(_) => Some(Value::String(s)),
                 Err(e) => self.end(e),
             },
-            (Type::Time, v) => self.end(format!(
-                "json: cannot unmarshal {} into Go value of type string",
-                go::json_kind(&v)
-            )),
+            (Type::Time, v) => {
+                let fault = self.unfit(go::json_kind(&v), "string");
+                self.end(fault)
+            }
             (Type::List(_, element), Value::Array(a)) => {
                 let out = a.into_iter().enumerate();
                 let out = out.map(|(i, v)| self.value(v, element, &at.index(i)).unwrap_or_default());
@@ -393,7 +393,12 @@ impl Walk {
 
     /// A value of the wrong type.
     fn misfit(&mut self, value: &str, ty: &Type) -> Option<Value> {
-        let ty = ty.name(self.options.package);
+        let fault = self.unfit(value, &ty.name(self.options.package));
+        self.fault(fault)
+    }
+
+    /// What is told of a value of the wrong type.
+    fn unfit(&self, value: &str, ty: &str) -> String {
         let target = match self.structs.last() {
             // The fault of a nested decoder is told with the struct that stands around it.
             Some(_) if !self.strict => Some(tables::SCHEMA.name),
@@ -407,9 +412,7 @@ impl Walk {
             ),
             None => "value".into(),
         };
-        self.fault(format!(
-            "json: cannot unmarshal {value} into Go {target} of type {ty}"
-        ))
+        format!("json: cannot unmarshal {value} into Go {target} of type {ty}")
     }
 
     /// A fault after which decoding goes on; only the first one is told.

@@ -5,7 +5,7 @@ use super::eval::{Machine, Slot};
 use super::node::{Access, Choice, Key, Mode, Name, Qualifier, Root};
 use crate::env::Strictness;
 use crate::shape::{Kind, Shape};
-use crate::val::{DYN, EvalError, List, Map, Res, Val, read};
+use crate::val::{DYN, EvalError, List, Map, Res, Val, element_shape, read};
 use scantling_value::{Map as JsonObject, Value, same_text};
 use std::sync::atomic::Ordering;
 
@@ -139,6 +139,8 @@ impl<'a> Machine<'a, '_> {
     fn walk(&mut self, start: Place<'a>, path: &'a [Qualifier], mode: Mode) -> Res<'a> {
         let mut place = start;
         let mut optional = false;
+        // Whether the place is an element of a list: those are selected before they are read.
+        let mut element = false;
         if let Place::Val(Val::Optional(value)) = start
             && !path.is_empty()
         {
@@ -154,11 +156,16 @@ impl<'a> Machine<'a, '_> {
             // What cannot be read is not selected from, and that selection costs nothing.
             let container = match place {
                 Place::Json(Value::Object(_), shape) if shape.is_keyed() => place,
-                place => Place::Val(self.read(place)?),
+                place => match self.read(place) {
+                    Ok(value) => Place::Val(value),
+                    unreadable if element && !optional => return self.charge_for(unreadable, 1),
+                    unreadable => return unreadable,
+                },
             };
+            element = matches!(container, Place::Val(value) if value.as_list().is_some());
             let found = self.select(container, &qualifier.key, optional || asks);
             // Where a selection may find nothing, only one that finds something costs anything.
-            if !optional || matches!(found, Ok(Some(_))) {
+            if !optional || matches!(found, Ok(Some(next)) if element || self.read(next).is_ok()) {
                 self.charge(1)?;
             }
             match found? {
@@ -243,7 +250,13 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn list_item(&self, list: List<'a>, index: usize) -> Option<Result<Place<'a>, EvalError>> {
-        list.get(self.arena, index).map(|v| v.map(Place::Val))
+        match list {
+            List::Json(items, shape) => {
+                let item = items.get(index)?;
+                Some(Ok(Place::Json(item, element_shape(shape))))
+            }
+            list => list.get(self.arena, index).map(|v| v.map(Place::Val)),
+        }
     }
 }
 

@@ -99,20 +99,33 @@ fn equal_parts<'a>(arena: &'a Arena, a: &Res<'a>, b: &Res<'a>) -> Result<bool, E
     }
 }
 
-/// Distinct elements in order.
-fn set_of<'a>(arena: &'a Arena, list: List<'a>) -> Result<Vec<Val<'a>>, EvalError> {
-    let mut items = list
-        .iter(arena)
-        .map(|v| v.and_then(set_key))
-        .collect::<Result<Vec<_>, _>>()?;
-    items.sort_by(|a, b| exact_order(*a, *b));
-    items.dedup_by(|a, b| exact_order(*a, *b).is_eq());
-    Ok(items)
-}
-
+/// Whether two lists have the same elements. One that cannot be read is like no other.
 fn equal_sets<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Result<bool, EvalError> {
-    let (left, right) = (set_of(arena, left)?, set_of(arena, right)?);
-    Ok(left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| exact_order(*a, *b).is_eq()))
+    let mut keys = Vec::with_capacity(left.len());
+    let mut all_readable = true;
+    for item in left.iter(arena) {
+        match item {
+            Ok(item) => keys.push(set_key(item)?),
+            Err(e) if e.is_final() => return Err(e),
+            Err(_) => all_readable = false,
+        }
+    }
+    keys.sort_by(|a, b| exact_order(*a, *b));
+    keys.dedup_by(|a, b| exact_order(*a, *b).is_eq());
+    let mut met = vec![false; keys.len()];
+    for item in right.iter(arena) {
+        let key = match item {
+            Ok(item) => set_key(item)?,
+            Err(e) if e.is_final() => return Err(e),
+            Err(_) => return Ok(false),
+        };
+        let found = keys.binary_search_by(|known| exact_order(*known, key));
+        match found.ok().and_then(|at| met.get_mut(at)) {
+            Some(met) => *met = true,
+            None => return Ok(false),
+        }
+    }
+    Ok(all_readable && met.iter().all(|met| *met))
 }
 
 /// The elements of a list whose elements are told apart by key fields, in the order of their keys.

@@ -1,6 +1,6 @@
 //! From a schema document to the structural tree.
 
-use super::{Additional, Items, Schema};
+use super::{NO_MEMBERS, Schema, number};
 use crate::structural::{
     self, Interner, Json, ListType, MapType, Mutability, Number, Structural, Type, Union,
 };
@@ -28,21 +28,25 @@ struct Groups<'a> {
     nullable: bool,
     default: Option<&'a Value>,
     properties: Option<&'a Map>,
+    items: Option<&'a Value>,
+    additional: Option<&'a Value>,
     unsupported: bool,
     extensions: bool,
     validation: bool,
 }
 
 impl<'a> Groups<'a> {
-    fn of(schema: Schema<'a>) -> Self {
+    fn of(members: &'a Map) -> Self {
         let mut groups = Groups::default();
-        for (key, value) in schema.members.iter() {
+        for (key, value) in members.iter() {
             match key.as_str() {
-                "description" | "items" | "additionalProperties" | "title" => {}
+                "description" | "title" => {}
                 "type" => groups.ty = value.as_str().unwrap_or_default(),
                 "nullable" => groups.nullable = value.as_bool().unwrap_or_default(),
                 "default" => groups.default = Some(value).filter(|v| !v.is_null()),
-                "properties" => groups.properties = value.as_object(),
+                "properties" => groups.properties = value.as_object().filter(|p| !p.is_empty()),
+                "items" => groups.items = Some(value),
+                "additionalProperties" => groups.additional = Some(value).filter(|v| !v.is_null()),
                 "id" | "$schema" | "$ref" | "patternProperties" | "dependencies" | "additionalItems"
                 | "definitions" => groups.unsupported = true,
                 key if key.starts_with("x-kubernetes-") => groups.extensions = true,
@@ -51,47 +55,29 @@ impl<'a> Groups<'a> {
         }
         groups
     }
+
+    /// Whether there is no more to the schema than a type.
+    fn is_type_alone(&self) -> bool {
+        let Groups {
+            ty: _,
+            nullable: _,
+            default,
+            properties,
+            items,
+            additional,
+            unsupported,
+            extensions,
+            validation,
+        } = self;
+        let others = *unsupported || *extensions || *validation;
+        !others && default.is_none() && properties.is_none() && items.is_none() && additional.is_none()
+    }
 }
 
 impl Schema<'_> {
     /// The structural tree of this document, its nodes shared through the interner.
     pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
-        let groups = Groups::of(self);
-        if groups.unsupported {
-            self.supported()?;
-        }
-        let extensions = if groups.extensions {
-            self.extensions()?
-        } else {
-            None
-        };
-        let ty = Type::parse(groups.ty);
-        let unknown_type = ty.is_none() && !groups.ty.is_empty();
-        let validation = if groups.validation || unknown_type {
-            self.validation(interner)?
-        } else {
-            None
-        };
-        let schema = Structural {
-            ty,
-            nullable: groups.nullable,
-            default: groups.default.cloned().map(Json::from),
-            extensions: extensions.map(Box::new),
-            rules: if groups.extensions {
-                self.rules().collect()
-            } else {
-                Box::default()
-            },
-            validation: validation.map(Box::new),
-            items: self.single_items()?.map(|s| s.structural(interner)).transpose()?,
-            properties: properties(groups.properties, interner)?.into(),
-            additional: match self.additional() {
-                Some(Additional::Schema(s)) => Some(structural::Additional::Schema(s.structural(interner)?)),
-                Some(Additional::Any(b)) => Some(structural::Additional::Any(b)),
-                None => None,
-            },
-        };
-        Ok(interner.intern(schema))
+        structural(self.members, interner)
     }
 
     /// Why this document has no structural form, without making one.
@@ -101,7 +87,7 @@ impl Schema<'_> {
 
     /// Looks for what [`Schema::structural`] refuses, in the order in which it does.
     fn check_support(self) -> Result<(), Unsupported> {
-        let groups = Groups::of(self);
+        let groups = Groups::of(self.members);
         if groups.unsupported {
             self.supported()?;
         }
@@ -114,20 +100,10 @@ impl Schema<'_> {
             }
             self.schema("not").map_or(Ok(()), Schema::check_support)?;
         }
-        self.single_items()?.map_or(Ok(()), Schema::check_support)?;
+        let items = single_items(groups.items)?.map(Schema::of);
+        items.map_or(Ok(()), Schema::check_support)?;
         self.properties().try_for_each(|(_, s)| s.check_support())?;
         self.additional_schema().map_or(Ok(()), Schema::check_support)
-    }
-
-    /// `items`, which may be no list.
-    fn single_items(self) -> Result<Option<Self>, Unsupported> {
-        match self.items() {
-            Some(Items::One(s)) => Ok(Some(s)),
-            Some(Items::Each([_, ..])) => Err(Unsupported(
-                "OpenAPIV3Schema 'items' must be a schema, but is an array",
-            )),
-            _ => Ok(None),
-        }
     }
 
     fn supported(self) -> Result<(), Unsupported> {
@@ -205,37 +181,121 @@ impl Schema<'_> {
         (patch != PatchStrategy::default()).then_some(patch)
     }
 
-    fn validation(self, interner: &mut Interner) -> Result<Option<ValueValidation>, Unsupported> {
-        let mut junctor = |key| {
-            self.schemas(key)
-                .map(|s| s.structural(interner))
-                .collect::<Result<Box<[_]>, _>>()
-        };
-        let unknown_type = Some(self.ty()).filter(|ty| Type::parse(ty).is_none());
-        let v = ValueValidation {
-            unknown_type: unknown_type.unwrap_or_default().into(),
-            all_of: junctor("allOf")?,
-            one_of: junctor("oneOf")?,
-            any_of: junctor("anyOf")?,
-            not: self.schema("not").map(|s| s.structural(interner)).transpose()?,
-            format: self.text("format").into(),
-            maximum: self.number("maximum").map(Number),
-            exclusive_maximum: self.flag("exclusiveMaximum"),
-            minimum: self.number("minimum").map(Number),
-            exclusive_minimum: self.flag("exclusiveMinimum"),
-            max_length: self.integer("maxLength"),
-            min_length: self.integer("minLength"),
-            pattern: self.text("pattern").into(),
-            max_items: self.integer("maxItems"),
-            min_items: self.integer("minItems"),
-            unique_items: self.flag("uniqueItems"),
-            multiple_of: self.number("multipleOf").map(Number),
-            enumeration: self.list("enum").iter().cloned().map(Json::from).collect(),
-            max_properties: self.integer("maxProperties"),
-            min_properties: self.integer("minProperties"),
-            required: self.texts("required").map(Into::into).collect(),
-        };
-        Ok((v != ValueValidation::default()).then_some(v))
+    fn validation(self, interner: &mut Interner) -> Result<Option<Box<ValueValidation>>, Unsupported> {
+        let mut v = Box::<ValueValidation>::default();
+        let mut has_junctors = false;
+        for (key, value) in self.members.iter() {
+            let text = || value.as_str().unwrap_or_default().into();
+            let flag = || value.as_bool().unwrap_or_default();
+            let list = || value.as_array().unwrap_or_default();
+            match key.as_str() {
+                "type" => {
+                    let unknown = value.as_str().filter(|ty| Type::parse(ty).is_none());
+                    v.unknown_type = unknown.unwrap_or_default().into();
+                }
+                "format" => v.format = text(),
+                "maximum" => v.maximum = number(value).map(Number),
+                "exclusiveMaximum" => v.exclusive_maximum = flag(),
+                "minimum" => v.minimum = number(value).map(Number),
+                "exclusiveMinimum" => v.exclusive_minimum = flag(),
+                "maxLength" => v.max_length = value.as_int(),
+                "minLength" => v.min_length = value.as_int(),
+                "pattern" => v.pattern = text(),
+                "maxItems" => v.max_items = value.as_int(),
+                "minItems" => v.min_items = value.as_int(),
+                "uniqueItems" => v.unique_items = flag(),
+                "multipleOf" => v.multiple_of = number(value).map(Number),
+                "enum" => v.enumeration = list().iter().cloned().map(Json::from).collect(),
+                "maxProperties" => v.max_properties = value.as_int(),
+                "minProperties" => v.min_properties = value.as_int(),
+                "required" => {
+                    let names = list().iter().map(|name| name.as_str().unwrap_or_default());
+                    v.required = names.map(Into::into).collect();
+                }
+                "allOf" | "oneOf" | "anyOf" | "not" => has_junctors = true,
+                _ => {}
+            }
+        }
+        if has_junctors {
+            let mut branches = |key| {
+                self.schemas(key)
+                    .map(|s| s.structural(interner))
+                    .collect::<Result<Box<[_]>, _>>()
+            };
+            v.all_of = branches("allOf")?;
+            v.one_of = branches("oneOf")?;
+            v.any_of = branches("anyOf")?;
+            v.not = self.schema("not").map(|s| s.structural(interner)).transpose()?;
+        }
+        Ok((*v != ValueValidation::default()).then_some(v))
+    }
+}
+
+/// The structural tree of a document. It is read member by member: most schemas have two or three of them.
+fn structural(members: &Map, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
+    let groups = Groups::of(members);
+    let ty = Type::parse(groups.ty);
+    let unknown_type = ty.is_none() && !groups.ty.is_empty();
+    if groups.is_type_alone() && !unknown_type {
+        return Ok(interner.type_alone(ty, groups.nullable));
+    }
+    detailed(members, &groups, ty, interner)
+}
+
+/// The structural tree of a document that says more than a type.
+#[inline(never)]
+fn detailed(
+    members: &Map,
+    groups: &Groups<'_>,
+    ty: Option<Type>,
+    interner: &mut Interner,
+) -> Result<Arc<Structural>, Unsupported> {
+    let unknown_type = ty.is_none() && !groups.ty.is_empty();
+    let mut extensions = None;
+    let mut rules = Box::default();
+    let mut validation = None;
+    if groups.unsupported || groups.extensions || groups.validation || unknown_type {
+        let schema = Schema::of(members);
+        if groups.unsupported {
+            schema.supported()?;
+        }
+        if groups.extensions {
+            extensions = schema.extensions()?;
+            rules = schema.rules().collect();
+        }
+        if groups.validation || unknown_type {
+            validation = schema.validation(interner)?;
+        }
+    }
+    let items = single_items(groups.items)?;
+    let schema = Structural {
+        ty,
+        nullable: groups.nullable,
+        default: groups.default.cloned().map(Json::from),
+        extensions: extensions.map(Box::new),
+        rules,
+        validation,
+        items: items.map(|items| structural(items, interner)).transpose()?,
+        properties: properties(groups.properties, interner)?.into(),
+        additional: match groups.additional {
+            Some(Value::Object(values)) => {
+                Some(structural::Additional::Schema(structural(values, interner)?))
+            }
+            Some(any) => Some(structural::Additional::Any(any.as_bool().unwrap_or(false))),
+            None => None,
+        },
+    };
+    Ok(interner.intern(schema))
+}
+
+/// `items`, which may be no list.
+fn single_items(items: Option<&Value>) -> Result<Option<&Map>, Unsupported> {
+    match items {
+        Some(Value::Object(items)) => Ok(Some(items)),
+        Some(Value::Array(each)) if !each.is_empty() => Err(Unsupported(
+            "OpenAPIV3Schema 'items' must be a schema, but is an array",
+        )),
+        _ => Ok(None),
     }
 }
 
@@ -245,7 +305,8 @@ fn properties(
 ) -> Result<Vec<(Str, Arc<Structural>)>, Unsupported> {
     let mut properties = Vec::with_capacity(documents.map_or(0, Map::len));
     for (name, document) in documents.into_iter().flat_map(Map::iter) {
-        properties.push((name.clone(), Schema::new(document).structural(interner)?));
+        let document = document.as_object().unwrap_or(&NO_MEMBERS);
+        properties.push((name.clone(), structural(document, interner)?));
     }
     Ok(properties)
 }

@@ -128,7 +128,8 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
             go::json_kind(metadata)
         ));
     };
-    coercer.fields(&OBJECT_META, fields, &mut Vec::new(), &at.field("metadata"))?;
+    let coerced = coercer.fields(&OBJECT_META, fields, &mut Vec::new(), &at.field("metadata"));
+    coerced.map_err(|misfit| misfit.why)?;
     Ok(Coercion {
         unknown: coercer.unknown,
     })
@@ -139,6 +140,32 @@ struct Coercer {
     unknown: Vec<String>,
 }
 
+/// Why a value does not fit its field.
+struct Misfit {
+    why: String,
+    reading: Reading,
+}
+
+/// What a server does after a value that does not fit.
+#[derive(PartialEq, Eq)]
+enum Reading {
+    /// It reads on, and tells of the first such value.
+    GoesOn,
+    /// It reads no further, and tells of this value alone: times read themselves.
+    Ends,
+}
+
+/// Keeps the misfit that a server tells of.
+fn keep(told: &mut Option<Misfit>, misfit: Misfit) {
+    if told.is_none() || misfit.reading == Reading::Ends {
+        *told = Some(misfit);
+    }
+}
+
+fn has_ended(told: Option<&Misfit>) -> bool {
+    told.is_some_and(|misfit| misfit.reading == Reading::Ends)
+}
+
 impl Coercer {
     fn fields(
         &mut self,
@@ -146,10 +173,10 @@ impl Coercer {
         map: &mut Map,
         stack: &mut Vec<&'static str>,
         at: &Path<'_>,
-    ) -> Result<(), String> {
-        let mut failure = None;
+    ) -> Result<(), Misfit> {
+        let mut told = None;
         map.retain(|name, value| {
-            if failure.is_some() {
+            if has_ended(told.as_ref()) {
                 return true;
             }
             let Ok(i) = of.fields.binary_search_by(|(field, ..)| (*field).cmp(name)) else {
@@ -169,14 +196,14 @@ impl Coercer {
                     self.unknown.truncate(known);
                     false
                 }
-                Err(why) => {
-                    failure = Some(why);
+                Err(misfit) => {
+                    keep(&mut told, misfit);
                     true
                 }
             }
         });
-        if let Some(why) = failure {
-            return Err(why);
+        if let Some(misfit) = told {
+            return Err(misfit);
         }
         for (field, _, empty) in of.fields {
             if *empty == Empty::Keep {
@@ -197,14 +224,17 @@ impl Coercer {
         value: &mut Value,
         stack: &mut Vec<&'static str>,
         at: &Path<'_>,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, Misfit> {
         if value.is_null() {
             return Ok(false);
         }
         let wrong = |found: &str, ty: &str, stack: &[&str]| {
             let place = stack.join(".");
             let owner = of.name;
-            format!("json: cannot unmarshal {found} into Go struct field {owner}.{place} of type {ty}")
+            let why =
+                format!("json: cannot unmarshal {found} into Go struct field {owner}.{place} of type {ty}");
+            let reading = Reading::GoesOn;
+            Misfit { why, reading }
         };
         match (kind, value) {
             (Kind::Text(_), Value::String(s)) => Ok(!s.is_empty()),
@@ -219,7 +249,18 @@ impl Coercer {
             (Kind::Integer | Kind::OptionalInteger, v) => Err(wrong(go::json_kind(v), "int64", stack)),
             (Kind::OptionalBoolean, Value::Bool(_)) => Ok(true),
             (Kind::OptionalBoolean, v) => Err(wrong(go::json_kind(v), "bool", stack)),
-            (Kind::Time, v) => coerce_time(v),
+            (Kind::Time, Value::String(s)) => {
+                let (time, is_set) = coerced_time(s).map_err(|why| Misfit {
+                    why,
+                    reading: Reading::Ends,
+                })?;
+                *s = time.into();
+                Ok(is_set)
+            }
+            (Kind::Time, v) => Err(Misfit {
+                reading: Reading::Ends,
+                ..wrong(go::json_kind(v), "string", stack)
+            }),
             (Kind::TextMap, Value::Object(map)) => {
                 for (_, v) in map.iter_mut() {
                     text_element(v).map_err(|found| wrong(found, "string", stack))?;
@@ -235,16 +276,23 @@ impl Coercer {
             }
             (Kind::TextList, v) => Err(wrong(go::json_kind(v), "[]string", stack)),
             (Kind::Structs(element), Value::Array(list)) => {
+                let mut told = None;
                 for (i, v) in list.iter_mut().enumerate() {
                     if v.is_null() {
                         *v = Value::Object(Map::new());
                     }
-                    let Value::Object(map) = v else {
-                        return Err(wrong(go::json_kind(v), &format!("v1.{}", element.name), stack));
+                    let read = match v {
+                        Value::Object(map) => self.fields(element, map, stack, &at.index(i)),
+                        v => Err(wrong(go::json_kind(v), &format!("v1.{}", element.name), stack)),
                     };
-                    self.fields(element, map, stack, &at.index(i))?;
+                    if let Err(misfit) = read {
+                        keep(&mut told, misfit);
+                    }
+                    if has_ended(told.as_ref()) {
+                        break;
+                    }
                 }
-                Ok(!list.is_empty())
+                told.map_or(Ok(!list.is_empty()), Err)
             }
             (Kind::Structs(element), v) => {
                 Err(wrong(go::json_kind(v), &format!("[]v1.{}", element.name), stack))
@@ -283,21 +331,13 @@ fn integer(v: &Value) -> Option<i64> {
 /// The first second of the year 1, which Go takes for no time at all.
 const NO_TIME: i64 = -62_135_596_800;
 
-fn coerce_time(v: &mut Value) -> Result<bool, String> {
-    let Value::String(s) = v else {
-        // A time reads itself; the decoder's context is lost.
-        return Err(format!(
-            "json: cannot unmarshal {} into Go value of type string",
-            go::json_kind(v)
-        ));
-    };
-    // Fractions are dropped, and the zone.
-    let seconds = timestamp::parse_rfc3339(s)?.seconds;
+/// A time without fractions and zone, and whether it is one at all.
+fn coerced_time(text: &str) -> Result<(String, bool), String> {
+    let seconds = timestamp::parse_rfc3339(text)?.seconds;
     let whole = Moment {
         seconds,
         nanos: 0,
         offset: 0,
     };
-    *v = Value::from(timestamp::format(whole));
-    Ok(seconds != NO_TIME)
+    Ok((timestamp::format(whole), seconds != NO_TIME))
 }

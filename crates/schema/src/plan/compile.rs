@@ -143,8 +143,9 @@ impl Compiler {
         for child in properties.iter().chain(&additional).chain(&items) {
             within.add(child.within);
         }
-        if !visible {
+        if !visible || !rules::shows_parts(schema) {
             within.remove(Features::RULES);
+            within.add(here);
         }
         let rules = here.contains(Features::RULES);
         let rules = rules.then(|| Box::new(Rules::new(Arc::clone(&self.rules), place)));

@@ -52,13 +52,13 @@ pub struct Expressions {
     pub messages: BTreeSet<Str>,
 }
 
-/// A compiled rule.
+/// A compiled rule: with the cost of its expressions, or their programs alone.
 #[derive(Debug)]
-pub struct CompiledRule {
+pub struct CompiledRule<E = Expression> {
     /// The rule; `None` where it is blank.
-    pub rule: Option<Result<Expression, String>>,
+    pub rule: Option<Result<E, String>>,
     /// The expression of its message; `None` where there is none, or where the rule has failed to compile.
-    pub message: Option<Result<Expression, String>>,
+    pub message: Option<Result<E, String>>,
     /// Whether the rule uses the old value.
     pub uses_old_self: bool,
     /// How often the rule may be evaluated at most, as far as the size of requests limits that.
@@ -84,14 +84,24 @@ pub fn compile(
     environments: &Environments,
     accepted: Accepted<'_>,
 ) -> Vec<CompiledRule> {
-    let self_type = shape.ty(SELF_TYPE);
-    let compiler = Compiler {
-        shape,
-        self_type,
-        environments,
-        accepted,
+    let compiler = Compiler::new(shape, environments, accepted);
+    let estimated = |program, checked: &Checked| Expression {
+        program,
+        max_cost: estimate(checked, Some(shape)).max,
     };
-    rules.iter().map(|rule| compiler.rule(rule)).collect()
+    rules.iter().map(|rule| compiler.rule(rule, &estimated)).collect()
+}
+
+/// Compiles the rules of a place of a schema that has been accepted, to run them: what they may cost at most is known to
+/// be bearable.
+pub(super) fn programs(
+    rules: &[ValidationRule],
+    shape: &Arc<Shape>,
+    environments: &Environments,
+) -> Vec<CompiledRule<Program>> {
+    let compiler = Compiler::new(shape, environments, Accepted::All);
+    let program = |program, _: &Checked| program;
+    rules.iter().map(|rule| compiler.rule(rule, &program)).collect()
 }
 
 struct Compiler<'a> {
@@ -101,8 +111,18 @@ struct Compiler<'a> {
     accepted: Accepted<'a>,
 }
 
-impl Compiler<'_> {
-    fn rule(&self, rule: &ValidationRule) -> CompiledRule {
+impl<'a> Compiler<'a> {
+    fn new(shape: &'a Arc<Shape>, environments: &'a Environments, accepted: Accepted<'a>) -> Self {
+        Compiler {
+            shape,
+            self_type: shape.ty(SELF_TYPE),
+            environments,
+            accepted,
+        }
+    }
+
+    /// `make` makes of a program and the expression that it was compiled from what is wanted of them.
+    fn rule<E>(&self, rule: &ValidationRule, make: &impl Fn(Program, &Checked) -> E) -> CompiledRule<E> {
         let mut compiled = CompiledRule {
             rule: None,
             message: None,
@@ -120,14 +140,15 @@ impl Compiler<'_> {
         let env = self.env(rule, is_stored(|e| &e.rules, &rule.rule));
         let expression = self.checked(&env, &rule.rule, &RULE).and_then(|checked| {
             compiled.uses_old_self = checked.mentions("oldSelf");
-            self.expression(&env, &checked, &RULE)
+            Ok(make(program(&env, &checked, &RULE)?, &checked))
         });
         if expression.is_ok() {
             compiled.max_cardinality = max_cardinality(self.shape);
             if !rule.message_expression.is_empty() {
                 let env = self.env(rule, is_stored(|e| &e.messages, &rule.message_expression));
                 let checked = self.checked(&env, &rule.message_expression, &MESSAGE);
-                compiled.message = Some(checked.and_then(|c| self.expression(&env, &c, &MESSAGE)));
+                let message = checked.and_then(|c| Ok(make(program(&env, &c, &MESSAGE)?, &c)));
+                compiled.message = Some(message);
             }
         }
         compiled.rule = Some(expression);
@@ -162,17 +183,14 @@ impl Compiler<'_> {
         }
         Ok(checked)
     }
+}
 
-    fn expression(&self, env: &Env, checked: &Checked, role: &Role) -> Result<Expression, String> {
-        let failed = |problem: String| format!("{}: {problem}", role.not_made);
-        if let Some(name) = checked.undefined_type() {
-            return Err(failed(format!("reference to undefined type: {name}")));
-        }
-        Ok(Expression {
-            program: Program::compile(env, checked).map_err(|e| failed(e.to_string()))?,
-            max_cost: estimate(checked, Some(self.shape)).max,
-        })
+fn program(env: &Env, checked: &Checked, role: &Role) -> Result<Program, String> {
+    let failed = |problem: String| format!("{}: {problem}", role.not_made);
+    if let Some(name) = checked.undefined_type() {
+        return Err(failed(format!("reference to undefined type: {name}")));
     }
+    Program::compile(env, checked).map_err(|e| failed(e.to_string()))
 }
 
 /// What an expression is there for: the type it must have, and the texts of errors.

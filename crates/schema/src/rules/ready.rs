@@ -1,6 +1,6 @@
 //! Rules that are ready to run.
 
-use super::compile::{Accepted, Environments, compile};
+use super::compile::{Environments, programs};
 use super::shape::Shapes;
 use crate::field_path::{self, Brackets, Step};
 use crate::structural::{Structural, ValidationRule};
@@ -88,15 +88,14 @@ impl Rules {
                 Place::Below => shapes.of(schema)?,
             }
         };
-        let environments = &self.context.environments;
-        let compiled = compile(&schema.rules, &shape, environments, Accepted::All);
+        let compiled = programs(&schema.rules, &shape, &self.context.environments);
         let rules = schema
             .rules
             .iter()
             .zip(compiled)
             .map(|(rule, compiled)| ReadyRule {
-                program: compiled.rule.map(|r| r.map(|e| e.program)),
-                message: compiled.message.and_then(Result::ok).map(|e| e.program),
+                program: compiled.rule,
+                message: compiled.message.and_then(Result::ok),
                 uses_old_self: compiled.uses_old_self,
                 field_path: shown_path(rule, schema),
             });
@@ -136,4 +135,10 @@ pub(crate) fn is_visible(schema: &Structural) -> bool {
         Some(Type::Object) => schema.additional_schema().is_none_or(|values| is_visible(values)),
         Some(Type::String | Type::Integer | Type::Number | Type::Boolean) => true,
     }
+}
+
+/// Whether expressions see what is below a schema. Of an integer or a string there are no parts, whatever else its schema
+/// says.
+pub(crate) fn shows_parts(schema: &Structural) -> bool {
+    !schema.is_int_or_string()
 }

@@ -1,6 +1,6 @@
 //! Runs rules over an object.
 
-use super::ready::{Ready, ReadyRule};
+use super::ready::{Ready, ReadyRule, shows_parts};
 use super::shape::declares_metadata;
 use crate::correlate::OldList;
 use crate::plan::{Features, Node};
@@ -168,6 +168,9 @@ impl Run<'_> {
         let old = old.filter(|old| !old.is_null());
         if node.is(Features::RULES) {
             self.rules(node, value, old, spot, at)?;
+        }
+        if !shows_parts(node.schema()) {
+            return Ok(());
         }
         match value {
             Value::Object(map) => self.object(node, map, old.and_then(Value::as_object), spot, at),

@@ -1,8 +1,10 @@
 //! Stores equal schemas once.
 
-use super::{Additional, Structural, ValueValidation};
-use foldhash::HashSet;
-use std::hash::{Hash, Hasher};
+use super::{Additional, Structural, Type, ValueValidation};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// A store of schemas in which equal ones are one.
@@ -10,15 +12,18 @@ use std::sync::Arc;
 /// It lives as long as the definitions of a process; [`Interner::sweep`] forgets what no definition uses any more.
 #[derive(Debug, Default)]
 pub struct Interner {
-    nodes: HashSet<Node>,
+    /// With their hashes: most schemas are found here, and are no more than compared.
+    nodes: HashTable<(u64, Arc<Structural>)>,
+    hasher: RandomState,
+    /// The schemas that are no more than a type, which most leaves of a definition are.
+    types: Vec<Arc<Structural>>,
 }
 
-/// A node whose children are in the store already: they are hashed by address, so that interning a tree visits every
-/// node once. (Equality needs nothing of its own: `Arc` compares addresses first, and unequal children differ early.)
-#[derive(Debug, PartialEq, Eq)]
-struct Node(Arc<Structural>);
+/// Hashes a node whose children are in the store already: they are hashed by address, so that interning a tree visits
+/// every node once. (Equality needs nothing of its own: `Arc` compares addresses first, and unequal children differ early.)
+struct Node<'s>(&'s Structural);
 
-impl Hash for Node {
+impl Hash for Node<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Structural {
             ty,
@@ -30,7 +35,7 @@ impl Hash for Node {
             extensions,
             rules,
             validation,
-        } = &*self.0;
+        } = self.0;
         // Most nodes have little more than a type: what they lack is not hashed.
         (ty, nullable).hash(state);
         default.iter().for_each(|default| default.hash(state));
@@ -86,13 +91,31 @@ impl Interner {
 
     /// The stored schema that equals this one, whose children must come from this store.
     pub fn intern(&mut self, schema: Structural) -> Arc<Structural> {
-        let node = Node(Arc::new(schema));
-        if let Some(known) = self.nodes.get(&node) {
-            return Arc::clone(&known.0);
+        let hash = self.hasher.hash_one(Node(&schema));
+        let is_same = |(known, node): &(u64, Arc<Structural>)| *known == hash && **node == schema;
+        match self.nodes.entry(hash, is_same, |(hash, _)| *hash) {
+            Entry::Occupied(known) => Arc::clone(&known.get().1),
+            Entry::Vacant(place) => {
+                let shared = Arc::new(schema);
+                place.insert((hash, Arc::clone(&shared)));
+                shared
+            }
         }
-        let shared = Arc::clone(&node.0);
-        self.nodes.insert(node);
-        shared
+    }
+
+    /// The stored schema that is no more than a type.
+    pub(crate) fn type_alone(&mut self, ty: Option<Type>, nullable: bool) -> Arc<Structural> {
+        let known = self.types.iter().find(|s| s.ty == ty && s.nullable == nullable);
+        if let Some(known) = known {
+            return Arc::clone(known);
+        }
+        let schema = self.intern(Structural {
+            ty,
+            nullable,
+            ..Structural::default()
+        });
+        self.types.push(Arc::clone(&schema));
+        schema
     }
 
     /// The number of different schemas.
@@ -108,11 +131,12 @@ impl Interner {
     /// Forgets the schemas that nobody outside uses.
     pub fn sweep(&mut self) {
         // A child lives at least as long as its parents, so every round may free another level.
+        self.types.clear();
         loop {
             let before = self.nodes.len();
-            self.nodes.retain(|n| Arc::strong_count(&n.0) > 1);
+            self.nodes.retain(|(_, node)| Arc::strong_count(node) > 1);
             if self.nodes.len() == before {
-                self.nodes.shrink_to_fit();
+                self.nodes.shrink_to_fit(|(hash, _)| *hash);
                 return;
             }
         }

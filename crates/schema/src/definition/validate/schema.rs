@@ -31,11 +31,21 @@ pub(super) struct Strictness {
     pub(super) keyed_lists: bool,
 }
 
+/// What is wrong with a schema.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    pub(super) errors: Vec<FieldError>,
+    /// The paths of the schemas that have errors of their own or below them. Some errors are shown at a part of a schema
+    /// but are not its own: that the elements of a keyed list must be objects is the list's.
+    pub(super) flawed: BTreeSet<String>,
+}
+
 /// Checks a schema and all below it, junctors and unsupported keywords included.
-pub(super) fn check(root: Schema<'_>, at: &Path<'_>, strictness: Strictness) -> Vec<FieldError> {
+pub(super) fn check(root: Schema<'_>, at: &Path<'_>, strictness: Strictness) -> Faults {
     let mut check = Check {
         strictness,
         errors: Vec::new(),
+        flawed: BTreeSet::new(),
     };
     check.node(
         root,
@@ -45,7 +55,10 @@ pub(super) fn check(root: Schema<'_>, at: &Path<'_>, strictness: Strictness) -> 
             ..Context::default()
         },
     );
-    check.errors
+    Faults {
+        errors: check.errors,
+        flawed: check.flawed,
+    }
 }
 
 /// Whether any schema has a type that is no type.
@@ -80,6 +93,7 @@ struct Context<'a> {
 struct Check {
     strictness: Strictness,
     errors: Vec<FieldError>,
+    flawed: BTreeSet<String>,
 }
 
 impl Check {
@@ -96,6 +110,14 @@ impl Check {
     }
 
     fn node(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
+        let before = self.errors.len();
+        self.keywords_and_parts(s, at, context);
+        if self.errors.len() > before {
+            self.flawed.insert(at.to_string());
+        }
+    }
+
+    fn keywords_and_parts(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
         self.keywords(s, at, context);
         let below = Context {
             is_root: false,

@@ -473,14 +473,14 @@ impl Check<'_> {
                 }
             }
         }
-        let schema_errors = schema::check(root, &at, self.strictness.schema);
+        let faults = schema::check(root, &at, self.strictness.schema);
         extensions::check_root(root, &at, errors);
         self.immutability_version(root, &at, errors);
         if let Some(schema) = compiled {
-            let rules = self.rules(&schema, version, &at, &schema_errors);
-            errors.extend(schema_errors.into_iter().chain(rules));
+            let rules = self.rules(&schema, version, &at, &faults.flawed);
+            errors.extend(faults.errors.into_iter().chain(rules));
         } else {
-            errors.extend(schema_errors);
+            errors.extend(faults.errors);
         }
         // What keeps a schema from having a structural form is mostly told in better words already.
         if errors.len() == before {
@@ -488,13 +488,13 @@ impl Check<'_> {
         }
     }
 
-    /// The rules of a schema that is sound otherwise; those at and above other errors are left alone.
+    /// The rules of a schema that is sound otherwise; those of schemas that are flawed are left alone.
     fn rules(
         &self,
         schema: &Arc<Structural>,
         version: &str,
         at: &Path<'_>,
-        others: &[FieldError],
+        flawed: &BTreeSet<String>,
     ) -> Vec<FieldError> {
         let stored = self.strictness.stored;
         let check = rules::Check {
@@ -508,19 +508,7 @@ impl Check<'_> {
                 _ => ExpressionLimit::Enforced,
             },
         };
-        // The errors at a node and below it stand side by side in order of their paths.
-        let flawed: BTreeSet<&str> = others.iter().map(FieldError::field).collect();
-        let is_flawed = |node: &Path<'_>| {
-            let node = node.to_string();
-            let below = |mark| {
-                let start = format!("{node}{mark}");
-                flawed
-                    .range(start.as_str()..)
-                    .next()
-                    .is_some_and(|e| e.starts_with(&start))
-            };
-            flawed.contains(node.as_str()) || below('.') || below('[')
-        };
+        let is_flawed = |node: &Path<'_>| !flawed.is_empty() && flawed.contains(&node.to_string());
         check.schema(schema, at, &mut Shapes::new(), &is_flawed)
     }
 

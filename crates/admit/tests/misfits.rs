@@ -1,0 +1,155 @@
+//! Values that do not fit their schema, where a server looks at them nevertheless: an update may keep what is wrong as
+//! long as it does not change, and rules then meet it. Errors and costs are those of Kubernetes' own modules.
+#![expect(
+    clippy::unwrap_used,
+    reason = "functions around tests, which the lints do not take for tests"
+)]
+
+use expect_test::{Expect, expect};
+use scantling_admit::{Gates, Options, Workshop, check};
+use scantling_schema::definition::{ApiVersion, Definition};
+use scantling_value::{Limits, Value, json};
+
+fn decode(text: &str) -> Value {
+    json::decode(text.as_bytes(), Limits::SERVER).unwrap()
+}
+
+fn definition(schema: &str) -> Definition {
+    let document = format!(
+        r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {{"name": "widgets.example.com"}}, "spec": {{"group": "example.com", "scope": "Namespaced",
+        "names": {{"plural": "widgets", "kind": "Widget"}}, "versions": [{{"name": "v1", "served": true, "storage": true,
+        "schema": {{"openAPIV3Schema": {schema}}}}}]}}}}"#
+    );
+    Definition::decode(decode(&document), ApiVersion::V1, Gates::default())
+        .unwrap()
+        .definition
+}
+
+/// Checks an object whose `spec` was `old`, if it was anything, and of which something else has changed.
+fn update(schema: &str, old: Option<&str>, new: &str, expect: Expect) {
+    let schema =
+        format!(r#"{{"type": "object", "properties": {{"other": {{"type": "string"}}, "spec": {schema}}}}}"#);
+    judge(&schema, old, new, expect);
+}
+
+fn judge(schema: &str, old: Option<&str>, new: &str, expect: Expect) {
+    let spec = definition(schema).spec;
+    let resource = Workshop::default()
+        .resource(&spec, spec.version("v1").unwrap())
+        .unwrap();
+    let object = |other: &str, spec: &str| {
+        let text = format!(
+            r#"{{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {{"name": "a", "namespace": "b"}},
+            "other": "{other}", "spec": {spec}}}"#
+        );
+        decode(&text)
+    };
+    let (old, new) = (old.map(|old| object("before", old)), object("after", new));
+    let checked = check(&resource, &new, old.as_ref(), &Options::default());
+    let mut lines: Vec<String> = checked.errors.iter().map(ToString::to_string).collect();
+    lines.sort();
+    lines.push(format!("cost {}", checked.stats.rule_cost));
+    expect.assert_eq(&lines.join("\n"));
+}
+
+fn list(element: &str, list_type: &str, rule: &str) -> String {
+    format!(
+        r#"{{"type": "array", "items": {element}, "x-kubernetes-list-type": "{list_type}",
+        "x-kubernetes-validations": [{{"rule": "{rule}"}}]}}"#
+    )
+}
+
+#[test]
+fn an_element_that_cannot_be_read_is_like_no_other() {
+    let schema = list(r#"{"type": "string"}"#, "set", "self == oldSelf");
+    update(
+        &schema,
+        Some("[null]"),
+        r#"["b"]"#,
+        expect![[r#"
+            spec: Invalid value: failed rule: self == oldSelf
+            cost 3"#]],
+    );
+}
+
+#[test]
+fn an_element_is_selected_before_it_is_read() {
+    let element = r#"{"type": "object", "properties": {"c": {"type": "string"}}}"#;
+    for (rule, cost) in [
+        ("self[0].c == 'a'", 4),
+        ("has(self[0].c)", 2),
+        ("self[?0].?c.orValue('') == 'a'", 3),
+    ] {
+        let schema = list(element, "atomic", rule);
+        let resource = definition(&format!(
+            r#"{{"type": "object", "properties": {{"spec": {schema}}}}}"#
+        ))
+        .spec;
+        let resource = Workshop::default()
+            .resource(&resource, resource.version("v1").unwrap())
+            .unwrap();
+        let object = decode(
+            r#"{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": [1, "a"]}"#,
+        );
+        let checked = check(&resource, &object, Some(&object), &Options::default());
+        assert_eq!(checked.stats.rule_cost, cost, "{rule}");
+    }
+}
+
+#[test]
+fn an_optional_field_that_cannot_be_read_costs_nothing() {
+    let schema = r#"{"type": "object", "properties": {"url": {"type": "string"}},
+        "x-kubernetes-validations": [{"rule": "self.?url.orValue('').size() > 0"}]}"#;
+    update(
+        schema,
+        Some(r#"{"url": true}"#),
+        r#"{"url": true}"#,
+        expect![[r#"
+            spec: Invalid value: "object": invalid data, expected string, got bool evaluating rule: self.?url.orValue('').size() > 0
+            cost 3"#]],
+    );
+}
+
+#[test]
+fn an_integer_or_a_string_has_no_parts_whose_rules_would_run() {
+    judge(
+        r#"{"type": "object", "x-kubernetes-int-or-string": true,
+            "properties": {"spec": {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'a'"}]}}}"#,
+        None,
+        r#""a""#,
+        expect![[r#"
+            <nil>: Invalid value: "object":  in body must be of type integer,string: "object"
+            cost 0"#]],
+    );
+}
+
+#[test]
+fn a_time_ends_the_reading_of_metadata() {
+    let schema = r#"{"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}"#;
+    let resource = |metadata: &str| format!(r#"{{"apiVersion": "v1", "kind": "K", "metadata": {metadata}}}"#);
+    update(
+        schema,
+        None,
+        &resource(r#"{"annotations": 1, "deletionTimestamp": 1}"#),
+        expect![[r#"
+            spec.metadata: Invalid value: {"annotations":1,"deletionTimestamp":1}: json: cannot unmarshal number into Go struct field ObjectMeta.deletionTimestamp of type string
+            cost 0"#]],
+    );
+    update(
+        schema,
+        None,
+        &resource(r#"{"managedFields": [{"manager": 1}, {"time": []}], "name": 3}"#),
+        expect![[r#"
+            spec.metadata: Invalid value: {"managedFields":[{"manager":1},{"time":[]}],"name":3}: json: cannot unmarshal array into Go struct field ManagedFieldsEntry.managedFields.time of type string
+            cost 0"#]],
+    );
+    update(
+        schema,
+        None,
+        &resource(r#"{"annotations": 1, "name": 1}"#),
+        expect![[r#"
+            spec.metadata: Invalid value: {"annotations":1,"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.annotations of type map[string]string
+            cost 0"#]],
+    );
+}

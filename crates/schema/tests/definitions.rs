@@ -1,0 +1,66 @@
+//! What is told of definitions that have several faults, held against Kubernetes' own modules.
+#![expect(
+    clippy::unwrap_used,
+    reason = "functions around tests, which the lints do not take for tests"
+)]
+
+use expect_test::{Expect, expect};
+use scantling_cel::kubernetes::Version;
+use scantling_schema::definition::{ApiVersion, Definition, Gates, Setting};
+use scantling_schema::rules::Environments;
+use scantling_value::{Limits, json};
+
+/// Checks a definition whose objects have a `spec` of that schema; the errors without their values.
+fn errors(schema: &str, expect: Expect) {
+    let document = format!(
+        r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {{"name": "widgets.example.com"}}, "spec": {{"group": "example.com", "scope": "Namespaced",
+        "names": {{"plural": "widgets", "kind": "Widget"}}, "versions": [{{"name": "v1", "served": true, "storage": true,
+        "schema": {{"openAPIV3Schema": {{"type": "object", "properties": {{"spec": {schema}}}}}}}}}]}}}}"#
+    );
+    let document = json::decode(document.as_bytes(), Limits::default()).unwrap();
+    let received = Definition::decode(document, ApiVersion::V1, Gates::default()).unwrap();
+    let mut definition = received.definition;
+    definition.prepare_create(Gates::default());
+    let environments = Environments::of(Version::LATEST);
+    let setting = Setting {
+        api: ApiVersion::V1,
+        gates: Gates::default(),
+        environments: &environments,
+    };
+    let shown = |field: &str| {
+        field
+            .trim_start_matches("spec.validation.openAPIV3Schema.properties[spec]")
+            .to_owned()
+    };
+    let errors = definition.validate(&setting);
+    let mut lines: Vec<String> = errors.iter().map(|e| shown(e.field())).collect();
+    lines.sort();
+    expect.assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn what_is_wrong_with_a_list_does_not_keep_the_rules_of_its_elements_from_being_checked() {
+    let rules = |rule: &str| format!(r#""x-kubernetes-validations": [{{"rule": "{rule}"}}]"#);
+    let keyed = r#""type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]"#;
+    errors(
+        &format!(
+            r#"{{{keyed}, "items": {{"type": "boolean", {}}}, {}}}"#,
+            rules("self.a"),
+            rules("self.zz")
+        ),
+        expect![[r#"
+            .items.type
+            .items.x-kubernetes-validations[0].rule"#]],
+    );
+    errors(
+        &format!(
+            r#"{{{keyed}, "x-kubernetes-int-or-string": true, "items": {{"type": "boolean", {}}}, {}}}"#,
+            rules("self"),
+            rules("true")
+        ),
+        expect![[r#"
+            .items.type
+            .items.x-kubernetes-validations"#]],
+    );
+}

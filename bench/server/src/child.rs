@@ -65,6 +65,22 @@ impl Server {
         Duration::from_millis(ticks * 10)
     }
 
+    /// How many requests it has answered within 5 ms, which is the aim at half load and a bound of its metrics, and
+    /// how many in all. Watches do not count.
+    pub async fn answered(&self) -> Result<(f64, f64), Failure> {
+        let mut client = self.endpoint.connect().await?;
+        let answer = client.send(&self.endpoint.get("/metrics")).await?.expect(200)?;
+        let text = String::from_utf8_lossy(answer.body).into_owned();
+        let sum = |name: &str, label: &str| -> f64 {
+            text.lines()
+                .filter_map(|line| line.strip_prefix("apiserver_request_duration_seconds_")?.strip_prefix(name))
+                .filter(|line| line.contains(label) && !line.contains("\"WATCH\""))
+                .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+                .sum()
+        };
+        Ok((sum("bucket{", "le=\"0.005\""), sum("count{", "")))
+    }
+
     /// The memory that it has, in megabytes.
     pub fn rss(&self) -> f64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();

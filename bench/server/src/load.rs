@@ -1,5 +1,8 @@
-//! Load: as much as the server takes (each connection asks again at once), or at a given rate (what comes late has
-//! waited, and the wait counts).
+//! Load: as much as the server takes (each connection asks again at once), or at a given rate.
+//!
+//! At a rate, a request counts from when it was due, so that those which the server made wait count with all of it. The
+//! client shares the machine and has a clock that ticks in milliseconds: where a connection was free and the request
+//! was sent late all the same, that is the client's doing, and is told apart.
 
 use crate::Failure;
 use crate::child::Server;
@@ -35,11 +38,16 @@ pub enum Pace {
 pub struct Outcome {
     pub requests: usize,
     pub elapsed: Duration,
+    /// From when requests were due, or free to be sent, to their answers.
     latencies: Vec<Duration>,
-    /// How late requests were sent, where they were due at a time.
-    delays: Vec<Duration>,
+    /// The same without what the client was late by itself.
+    own: Vec<Duration>,
+    /// What the client was late by itself.
+    late: Vec<Duration>,
     /// The server's processor time.
     cpu: Duration,
+    /// How many the server answered in the time that is aimed at, by its own clock, and how many in all.
+    in_time: Option<(f64, f64)>,
 }
 
 impl Outcome {
@@ -59,10 +67,26 @@ impl Outcome {
         quantile(&self.latencies, q)
     }
 
-    /// A quantile of the part of it that passed before the request was sent.
-    pub fn delay(&self, q: f64) -> Duration {
-        quantile(&self.delays, q)
+    /// A quantile of the time that a request took the server.
+    pub fn own_quantile(&self, q: f64) -> Duration {
+        quantile(&self.own, q)
     }
+
+    /// A quantile of what the client was late.
+    pub fn late(&self, q: f64) -> Duration {
+        quantile(&self.late, q)
+    }
+
+    /// The share of requests that the server answered in the time that is aimed at, by its own clock.
+    pub fn share_in_time(&self) -> Option<f64> {
+        self.in_time.map(|(quick, all)| quick / all)
+    }
+}
+
+/// One request's times.
+struct Times {
+    whole: Duration,
+    late: Duration,
 }
 
 fn quantile(sorted: &[Duration], q: f64) -> Duration {
@@ -84,6 +108,7 @@ pub async fn run(
         clients.push(server.endpoint.connect().await?);
     }
     let next = Arc::new(AtomicUsize::new(0));
+    let answered = server.answered().await?;
     let cpu = server.cpu();
     let start = Instant::now();
     let mut tasks = JoinSet::new();
@@ -97,24 +122,28 @@ pub async fn run(
                 if n >= bound.requests || start.elapsed() >= bound.time {
                     break;
                 }
-                let begin = match pace {
-                    Pace::Full => Instant::now(),
+                let free = Instant::now();
+                let due = match pace {
+                    Pace::Full => free,
                     Pace::PerSecond(rate) => {
                         let due = start + Duration::from_secs_f64(n as f64 / rate);
                         tokio::time::sleep_until(due.into()).await;
                         due
                     }
                 };
+                let late = free.max(due).elapsed();
                 request.clear();
                 (work.request)(first + n, &mut request);
-                let delay = begin.elapsed();
                 client
                     .send(&request)
                     .await
                     .map_err(|e| e.to_string())?
                     .expect(work.status)
                     .map_err(|e| e.to_string())?;
-                times.push((delay, begin.elapsed()));
+                times.push(Times {
+                    whole: due.elapsed(),
+                    late,
+                });
             }
             Ok::<_, String>(times)
         });
@@ -124,14 +153,20 @@ pub async fn run(
         times.extend(done??);
     }
     let elapsed = start.elapsed();
-    let (mut delays, mut latencies): (Vec<_>, Vec<_>) = times.into_iter().unzip();
-    delays.sort_unstable();
-    latencies.sort_unstable();
+    let cpu = server.cpu().saturating_sub(cpu);
+    let in_time = server.answered().await?;
+    let sorted = |time: fn(&Times) -> Duration| {
+        let mut sorted: Vec<Duration> = times.iter().map(time).collect();
+        sorted.sort_unstable();
+        sorted
+    };
     Ok(Outcome {
-        requests: latencies.len(),
+        requests: times.len(),
         elapsed,
-        latencies,
-        delays,
-        cpu: server.cpu().saturating_sub(cpu),
+        latencies: sorted(|t| t.whole),
+        own: sorted(|t| t.whole.saturating_sub(t.late)),
+        late: sorted(|t| t.late),
+        cpu,
+        in_time: (in_time.1 > answered.1).then_some((in_time.0 - answered.0, in_time.1 - answered.1)),
     })
 }

@@ -8,6 +8,7 @@
 mod child;
 mod client;
 mod corpus;
+mod floor;
 mod load;
 mod report;
 
@@ -276,12 +277,20 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
         ),
         200,
     ));
+    let before = floor::flush(directory.path())?;
     let outcome = load::run(&server, 1, Pace::Full, bound, 1, &patch).await?;
+    let after = floor::flush(directory.path())?;
     report::load(
         "merge patch, one connection",
         &outcome,
         Reference::more(190.0, 1900.0),
     );
+    for (what, floor) in [
+        ("  of it the disk: median of a bare flush before", before),
+        ("    and after", after),
+    ] {
+        figure(what, millis(floor), "ms", Reference::NONE);
+    }
     let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 10_000_000, &patch).await?;
     report::load("merge patch", &outcome, Reference::NONE);
     at_half(&server, &outcome, half_time, 20_000_000, &patch).await?;

@@ -109,16 +109,22 @@ pub fn load(what: &str, outcome: &Outcome, rate: Reference) {
 pub fn half(outcome: &Outcome) {
     let aim = Reference::less(None, 5.0);
     figure(
-        "  99th percentile at half the rate",
-        millis(outcome.quantile(0.99)),
+        "  at half the rate: 99th percentile",
+        millis(outcome.own_quantile(0.99)),
         "ms",
         aim,
     );
-    figure(
-        "    of it before the request was sent",
-        millis(outcome.delay(0.99)),
-        "ms",
-        Reference::NONE,
-    );
-    figure("    median", millis(outcome.quantile(0.5)), "ms", Reference::NONE);
+    let more = [
+        ("    median", outcome.own_quantile(0.5)),
+        ("    slowest of a thousand", outcome.own_quantile(0.999)),
+        ("    99th percentile of the client's lateness", outcome.late(0.99)),
+        ("    99th percentile with it", outcome.quantile(0.99)),
+    ];
+    for (what, time) in more {
+        figure(what, millis(time), "ms", Reference::NONE);
+    }
+    if let Some(share) = outcome.share_in_time() {
+        let what = "    within 5 ms by the server's own clock";
+        figure(what, share * 100.0, "%", Reference::NONE);
+    }
 }

@@ -89,7 +89,7 @@ impl Call<'_> {
 
 /// Decodes what is stored, and adds its version.
 pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
-    let mut object = decode(&entry.value)
+    let mut object = decode(&entry.value.bytes())
         .map_err(|e| ApiError::internal("stored object is damaged").private(format!("{}: {e}", entry.key)))?;
     if let Some(m) = object.as_object_mut() {
         let metadata = m.get_or_insert_with("metadata", || Value::Object(scantling_value::Map::new()));

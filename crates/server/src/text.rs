@@ -9,7 +9,7 @@ use crate::kind::Kind;
 use crate::read::shown;
 use crate::status::ApiResult;
 use bytes::Bytes;
-use scantling_store::{Entry, Event};
+use scantling_store::{Entry, Event, Packed};
 use scantling_value::Value;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,9 +17,33 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The JSON of an object as a request's version shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
-    json: Bytes,
+    /// What is stored of it stays packed until it is written.
+    json: Packed,
+    /// How many bytes of it count.
+    length: usize,
     /// Where a resource version is missing, and which.
-    version: Option<(usize, u64)>,
+    version: Option<Missing>,
+}
+
+/// A resource version that a text lacks.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    at: usize,
+    revision: u64,
+    /// Whether it will be the only one of the metadata.
+    alone: bool,
+}
+
+impl Missing {
+    /// What is missing at a place of a text.
+    fn at(at: usize, json: &[u8], revision: u64) -> Missing {
+        let around = json.get(at.saturating_sub(1)..=at);
+        Missing {
+            at,
+            revision,
+            alone: around == Some(b"{}"),
+        }
+    }
 }
 
 /// Tells the states of all kinds apart, for the notes on entries. Zero is nobody's.
@@ -40,11 +64,13 @@ impl Text {
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &Call<'_>, entry: &Entry) -> Option<Text> {
         is_in_form(call, entry).then(|| Text {
-            json: without_line_feed(&entry.value),
-            version: Some((
-                (entry.note.get() & u64::from(u32::MAX)) as usize,
-                entry.mod_revision,
-            )),
+            json: entry.value.clone(),
+            length: entry.value.len() - LINE_FEED.len(),
+            version: Some(Missing {
+                at: (entry.note.get() & u64::from(u32::MAX)) as usize,
+                revision: entry.mod_revision,
+                alone: false,
+            }),
         })
     }
 
@@ -52,18 +78,21 @@ impl Text {
     pub(crate) fn of_shown(call: &Call<'_>, entry: &Entry, object: &Value) -> Text {
         let mut json = Vec::with_capacity(entry.value.len() + 64);
         let place = write_unversioned(object, &mut json);
-        let held = without_line_feed(&entry.value);
-        let json = if held == json {
-            if call.version.storage {
+        let version = place.map(|at| Missing::at(at, &json, entry.mod_revision));
+        let length = json.len();
+        json.extend_from_slice(LINE_FEED);
+        let json = if entry.value == *json {
+            if call.version.storage && version.is_some_and(|v| !v.alone) {
                 note(call.kind, entry, place);
             }
-            held
+            entry.value.clone()
         } else {
-            json.into()
+            Packed::plain(json.into())
         };
         Text {
             json,
-            version: place.map(|at| (at, entry.mod_revision)),
+            length,
+            version,
         }
     }
 
@@ -74,29 +103,36 @@ impl Text {
 
     /// A text that is complete as it is.
     pub(crate) fn raw(json: Bytes) -> Text {
-        Text { json, version: None }
+        Text {
+            length: json.len(),
+            json: Packed::plain(json),
+            version: None,
+        }
     }
 
     /// The same object under another version.
     pub(crate) fn at_revision(mut self, revision: u64) -> Text {
-        if let Some((_, version)) = &mut self.version {
-            *version = revision;
+        if let Some(missing) = &mut self.version {
+            missing.revision = revision;
         }
         self
     }
 
     /// Appends the text.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let Some((before, after, revision)) = self.parts() else {
-            out.extend_from_slice(&self.json);
+        let json = self.json.bytes();
+        let json = json.get(..self.length).unwrap_or(&json);
+        let Some((missing, (before, after))) = self.version.and_then(|v| Some((v, json.split_at_checked(v.at)?)))
+        else {
+            out.extend_from_slice(json);
             return;
         };
         out.extend_from_slice(before);
-        if after.first() == Some(&b'}') && before.last() != Some(&b'{') {
+        if after.first() == Some(&b'}') && !missing.alone {
             out.push(b',');
         }
         out.extend_from_slice(MEMBER);
-        write_decimal(revision, out);
+        write_decimal(missing.revision, out);
         out.push(b'"');
         if after.first() != Some(&b'}') {
             out.push(b',');
@@ -106,31 +142,21 @@ impl Text {
 
     /// How many bytes [`Text::write`] appends.
     pub(crate) fn len(&self) -> usize {
-        let Some((before, after, revision)) = self.parts() else {
-            return self.json.len();
+        let Some(Missing { revision, alone, .. }) = self.version else {
+            return self.length;
         };
-        let alone = after.first() == Some(&b'}') && before.last() == Some(&b'{');
         let digits = revision.checked_ilog10().unwrap_or(0) as usize + 1;
-        self.json.len() + MEMBER.len() + digits + 1 + usize::from(!alone)
-    }
-
-    fn parts(&self) -> Option<(&[u8], &[u8], u64)> {
-        let (at, revision) = self.version?;
-        let (before, after) = self.json.split_at_checked(at)?;
-        Some((before, after, revision))
+        self.length + MEMBER.len() + digits + 1 + usize::from(!alone)
     }
 }
 
 /// Values end with a line feed, as those of a kube-apiserver do: each finds unchanged what the other has written.
-fn without_line_feed(value: &Bytes) -> Bytes {
-    let length = value.strip_suffix(b"\n").map_or(value.len(), <[u8]>::len);
-    value.slice(..length)
-}
+const LINE_FEED: &[u8] = b"\n";
 
 /// An object as it is stored: in the version that is stored, and without its resource version, which the store knows.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    pub(crate) value: Bytes,
+    pub(crate) value: Packed,
     /// Where the resource version belongs.
     pub(crate) place: Option<usize>,
 }
@@ -145,7 +171,7 @@ impl Stored {
     pub(crate) fn whole(object: &Value) -> Stored {
         let mut out = Vec::with_capacity(2048);
         let place = write_unversioned(object, &mut out);
-        out.push(b'\n');
+        out.extend_from_slice(LINE_FEED);
         // It stays for long.
         out.shrink_to_fit();
         Stored {
@@ -255,8 +281,9 @@ mod tests {
             let mut json = Vec::new();
             let place = write_unversioned(&object, &mut json);
             let text = Text {
-                json: json.into(),
-                version: place.map(|at| (at, 1234)),
+                version: place.map(|at| Missing::at(at, &json, 1234)),
+                length: json.len(),
+                json: Packed::plain(json.into()),
             };
             let mut out = Vec::new();
             text.write(&mut out);

@@ -14,7 +14,7 @@ use crate::status::{About, ApiError, ApiResult};
 use crate::text::{Stored, in_stored_version, note_written};
 use bytes::Bytes;
 use scantling_admit::{Identity, Operation, Outcome, Refusal};
-use scantling_store::{Entry, Event, ReadAt, StoreError};
+use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
 use scantling_value::{FieldError, Map, Path, Value, go, json};
 
 /// A write on its way.
@@ -337,7 +337,7 @@ impl Write<'_> {
             };
         }
         let stored = Stored::of(call, &admitted);
-        if stored.value == entry.value || is_only_written_differently(call, entry, &old, &admitted) {
+        if entry.value == stored.value || is_only_written_differently(call, entry, &old, &admitted) {
             return Ok(Some(admitted));
         }
         let expected = entry.mod_revision;
@@ -363,7 +363,7 @@ impl Write<'_> {
         mut stored: Stored,
         object: &mut Value,
         ownership: Ownership,
-        write: impl Fn(Bytes) -> scantling_store::Write,
+        write: impl Fn(Packed) -> scantling_store::Write,
     ) -> Result<(Event, Option<usize>), StoreError> {
         let call = self.call;
         loop {
@@ -705,7 +705,7 @@ fn is_only_written_differently(call: &Call<'_>, entry: &Entry, old: &Value, new:
         return false;
     }
     // Of what has a protobuf form, all that is stored is shown.
-    if protobuf::is_enveloped(&entry.value) {
+    if protobuf::is_enveloped(&entry.value.bytes()) {
         return true;
     }
     read::stored(entry).is_ok_and(|held| held == *in_stored_version(call, new))

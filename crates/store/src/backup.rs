@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::state::Snapshot;
-use crate::{Entry, ListRequest, Note, ReadAt, Revision, Store, StoreError};
+use crate::{Entry, ListRequest, Note, Packed, ReadAt, Revision, Store, StoreError};
 
 /// The format of the lines.
 const FORMAT: u64 = 1;
@@ -96,14 +96,15 @@ pub async fn export(
         revision: page.revision,
     })?)?;
     for entry in &page.entries {
-        let text = std::str::from_utf8(&entry.value).ok();
+        let value = entry.value.bytes();
+        let text = std::str::from_utf8(&value).ok();
         let line = Line {
             key: entry.key.to_string(),
             create_revision: entry.create_revision,
             mod_revision: entry.mod_revision,
             version: entry.version,
             value: text.map(str::to_owned),
-            value_base64: text.is_none().then(|| STANDARD.encode(&entry.value)),
+            value_base64: text.is_none().then(|| STANDARD.encode(&value)),
         };
         write(json(&line)?)?;
     }
@@ -210,7 +211,7 @@ fn entry(line: Line) -> Result<Entry, String> {
     crate::key::check(&line.key).map_err(|error| error.to_string())?;
     Ok(Entry {
         key: line.key.into(),
-        value,
+        value: Packed::new(value),
         create_revision: line.create_revision,
         mod_revision: line.mod_revision,
         version: line.version,

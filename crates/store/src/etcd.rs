@@ -270,7 +270,7 @@ fn transaction(key: &str, write: &Write) -> TxnRequest {
     let operation = match write.value() {
         Some(value) => RequestKind::Put(PutRequest {
             key: key.clone(),
-            value: value.clone(),
+            value: value.bytes(),
             prev_kv: true,
         }),
         None => RequestKind::DeleteRange(DeleteRangeRequest {
@@ -435,7 +435,7 @@ mod tests {
             let object = format!(
                 r#"{{"apiVersion":"example.com/v1","kind":"Part","metadata":{metadata},"spec":{{"note":"{note}","size":1}}}}"#
             );
-            bytes::Bytes::from(object + "\n")
+            crate::Packed::from(object + "\n")
         };
         let (create, update) = (
             Write::Create {

@@ -99,7 +99,7 @@ fn weight(event: &Event) -> usize {
     values
         .into_iter()
         .flatten()
-        .map(|entry| entry.value.len() + 128)
+        .map(|entry| entry.value.held() + 128)
         .sum::<usize>()
         + event.key().len()
         + 64

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::{
-    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Note, Page, Revision, StoreError, Write, etcd, key,
+    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Note, Packed, Page, Revision, StoreError, Write, etcd,
+    key,
 };
 
 /// The revision of an empty store. Zero would read as "any" in a Kubernetes request; etcd begins at one, too.
@@ -142,7 +143,7 @@ pub(crate) fn check_write(key: &str, write: &Write) -> Result<(), StoreError> {
 pub(crate) fn too_large(key: &str, write: &Write) -> StoreError {
     StoreError::TooLarge {
         key: key.to_owned(),
-        size: write.value().map_or(0, bytes::Bytes::len),
+        size: write.value().map_or(0, Packed::len),
         limit: MAX_VALUE_BYTES,
         request: etcd::request_bytes(key, write),
     }

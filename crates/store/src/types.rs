@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
+use crate::Packed;
 
 /// A point in the one sequence of all writes to a store. Every write takes the next one; none is ever reused.
 pub type Revision = u64;
@@ -14,8 +14,8 @@ pub type Revision = u64;
 pub struct Entry {
     /// The key.
     pub key: Arc<str>,
-    /// The value, as it was written.
-    pub value: Bytes,
+    /// The value that was written.
+    pub value: Packed,
     /// The revision that created the key (after its last deletion).
     pub create_revision: Revision,
     /// The revision that wrote this value.
@@ -64,12 +64,12 @@ pub enum Write {
     /// Store a value where none is.
     Create {
         /// The value.
-        value: Bytes,
+        value: Packed,
     },
     /// Replace the value that `expected` wrote.
     Update {
         /// The new value.
-        value: Bytes,
+        value: Packed,
         /// The `mod_revision` that the key must have.
         expected: Revision,
     },
@@ -83,7 +83,7 @@ pub enum Write {
 impl Write {
     /// The value to store, unless this is a delete.
     #[must_use]
-    pub fn value(&self) -> Option<&Bytes> {
+    pub fn value(&self) -> Option<&Packed> {
         match self {
             Self::Create { value } | Self::Update { value, .. } => Some(value),
             Self::Delete { .. } => None,

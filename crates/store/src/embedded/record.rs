@@ -2,17 +2,21 @@
 //!
 //! A record is one batch that became durable as a whole: a header of 24 bytes (a mark, the length of what
 //! follows, a checksum, the number of events, the first revision) and the events. Every event carries what was
-//! before and what is after, so that a record needs nothing else to be understood. A record without events says
-//! up to which revision history has been forgotten. Numbers are little-endian.
+//! before and what is after, so that a record needs nothing else to be understood; values are as they are held,
+//! large ones packed. A record without events says up to which revision history has been forgotten. Numbers are
+//! little-endian.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Change, Entry, Event, Note, Revision};
+use crate::{Change, Entry, Event, Note, Packed, Revision};
 
 const MARK: u32 = 0x4a53_4e54;
 pub(crate) const HEADER: usize = 24;
+
+/// Set in the length of a value that is packed; the length that it unpacks to follows.
+const PACKED: usize = 1 << 31;
 
 const CREATE: u8 = 0;
 const UPDATE: u8 = 1;
@@ -25,7 +29,7 @@ pub(crate) fn size(event: &Event) -> usize {
         + entries
             .into_iter()
             .flatten()
-            .map(|entry| 28 + entry.value.len())
+            .map(|entry| 32 + entry.value.held())
             .sum::<usize>()
 }
 
@@ -87,8 +91,15 @@ impl Draft {
             for number in [entry.create_revision, entry.mod_revision, entry.version] {
                 out.extend_from_slice(&number.to_le_bytes());
             }
-            put_length(entry.value.len(), out);
-            out.extend_from_slice(&entry.value);
+            let (held, unpacked) = entry.value.parts();
+            match unpacked {
+                None => put_length(held.len(), out),
+                Some(length) => {
+                    put_length(held.len() | PACKED, out);
+                    put_length(length, out);
+                }
+            }
+            out.extend_from_slice(held);
         }
     }
 
@@ -247,7 +258,13 @@ impl<'a> Reader<'a> {
 
     fn entry(&mut self, key: &Arc<str>) -> Option<Arc<Entry>> {
         let (create_revision, mod_revision, version) = (self.u64()?, self.u64()?, self.u64()?);
-        let value = Bytes::copy_from_slice(self.text()?);
+        let held = usize::try_from(self.u32()?).ok()?;
+        let value = if held & PACKED == 0 {
+            Packed::new(Bytes::copy_from_slice(self.take(held)?))
+        } else {
+            let length = usize::try_from(self.u32()?).ok()?;
+            Packed::from_block(self.take(held & !PACKED)?, length)?
+        };
         Some(Arc::new(Entry {
             key: Arc::clone(key),
             value,
@@ -291,13 +308,17 @@ mod tests {
         let mut events = Vec::new();
         for write in [
             Write::Create {
-                value: Bytes::from_static(b"one"),
+                value: "one".into(),
             },
             Write::Update {
-                value: Bytes::new(),
+                value: "".into(),
                 expected: 2,
             },
-            Write::Delete { expected: 3 },
+            Write::Update {
+                value: "long ".repeat(10_000).into(),
+                expected: 3,
+            },
+            Write::Delete { expected: 4 },
         ] {
             events.push(Arc::new(state.apply("/registry/ü", &write).unwrap()));
         }

@@ -11,7 +11,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Tab
 
 use super::file::{DataFile, Faults, failed, flush_directory};
 use crate::state::Snapshot;
-use crate::{Entry, Note, Revision, StoreError};
+use crate::{Entry, Note, Packed, Revision, StoreError};
 
 /// The format of the files. It grows when a program that knows the old one cannot read the new one.
 const FORMAT: u64 = 1;
@@ -341,7 +341,7 @@ fn encode_row(entry: &Entry, out: &mut Vec<u8>) {
     for number in [entry.create_revision, entry.mod_revision, entry.version] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    out.extend_from_slice(&entry.value);
+    out.extend_from_slice(&entry.value.bytes());
     let sum = checksum(&entry.key, out);
     if let Some(slot) = out.get_mut(..4) {
         slot.copy_from_slice(&sum.to_le_bytes());
@@ -356,7 +356,7 @@ fn decode_row(key: &str, row: &[u8]) -> Option<Entry> {
     let number = |at: usize| row.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
     Some(Entry {
         key: key.into(),
-        value: Bytes::copy_from_slice(row.get(ROW_HEADER..)?),
+        value: Packed::new(Bytes::copy_from_slice(row.get(ROW_HEADER..)?)),
         create_revision: number(4)?,
         mod_revision: number(12)?,
         version: number(20)?,

@@ -21,7 +21,7 @@ use super::wire::{
     CompactionRequest, CompactionResponse, KeyValue, RangeRequest, RangeResponse, StatusRequest,
     StatusResponse, TxnRequest, TxnResponse, WatchRequest, WatchResponse,
 };
-use crate::{Entry, Note, Revision, StoreError};
+use crate::{Entry, Note, Packed, Revision, StoreError};
 
 /// How long one member may take to answer before another is asked.
 const READ_ATTEMPT: Duration = Duration::from_secs(2);
@@ -368,7 +368,7 @@ pub(crate) fn entry(kv: KeyValue) -> Option<Arc<Entry>> {
     let key = String::from_utf8(kv.key).ok()?;
     Some(Arc::new(Entry {
         key: key.into(),
-        value: Bytes::from(kv.value),
+        value: Packed::new(Bytes::from(kv.value)),
         create_revision: revision(kv.create_revision),
         mod_revision: revision(kv.mod_revision),
         version: revision(kv.version),

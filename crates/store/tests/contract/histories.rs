@@ -3,11 +3,10 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
-use scantling_store::{Entry, Event, ListRequest, ReadAt, Revision, Store, StoreError, Write};
+use scantling_store::{Entry, Event, ListRequest, Packed, ReadAt, Revision, Store, StoreError, Write};
 
 use crate::model::{Answer, Model};
 use crate::suite::next;
@@ -98,7 +97,7 @@ async fn replay(store: &dyn Store, root: &str, steps: &[Step]) {
             .get(&keys[key])
             .map_or(1, |entry| entry.mod_revision);
         let expected = if stale { at - 1 } else { at };
-        let value = Bytes::from(format!("{number}"));
+        let value = Packed::from(format!("{number}"));
         let write = match step {
             Step::Create { .. } => Write::Create { value },
             Step::Update { .. } => Write::Update { value, expected },

@@ -174,7 +174,7 @@ mod the_check {
     /// A create that was answered at once, and its event.
     async fn created() -> (Operation, std::sync::Arc<scantling_store::Event>) {
         use scantling_store::{MemStore, Store, Write};
-        let value = super::linear::value(7);
+        let value = super::linear::value(7).into();
         let event = MemStore::default()
             .write("/a", Write::Create { value })
             .await

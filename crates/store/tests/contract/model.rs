@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use scantling_store::{Entry, Event, Note, Revision, StoreError, Write};
+use scantling_store::{Entry, Event, Note, Packed, Revision, StoreError, Write};
 
 /// The outcome of an operation, in a form that two stores can be compared by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +27,7 @@ impl Answer {
 
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    writes: Vec<(Revision, String, Option<Bytes>)>,
+    writes: Vec<(Revision, String, Option<Packed>)>,
 }
 
 impl Model {

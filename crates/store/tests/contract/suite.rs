@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use scantling_store::{
-    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Page, ReadAt, Revision, Store, StoreError, Watch,
-    Write,
+    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Packed, Page, ReadAt, Revision, Store, StoreError,
+    Watch, Write,
 };
 
 use crate::Fixture;
@@ -16,11 +16,11 @@ pub(crate) use crate::histories::{
     concurrent_histories_are_linearizable, random_histories_agree_with_the_model,
 };
 
-fn create(value: impl Into<Bytes>) -> Write {
+fn create(value: impl Into<Packed>) -> Write {
     Write::Create { value: value.into() }
 }
 
-fn update(value: impl Into<Bytes>, expected: Revision) -> Write {
+fn update(value: impl Into<Packed>, expected: Revision) -> Write {
     Write::Update {
         value: value.into(),
         expected,
@@ -66,7 +66,7 @@ pub(crate) async fn create_then_read(fixture: &Fixture) {
     let Change::Create { new } = &event.change else {
         panic!("{event:?}")
     };
-    assert_eq!((&*new.key, &*new.value, new.version), (&*key, &b"one"[..], 1));
+    assert_eq!((&*new.key, &*new.value.bytes(), new.version), (&*key, &b"one"[..], 1));
     assert_eq!(
         (new.create_revision, new.mod_revision),
         (event.revision, event.revision)
@@ -263,8 +263,8 @@ pub(crate) async fn the_past_can_be_read(fixture: &Fixture) {
     ] {
         let got = store.get(&key, ReadAt::Exact(at)).await.unwrap();
         assert_eq!(
-            got.as_ref().map(|entry| &*entry.value),
-            value.map(str::as_bytes),
+            got.map(|entry| entry.value.clone()),
+            value.map(Packed::from),
             "at {at}"
         );
         let page = list(store, &prefix, ReadAt::Exact(at)).await.unwrap();
@@ -322,14 +322,14 @@ pub(crate) async fn compaction_ends_the_past(fixture: &Fixture) {
     }
 
     assert_eq!(
-        store.get(&key, ReadAt::Exact(two)).await.unwrap().unwrap().value,
+        store.get(&key, ReadAt::Exact(two)).await.unwrap().unwrap().value.bytes(),
         "2"
     );
     assert_eq!(
         next(&mut store.watch(&prefix, two).await.unwrap()).await.revision,
         three
     );
-    assert_eq!(get(store, &key).await.unwrap().value, "3");
+    assert_eq!(get(store, &key).await.unwrap().value.bytes(), "3");
     store.write(&key, delete(three)).await.unwrap();
 }
 
@@ -468,7 +468,7 @@ pub(crate) async fn odd_keys_are_kept_or_refused(fixture: &Fixture) {
     ] {
         let key = format!("{prefix}{name}");
         let event = store.write(&key, create(name.to_owned())).await.unwrap();
-        assert_eq!(get(store, &key).await.unwrap().value, name.as_bytes(), "{name:?}");
+        assert_eq!(get(store, &key).await.unwrap().value, *name.as_bytes(), "{name:?}");
         assert_eq!(&**event.key(), key);
     }
     let before = list(store, &fixture.root, ReadAt::Latest).await.unwrap().entries;
@@ -524,7 +524,7 @@ pub(crate) async fn large_values_are_kept_or_refused(fixture: &Fixture) {
     }
     let all = list(store, &fixture.root, ReadAt::Latest).await.unwrap().entries;
     assert_eq!(all.len(), 1);
-    assert!(all[0].value == value, "the value came back changed");
+    assert!(all[0].value == *value, "the value came back changed");
     assert_eq!(all[0].mod_revision, revision);
 }
 
@@ -538,7 +538,7 @@ pub(crate) async fn concurrent_updates_lose_nothing(fixture: &Fixture) {
                 let mut current = get(&*store, &key).await.unwrap();
                 for _ in 0..20 {
                     current = loop {
-                        let count: u64 = std::str::from_utf8(&current.value).unwrap().parse().unwrap();
+                        let count: u64 = std::str::from_utf8(&current.value.bytes()).unwrap().parse().unwrap();
                         match store
                             .write(&key, update((count + 1).to_string(), current.mod_revision))
                             .await
@@ -556,7 +556,7 @@ pub(crate) async fn concurrent_updates_lose_nothing(fixture: &Fixture) {
         task.await.unwrap();
     }
     let last = get(&*fixture.store, &key).await.unwrap();
-    assert_eq!((&*last.value, last.version), (&b"160"[..], 161));
+    assert_eq!((&*last.value.bytes(), last.version), (&b"160"[..], 161));
 }
 
 pub(crate) async fn concurrent_creates_are_all_seen(fixture: &Fixture) {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use proptest::prelude::*;
 use scantling_store::{
-    BackupError, EmbeddedStore, ListRequest, MemStore, ReadAt, Store, StoreError, Write, export, import,
+    BackupError, EmbeddedStore, ListRequest, MemStore, Packed, ReadAt, Store, StoreError, Write, export,
+    import,
 };
 
 use crate::{contents, small};
@@ -13,9 +13,9 @@ use crate::{contents, small};
 async fn fill(store: &dyn Store) {
     for n in 0..50_u8 {
         let value = if n % 10 == 0 {
-            Bytes::from(vec![0xff, n])
+            Packed::from(vec![0xff, n])
         } else {
-            Bytes::from(format!("{{\"n\":{n}}}"))
+            Packed::from(format!("{{\"n\":{n}}}"))
         };
         let event = store
             .write(&format!("/registry/g/things/ns/{n}"), Write::Create { value })
@@ -164,7 +164,7 @@ proptest! {
             EmbeddedStore::restore(directory.path(), backup.as_slice()).unwrap();
             let restored = EmbeddedStore::open(small(directory.path())).unwrap();
             let found = contents(&restored).await;
-            let found: BTreeMap<_, _> = found.into_iter().map(|(key, (_, value))| (key, value.to_vec())).collect();
+            let found: BTreeMap<_, _> = found.into_iter().map(|(key, (_, value))| (key, value.bytes().to_vec())).collect();
             assert_eq!(found, all);
             let mut again = Vec::new();
             export(&restored, "/", &mut again).await.unwrap();

@@ -158,7 +158,7 @@ async fn nothing_acknowledged_is_lost() {
             known += 1;
             assert_eq!(event.revision, known, "each write is seen once, in order");
             match event.after() {
-                Some(entry) => state.insert(entry.key.to_string(), linear::number(&entry.value)),
+                Some(entry) => state.insert(entry.key.to_string(), linear::number(&entry.value.bytes())),
                 None => state.remove(&**event.key()),
             };
             events.push(event);
@@ -167,7 +167,7 @@ async fn nothing_acknowledged_is_lost() {
         let found = contents(&store).await;
         let found: BTreeMap<_, _> = found
             .into_iter()
-            .map(|(key, (_, value))| (key, linear::number(&value)))
+            .map(|(key, (_, value))| (key, linear::number(&value.bytes())))
             .collect();
         assert_eq!(found, state, "the watch and the list disagree");
     }

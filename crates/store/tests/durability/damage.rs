@@ -17,7 +17,9 @@ async fn make(directory: &Path) {
             Ok(_) => {}
             Err(StoreError::AlreadyExists { current }) => {
                 let expected = current.mod_revision;
-                let value = format!("again {n} ").repeat(100).into();
+                // Some are so large that they are packed.
+                let times = if n % 5 == 0 { 2_000 } else { 100 };
+                let value = format!("again {n} ").repeat(times).into();
                 let write = if n % 7 == 0 {
                     Write::Delete { expected }
                 } else {

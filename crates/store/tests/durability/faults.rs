@@ -6,21 +6,21 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use scantling_store::{
-    EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation, ReadAt, Revision, Store, StoreError, Write,
+    EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation, Packed, ReadAt, Revision, Store, StoreError,
+    Write,
 };
 
 use crate::{contents, small};
 
-type Contents = BTreeMap<String, (Revision, Bytes)>;
+type Contents = BTreeMap<String, (Revision, Packed)>;
 
 fn key(n: usize) -> String {
     format!("/registry/faults/things/ns/{n:03}")
 }
 
-fn value(n: usize) -> Bytes {
-    Bytes::from(format!("{n} ").repeat(400))
+fn value(n: usize) -> Packed {
+    Packed::from(format!("{n} ").repeat(400))
 }
 
 /// Creates keys; answers with those that were acknowledged. Failures must be those of the disk.
@@ -166,7 +166,7 @@ async fn a_disk_that_is_really_full() {
     std::fs::write(&filler, vec![0; 2 << 20]).unwrap();
     let store = EmbeddedStore::open(small(&directory)).unwrap();
     let mut expected: Contents = BTreeMap::new();
-    let large = |n: usize| Bytes::from(vec![n as u8; 10_000]);
+    let large = |n: usize| Packed::from(vec![n as u8; 8_000]);
     let mut n = 0;
     let error = loop {
         match store.write(&key(n), Write::Create { value: large(n) }).await {

@@ -21,8 +21,7 @@ mod linear;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bytes::Bytes;
-use scantling_store::{EmbeddedConfig, EmbeddedStore, HistoryLimits, ListRequest, Revision, Store};
+use scantling_store::{EmbeddedConfig, EmbeddedStore, HistoryLimits, ListRequest, Packed, Revision, Store};
 
 /// A store whose segments and checkpoints are so small that a short test goes through many of them.
 fn small(directory: &Path) -> EmbeddedConfig {
@@ -37,7 +36,7 @@ fn small(directory: &Path) -> EmbeddedConfig {
 }
 
 /// All keys with their revisions and values.
-async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, Bytes)> {
+async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, Packed)> {
     let all = ListRequest {
         prefix: "/".to_owned(),
         ..ListRequest::default()

@@ -213,7 +213,7 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
     for event in events {
         assert!(event.revision > last, "{} after {last}", event.revision);
         last = event.revision;
-        let [before, after] = [event.before(), event.after()].map(|entry| entry.map(|e| number(&e.value)));
+        let [before, after] = [event.before(), event.after()].map(|entry| entry.map(|e| number(&e.value.bytes())));
         let known = match after {
             Some(after) => state.insert(event.key(), after),
             None => state.remove(&**event.key()),
@@ -345,9 +345,11 @@ impl Client {
                     Err(error) => Self::no_answer(&error),
                 };
             }
-            Call::Create { new } => Write::Create { value: value(new) },
+            Call::Create { new } => Write::Create {
+                value: value(new).into(),
+            },
             Call::Update { new, .. } => Write::Update {
-                value: value(new),
+                value: value(new).into(),
                 expected,
             },
             Call::Delete { .. } => Write::Delete { expected },
@@ -368,7 +370,7 @@ impl Client {
     fn found(&mut self, key: &str, entry: Option<&scantling_store::Entry>) -> Outcome {
         match entry {
             Some(entry) => {
-                let number = number(&entry.value);
+                let number = number(&entry.value.bytes());
                 self.known.insert(key.to_owned(), (number, entry.mod_revision));
                 Outcome::Found(Some(number))
             }
@@ -445,7 +447,7 @@ pub(crate) async fn run(
     // What happens after this, nobody has seen.
     let last = format!("{prefix}end");
     let end = loop {
-        match stores[0].write(&last, Write::Create { value: value(0) }).await {
+        match stores[0].write(&last, Write::Create { value: value(0).into() }).await {
             Ok(event) => break event.revision,
             Err(StoreError::AlreadyExists { current }) => break current.mod_revision,
             Err(error) => drop(Client::no_answer(&error)),

@@ -1,0 +1,181 @@
+//! Values as they are held in memory. A large one is a document in which words come again and again: packed, it takes
+//! a fifth of the room, and to unpack it costs less than to send it.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+/// Values from this size on are packed. What is smaller is read often, and there is little to be won.
+const WORTH_PACKING: usize = 8 << 10;
+
+/// A byte of a block stands for no more bytes than this.
+const LARGEST_RATIO: usize = 255;
+
+/// Bytes that never change, packed where that saves at least half of them.
+#[derive(Clone)]
+pub struct Packed(Form);
+
+#[derive(Clone)]
+enum Form {
+    Plain(Bytes),
+    /// A block of LZ4, and how many bytes it unpacks to. Only what has been unpacked once becomes one.
+    Block {
+        block: Bytes,
+        length: usize,
+    },
+}
+
+impl Packed {
+    /// Packs bytes if it is worth it.
+    #[must_use]
+    pub fn new(bytes: Bytes) -> Self {
+        if bytes.len() >= WORTH_PACKING {
+            let block = lz4_flex::block::compress(&bytes);
+            if block.len() <= bytes.len() / 2 {
+                return Self(Form::Block {
+                    // Copied, so that it takes no more room than it needs.
+                    block: Bytes::copy_from_slice(&block),
+                    length: bytes.len(),
+                });
+            }
+        }
+        Self(Form::Plain(bytes))
+    }
+
+    /// Bytes that are not packed, because they do not stay for long.
+    #[must_use]
+    pub fn plain(bytes: Bytes) -> Self {
+        Self(Form::Plain(bytes))
+    }
+
+    /// A block that came out of [`Packed::parts`], if it is one.
+    pub(crate) fn from_block(block: &[u8], length: usize) -> Option<Self> {
+        if length / LARGEST_RATIO > block.len() {
+            return None;
+        }
+        let unpacked = lz4_flex::block::decompress(block, length).ok()?;
+        (unpacked.len() == length).then(|| {
+            Self(Form::Block {
+                block: Bytes::copy_from_slice(block),
+                length,
+            })
+        })
+    }
+
+    /// What is held, and how many bytes it unpacks to if it is packed.
+    pub(crate) fn parts(&self) -> (&[u8], Option<usize>) {
+        match &self.0 {
+            Form::Plain(bytes) => (bytes, None),
+            Form::Block { block, length } => (block, Some(*length)),
+        }
+    }
+
+    /// The bytes. Small ones cost nothing.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        match &self.0 {
+            Form::Plain(bytes) => bytes.clone(),
+            // INVARIANT: it has been packed by or unpacked in this process, so that it unpacks.
+            Form::Block { block, length } => lz4_flex::block::decompress(block, *length)
+                .unwrap_or_default()
+                .into(),
+        }
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Form::Plain(bytes) => bytes.len(),
+            Form::Block { length, .. } => *length,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes of memory are held for them.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.parts().0.len()
+    }
+}
+
+impl Default for Packed {
+    fn default() -> Self {
+        Self::plain(Bytes::new())
+    }
+}
+
+impl From<Bytes> for Packed {
+    fn from(bytes: Bytes) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Packed {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::new(bytes.into())
+    }
+}
+
+impl From<String> for Packed {
+    fn from(text: String) -> Self {
+        Self::new(text.into())
+    }
+}
+
+impl From<&'static str> for Packed {
+    fn from(text: &'static str) -> Self {
+        Self::new(text.into())
+    }
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes().fmt(f)
+    }
+}
+
+impl PartialEq for Packed {
+    fn eq(&self, other: &Self) -> bool {
+        // Equal bytes may be packed in several ways: what was packed by another release is kept as it is.
+        self.len() == other.len() && (self.parts() == other.parts() || self.bytes() == other.bytes())
+    }
+}
+
+impl Eq for Packed {}
+
+impl PartialEq<[u8]> for Packed {
+    fn eq(&self, other: &[u8]) -> bool {
+        self.len() == other.len() && self.bytes() == other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_unpacks(word in "[a-z]{1,40}", times in 0..2_000_usize, noise: Vec<u8>) {
+            let mut bytes = word.repeat(times).into_bytes();
+            bytes.extend(noise);
+            let packed = Packed::new(bytes.clone().into());
+            prop_assert_eq!(packed.len(), bytes.len());
+            prop_assert_eq!(packed.bytes(), &bytes);
+            prop_assert!(packed == *bytes);
+            prop_assert!(packed.held() == bytes.len() || packed.held() <= bytes.len() / 2);
+            if let (block, Some(length)) = packed.parts() {
+                prop_assert!(length >= WORTH_PACKING);
+                prop_assert_eq!(Packed::from_block(block, length), Some(packed.clone()));
+                prop_assert_eq!(Packed::from_block(block, length - 1), None);
+            }
+        }
+    }
+}

@@ -368,10 +368,10 @@ impl Api {
             Target::Metrics => Ok(Reply::bytes(
                 200,
                 "text/plain; version=0.0.4; charset=utf-8",
-                self.metrics.render(self).await,
+                Box::pin(self.metrics.render(self)).await,
             )),
             Target::Version => Ok(Reply::object(200, &version(), Encoding::Json).indented()),
-            Target::OpenApiV2 => self.documents.v2(&self.kinds.load_full(), head).await,
+            Target::OpenApiV2 => Box::pin(self.documents.v2(&self.kinds.load_full(), head)).await,
             Target::OpenApiV3Index => self.documents.index(&kinds, head),
             Target::OpenApiV3(name) => self.documents.v3(&kinds, &name, head),
             Target::CoreVersions => self.aggregated(&kinds, head, Root::Core, || {
@@ -554,13 +554,27 @@ impl Api {
                 _ => {
                     let options = ListOptions::parse(call.query, call.path.watch)?;
                     if options.watch {
-                        watch::watch(call, &options).await
+                        Box::pin(watch::watch(call, &options)).await
                     } else {
-                        read::list(call, &options).await
+                        Box::pin(read::list(call, &options)).await
                     }
                 }
             };
         }
+        // Every connection has room for the largest answer in the making, for as long as it lasts: what is large and
+        // not asked for most often gets its room when it is asked for.
+        Box::pin(self.change(call, head, body, warnings)).await
+    }
+
+    /// A request that changes objects.
+    async fn change(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        head: &Head,
+        body: Incoming,
+        warnings: &mut Vec<String>,
+    ) -> ApiResult<Reply> {
+        let (name, sub) = (call.path.name.as_deref(), call.path.subresource.as_deref());
         let body = read_body(body).await?;
         let mut write = write::Write {
             call,
@@ -698,4 +712,19 @@ fn version() -> Value {
         ("platform", "linux/amd64"),
     ];
     Value::Object(entries.into_iter().map(|(k, v)| (k, Value::from(v))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<A, B, C, F>(_: impl FnOnce(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Each connection holds it, idle ones and watchers, too.
+    #[test]
+    fn an_answer_in_the_making_is_small() {
+        assert!(size(Api::serve) <= 4096, "{} bytes", size(Api::serve));
+    }
 }

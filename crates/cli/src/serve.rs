@@ -6,7 +6,11 @@ use scantling_server::{AuthorizationMode, Config, Server};
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, KeySpace, MemStore, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How often free memory goes back to the system.
+const GIVE_BACK: Duration = Duration::from_secs(2);
 
 /// Serves until it is told to stop.
 pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
@@ -63,11 +67,26 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
+        () = give_back() => {}
     }
     server.announce_stop();
     tokio::time::sleep(flags.shutdown_delay_duration).await;
     server.stop().await;
     Ok(())
+}
+
+/// Gives memory that is free back to the system, for ever.
+///
+/// The allocator keeps what was freed for a second, because it is often wanted again, and looks at it only when it is
+/// asked for more: what a burst of requests took, it would keep until the next one. It looks at it when a thread ends,
+/// too.
+async fn give_back() {
+    let mut time = tokio::time::interval(GIVE_BACK);
+    loop {
+        time.tick().await;
+        // If there can be no thread, there is more to worry about than this.
+        let _ = std::thread::Builder::new().spawn(|| std::hint::black_box(Vec::<u8>::with_capacity(1)));
+    }
 }
 
 /// The directory that everything is kept in.

@@ -18,7 +18,7 @@ async fn make(directory: &Path) {
             Err(StoreError::AlreadyExists { current }) => {
                 let expected = current.mod_revision;
                 // Some are so large that they are packed.
-                let times = if n % 5 == 0 { 2_000 } else { 100 };
+                let times = if n % 5 == 0 { 1_000 } else { 100 };
                 let value = format!("again {n} ").repeat(times).into();
                 let write = if n % 7 == 0 {
                     Write::Delete { expected }

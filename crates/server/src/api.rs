@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, Uri};
 use scantling_store::{KeySpace, Store};
 use scantling_value::{Map, Value};
 use std::panic::AssertUnwindSafe;
@@ -177,7 +177,7 @@ pub(crate) struct Head {
     pub(crate) if_none_match: Option<String>,
     pub(crate) user_agent: String,
     /// The path and the query, as they came.
-    pub(crate) uri: String,
+    pub(crate) uri: Uri,
 }
 
 /// What becomes of a request while as many run as may.
@@ -231,7 +231,7 @@ impl Api {
             content_type,
             if_none_match: text(header::IF_NONE_MATCH),
             user_agent: text(header::USER_AGENT).unwrap_or_default(),
-            uri: parts.uri.to_string(),
+            uri: parts.uri.clone(),
         };
         let mode = self.authorization;
         let allowed = match &user {
@@ -388,7 +388,7 @@ impl Api {
                     None => Ok(Reply::page_not_found()),
                 }
             }
-            Target::Incomplete => Ok(Reply::incomplete(&head.uri)),
+            Target::Incomplete => Ok(Reply::incomplete(&head.uri.to_string())),
             Target::Object(_) | Target::Unknown => Ok(Reply::page_not_found()),
         }
     }

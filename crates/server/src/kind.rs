@@ -140,7 +140,8 @@ impl Version {
 /// under way keep the state they began with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kinds {
-    by_name: OrdMap<(Arc<str>, Arc<str>), Arc<Kind>>,
+    /// By group; no group is empty.
+    by_name: OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Kind>>>,
     pub(crate) written: Written,
 }
 
@@ -195,48 +196,51 @@ impl Document {
 impl Kinds {
     /// The kind behind a path.
     pub(crate) fn get(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
-        self.by_name.get(&(Arc::from(group), Arc::from(plural)))
+        self.by_name.get(group)?.get(plural)
     }
 
     /// Adds or replaces a kind.
     pub(crate) fn insert(&mut self, kind: Arc<Kind>) {
-        self.by_name.insert(
-            (Arc::from(kind.group.as_str()), Arc::from(kind.plural.as_str())),
-            kind,
-        );
+        let plural = Arc::from(kind.plural.as_str());
+        match self.by_name.get_mut(kind.group.as_str()) {
+            Some(group) => {
+                group.insert(plural, kind);
+            }
+            None => {
+                let group = Arc::from(kind.group.as_str());
+                self.by_name.insert(group, OrdMap::unit(plural, kind));
+            }
+        }
     }
 
     /// Removes a kind.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
-        self.by_name.remove(&(Arc::from(group), Arc::from(plural)));
+        if let Some(kinds) = self.by_name.get_mut(group) {
+            kinds.remove(plural);
+            if kinds.is_empty() {
+                self.by_name.remove(group);
+            }
+        }
     }
 
     /// The groups that have kinds: built-in ones first, then by name.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &str> {
-        let mut out: Vec<(bool, &str)> = Vec::new();
-        for ((group, _), kind) in &self.by_name {
-            let entry = (!kind.built_in, group.as_ref());
-            if out.last() != Some(&entry) {
-                out.push(entry);
-            }
-        }
+        let is_built_in = |kinds: &OrdMap<Arc<str>, Arc<Kind>>| kinds.values().any(|k| k.built_in);
+        let groups = self.by_name.iter();
+        let mut out: Vec<(bool, &str)> = groups
+            .map(|(group, kinds)| (!is_built_in(kinds), group.as_ref()))
+            .collect();
         out.sort_unstable();
-        out.dedup();
         out.into_iter().map(|(_, g)| g)
     }
 
     /// The kinds of a group, by plural name.
     pub(crate) fn in_group(&self, group: &str) -> impl Iterator<Item = &Arc<Kind>> {
-        let from = (Arc::from(group), Arc::from(""));
-        let group = group.to_owned();
-        self.by_name
-            .range(from..)
-            .take_while(move |((g, _), _)| g.as_ref() == group)
-            .map(|(_, k)| k)
+        self.by_name.get(group).into_iter().flat_map(OrdMap::values)
     }
 
     /// All kinds.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        self.by_name.values()
+        self.by_name.values().flat_map(OrdMap::values)
     }
 }

@@ -176,13 +176,12 @@ impl Metrics {
     /// Counts a request that is answered.
     pub(crate) fn request(&self, label: &Label, request: &Answered<'_>) {
         let seconds = request.took.as_secs_f64();
-        let timed = label.timed(request.dry_run);
-        let coded = timed.clone().coded(request.code);
+        let coded = label.timed(request.dry_run).coded(request.code);
         if matches!(request.code, 429 | 504) {
             self.terminations.get_or_create(&coded).inc();
         }
         self.requests.get_or_create(&coded).inc();
-        self.durations.get_or_create(&timed).observe(seconds);
+        self.durations.get_or_create(coded.timed()).observe(seconds);
         if let Some(bytes) = request.size.filter(|_| label.is_read()) {
             #[expect(clippy::cast_precision_loss, reason = "a histogram counts in doubles")]
             self.sizes.get_or_create(label).observe(bytes as f64);

@@ -156,6 +156,12 @@ impl Timed {
     }
 }
 
+impl Coded {
+    pub(super) fn timed(&self) -> &Timed {
+        &self.timed
+    }
+}
+
 impl Version {
     pub(super) fn of(kind: &Kind, version: &str) -> Version {
         Version {

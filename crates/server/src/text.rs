@@ -122,7 +122,8 @@ impl Text {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let json = self.json.bytes();
         let json = json.get(..self.length).unwrap_or(&json);
-        let Some((missing, (before, after))) = self.version.and_then(|v| Some((v, json.split_at_checked(v.at)?)))
+        let Some((missing, (before, after))) =
+            self.version.and_then(|v| Some((v, json.split_at_checked(v.at)?)))
         else {
             out.extend_from_slice(json);
             return;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::{
-    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Note, Packed, Page, Revision, StoreError, Write, etcd,
-    key,
+    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Note, Packed, Page, Revision, StoreError, Write,
+    etcd, key,
 };
 
 /// The revision of an empty store. Zero would read as "any" in a Kubernetes request; etcd begins at one, too.

@@ -275,7 +275,8 @@ async fn keys_are_where_a_kubernetes_server_looks_for_them() {
     }
     // Values are the objects in JSON, each of the version that it is stored in, without a resource version.
     for entry in &page.entries {
-        let value = scantling_value::json::decode(&entry.value.bytes(), scantling_value::Limits::SAFE).unwrap();
+        let value =
+            scantling_value::json::decode(&entry.value.bytes(), scantling_value::Limits::SAFE).unwrap();
         assert!(
             value.get("apiVersion").is_some() && value.get("kind").is_some(),
             "{}",

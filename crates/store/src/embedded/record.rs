@@ -307,9 +307,7 @@ mod tests {
         let mut state = Snapshot::empty();
         let mut events = Vec::new();
         for write in [
-            Write::Create {
-                value: "one".into(),
-            },
+            Write::Create { value: "one".into() },
             Write::Update {
                 value: "".into(),
                 expected: 2,

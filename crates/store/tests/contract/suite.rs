@@ -66,7 +66,10 @@ pub(crate) async fn create_then_read(fixture: &Fixture) {
     let Change::Create { new } = &event.change else {
         panic!("{event:?}")
     };
-    assert_eq!((&*new.key, &*new.value.bytes(), new.version), (&*key, &b"one"[..], 1));
+    assert_eq!(
+        (&*new.key, &*new.value.bytes(), new.version),
+        (&*key, &b"one"[..], 1)
+    );
     assert_eq!(
         (new.create_revision, new.mod_revision),
         (event.revision, event.revision)
@@ -322,7 +325,13 @@ pub(crate) async fn compaction_ends_the_past(fixture: &Fixture) {
     }
 
     assert_eq!(
-        store.get(&key, ReadAt::Exact(two)).await.unwrap().unwrap().value.bytes(),
+        store
+            .get(&key, ReadAt::Exact(two))
+            .await
+            .unwrap()
+            .unwrap()
+            .value
+            .bytes(),
         "2"
     );
     assert_eq!(
@@ -468,7 +477,11 @@ pub(crate) async fn odd_keys_are_kept_or_refused(fixture: &Fixture) {
     ] {
         let key = format!("{prefix}{name}");
         let event = store.write(&key, create(name.to_owned())).await.unwrap();
-        assert_eq!(get(store, &key).await.unwrap().value, *name.as_bytes(), "{name:?}");
+        assert_eq!(
+            get(store, &key).await.unwrap().value,
+            *name.as_bytes(),
+            "{name:?}"
+        );
         assert_eq!(&**event.key(), key);
     }
     let before = list(store, &fixture.root, ReadAt::Latest).await.unwrap().entries;
@@ -538,7 +551,10 @@ pub(crate) async fn concurrent_updates_lose_nothing(fixture: &Fixture) {
                 let mut current = get(&*store, &key).await.unwrap();
                 for _ in 0..20 {
                     current = loop {
-                        let count: u64 = std::str::from_utf8(&current.value.bytes()).unwrap().parse().unwrap();
+                        let count: u64 = std::str::from_utf8(&current.value.bytes())
+                            .unwrap()
+                            .parse()
+                            .unwrap();
                         match store
                             .write(&key, update((count + 1).to_string(), current.mod_revision))
                             .await

@@ -213,7 +213,8 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
     for event in events {
         assert!(event.revision > last, "{} after {last}", event.revision);
         last = event.revision;
-        let [before, after] = [event.before(), event.after()].map(|entry| entry.map(|e| number(&e.value.bytes())));
+        let [before, after] =
+            [event.before(), event.after()].map(|entry| entry.map(|e| number(&e.value.bytes())));
         let known = match after {
             Some(after) => state.insert(event.key(), after),
             None => state.remove(&**event.key()),
@@ -447,7 +448,15 @@ pub(crate) async fn run(
     // What happens after this, nobody has seen.
     let last = format!("{prefix}end");
     let end = loop {
-        match stores[0].write(&last, Write::Create { value: value(0).into() }).await {
+        match stores[0]
+            .write(
+                &last,
+                Write::Create {
+                    value: value(0).into(),
+                },
+            )
+            .await
+        {
             Ok(event) => break event.revision,
             Err(StoreError::AlreadyExists { current }) => break current.mod_revision,
             Err(error) => drop(Client::no_answer(&error)),

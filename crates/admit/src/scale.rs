@@ -65,14 +65,14 @@ fn lookup<'v>(
     let mut at = object;
     let mut walked = String::new();
     for step in steps(path) {
+        walked.push('.');
+        walked.push_str(step);
         let Value::Object(map) = at else {
             return Err(misfit(&walked, at, "map[string]interface{}"));
         };
         let Some(next) = map.get(step) else {
             return Ok(None);
         };
-        walked.push('.');
-        walked.push_str(step);
         at = next;
     }
     if fits(at) {

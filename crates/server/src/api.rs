@@ -131,11 +131,8 @@ impl<'a> Call<'a> {
     }
 
     /// What the client would have the answer be.
-    fn wanted(&self) -> ApiResult<media::Wanted> {
-        let scale = self.path.subresource.as_deref() == Some("scale");
-        let has_form =
-            || self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
-        let offer = if scale || has_form() {
+    pub(crate) fn wanted(&self) -> ApiResult<media::Wanted> {
+        let offer = if self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind) {
             media::Offer::BuiltIn
         } else {
             media::Offer::Custom
@@ -540,6 +537,7 @@ impl Api {
         if !known {
             return Err(ApiError::not_found(call.about(), name.unwrap_or_default()));
         }
+        check_verb(call, &head.method)?;
         // What cannot be answered is not looked at; only a patch is asked first what it is.
         if head.method != Method::PATCH {
             call.wanted()?;
@@ -583,24 +581,32 @@ impl Api {
             warnings,
         };
         match (&head.method, name, sub) {
-            (&Method::POST, _, None) => write.create().await,
-            (&Method::POST, _, Some(_)) => Err(ApiError::method_not_allowed(call.about(), "create")),
-            (&Method::DELETE, _, Some(_)) => Err(ApiError::method_not_allowed(call.about(), "delete")),
+            (&Method::POST, ..) => write.create().await,
             (&Method::PUT | &Method::PATCH, None, _) => Err(ApiError::bad_request("name must be provided")),
             (&Method::PUT, Some(name), None | Some("status")) => write.update(name).await,
             (&Method::PUT, Some(name), Some("finalize")) => crate::namespaces::finalize(&write, name).await,
             (&Method::PUT, Some(name), Some(_)) => crate::scale::update(&mut write, name).await,
             (&Method::PATCH, Some(name), _) => write.patch(name).await,
-            (&Method::DELETE, Some(name), None) => write.delete(name).await,
-            (&Method::DELETE, None, None) if call.kind.strategy.deletes_collections() => {
-                write.delete_collection().await
-            }
-            (method, ..) => {
-                let action = method.as_str().to_ascii_lowercase();
-                Err(ApiError::method_not_allowed(call.about(), &action))
-            }
+            (_, Some(name), _) => write.delete(name).await,
+            (_, None, _) => write.delete_collection().await,
         }
     }
+}
+
+/// Refuses what cannot be done with objects or their subresources, before anything else of a request is looked at.
+fn check_verb(call: &Call<'_>, method: &Method) -> ApiResult<()> {
+    let sub = call.path.subresource.is_some();
+    let refused = match *method {
+        Method::GET | Method::HEAD | Method::PUT | Method::PATCH => return Ok(()),
+        Method::POST if sub => "create",
+        Method::DELETE if sub => "delete",
+        Method::POST => return Ok(()),
+        Method::DELETE if call.path.name.is_some() || call.kind.strategy.deletes_collections() => {
+            return Ok(());
+        }
+        ref other => &other.as_str().to_ascii_lowercase(),
+    };
+    Err(ApiError::method_not_allowed(call.about(), refused))
 }
 
 /// A header; of several of one name the first counts.

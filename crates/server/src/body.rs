@@ -5,6 +5,7 @@ use crate::media::{self, BodyForm};
 use crate::options::FieldValidation;
 use crate::protobuf;
 use crate::status::{ApiError, ApiResult};
+use crate::write::cannot_be_handled;
 use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
 
 /// An object as it was sent.
@@ -40,7 +41,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         // A number beyond all numbers is JSON; only what is made of it has no place for it.
         BodyForm::Json => json::decode_strict(text, Limits::SERVER).map_err(|e| match e.message() {
             why if why.starts_with("json: cannot unmarshal number") => {
-                ApiError::bad_request(crate::write::cannot_be_handled(call, why))
+                cannot_be_handled(call, &Value::Null, why)
             }
             _ => parse_error(&e),
         })?,
@@ -52,8 +53,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
             let described = envelope.described().filter(|_| call.kind.built_in);
             let read = described.map_or_else(|| Err(NO_MESSAGE.to_owned()), |m| envelope.read(m));
             Decoded {
-                value: read
-                    .map_err(|why| ApiError::bad_request(crate::write::cannot_be_handled(call, &why)))?,
+                value: read.map_err(|why| cannot_be_handled(call, &Value::Null, &why))?,
                 duplicates: Vec::new(),
             }
         }
@@ -86,9 +86,9 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
             shown(&object)
         )));
     }
-    let expected = call.api_version();
-    if api_version != expected {
-        return Err(other_version(api_version, &expected));
+    if object.get("apiVersion").is_some_and(Value::is_null) {
+        let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+        return Err(cannot_be_handled(call, &object, why));
     }
     Ok(Sent { object, found })
 }
@@ -152,6 +152,16 @@ fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> 
         members.insert("kind", kind.into());
     }
     Ok(())
+}
+
+/// The version in the body is that of the path. What is found in the body is told nevertheless.
+pub(crate) fn fit_version(call: &Call<'_>, object: &Value) -> ApiResult<()> {
+    let found = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let expected = call.api_version();
+    if found == expected {
+        return Ok(());
+    }
+    Err(other_version(found, &expected))
 }
 
 fn other_version(found: &str, expected: &str) -> ApiError {

@@ -7,8 +7,9 @@ use scantling_admit::{
     FieldValidation, Gates, Operation, Options, Outcome, Refusal, Resource, decide, load, prune, receive,
 };
 use scantling_merge::typed::ObjectType;
+use scantling_schema::meta::{self, Malformed};
 use scantling_schema::publish::{self, Format};
-use scantling_value::Value;
+use scantling_value::{Path, Value};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -91,46 +92,40 @@ impl Strategy for Custom {
             field_validation: mode,
             ..Options::default()
         };
-        let Some(resource) = self.resource(&version.name) else {
+        let Some(asked) = self.resource(&version.name) else {
             return Ok(Vec::new());
         };
-        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if kind.ends_with("List")
-            && kind != resource.kind
-            && object.get("items").is_some_and(|i| i.as_array().is_some())
-        {
+        let said = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (said("apiVersion"), said("kind"));
+        let (group, name) = parts(api_version);
+        let is_own = group == parts(&asked.api_version).0 && kind == asked.kind;
+        // What is sent may be of any version of the kind, of one that the kind does not have, or of another kind.
+        let own = self.resource(name).filter(|_| is_own);
+        if kind.ends_with("List") && !is_own && object.get("items").is_some_and(|i| i.as_array().is_some()) {
             // A list where an object should be: it is refused for its kind, and its fields are nobody's.
             return Ok(Vec::new());
         }
-        let api_version = object
-            .get("apiVersion")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let known = self
-            .versions
-            .iter()
-            .any(|(n, _)| api_version.rsplit('/').next() == Some(n));
-        if !known && !resource.preserve_unknown_fields {
-            // A patch may name a version that the kind does not have: then it has no fields at all.
-            let mut unknown = Vec::new();
-            if let Some(m) = object.as_object_mut() {
-                m.retain(|k, _| {
-                    let meta = matches!(k, "apiVersion" | "kind" | "metadata");
-                    if !meta {
-                        unknown.push(format!("unknown field \"{k}\""));
-                    }
-                    meta
-                });
+        match own {
+            Some(resource) => receive(resource, object, found, &options),
+            None => {
+                let fields = if is_own && !asked.preserve_unknown_fields {
+                    Fields::Unknown
+                } else {
+                    Fields::Kept
+                };
+                receive_foreign(object, found, fields, mode)
             }
-            return crate::builtin::settle_findings(found, unknown, mode);
         }
-        receive(resource, object, found, &options)
     }
 
     fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
         if let Some(r) = self.resource(&version.name) {
             prune(r, object);
             scantling_schema::default::fill(r.plan.root(), object);
+        }
+        if let Some(members) = object.as_object_mut() {
+            // An apply leaves metadata as they were sent; they are read like any that are stored.
+            meta::coerce(members, &Path::ROOT, Malformed::Drop).map_err(Refusal::Undecodable)?;
         }
         Ok(())
     }
@@ -193,6 +188,45 @@ impl Strategy for Custom {
             Err(format!("field label not supported: {field}"))
         }
     }
+}
+
+/// The group and the version of an `apiVersion`.
+fn parts(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// What becomes of the fields of an object that has no schema.
+#[derive(Clone, Copy, PartialEq)]
+enum Fields {
+    /// They are of another kind, and none of this one's business.
+    Kept,
+    /// They are of a version that the kind does not have, which knows none of them.
+    Unknown,
+}
+
+/// Brings an object into form that has no schema: it has metadata all the same.
+fn receive_foreign(
+    object: &mut Value,
+    found: &[String],
+    fields: Fields,
+    mode: FieldValidation,
+) -> Result<Vec<String>, Refusal> {
+    let Some(members) = object.as_object_mut() else {
+        return Ok(Vec::new());
+    };
+    let coerced = meta::coerce(members, &Path::ROOT, Malformed::Refuse).map_err(Refusal::Undecodable)?;
+    let mut unknown = coerced.unknown;
+    if fields == Fields::Unknown {
+        members.retain(|name, _| {
+            let is_meta = matches!(name, "apiVersion" | "kind" | "metadata");
+            if !is_meta {
+                unknown.push(name.to_owned());
+            }
+            is_meta
+        });
+    }
+    let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    crate::builtin::settle_findings(found, unknown.collect(), mode)
 }
 
 /// A clock for what ratcheting and rules take.

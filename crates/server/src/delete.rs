@@ -1,6 +1,6 @@
 //! Deleting: at once, or by marking what finalizers hold.
 
-use crate::options::{DeleteOptions, ListOptions, Propagation};
+use crate::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::protobuf;
 use crate::read::{self, Selection, store_error};
 use crate::reply::Reply;
@@ -8,7 +8,7 @@ use crate::request::parse_uint;
 use crate::status::{self, ApiError, ApiResult};
 use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
-use crate::{body, media};
+use crate::body;
 use scantling_schema::core::decode_delete_options;
 use scantling_store::{Entry, StoreError};
 use scantling_value::{Value, go};
@@ -31,12 +31,8 @@ impl Write<'_> {
         let options = self.delete_options()?;
         match self.delete_object(name, &options).await? {
             Deleted::Gone { uid } => {
-                let wanted = media::encoding(call.accept);
-                Ok(Reply::object(
-                    200,
-                    &status::success(call.about(), name, &uid),
-                    wanted,
-                ))
+                let done = status::success(call.about(), name, &uid);
+                Ok(Reply::object(200, &done, call.wanted()?.encoding))
             }
             Deleted::Held(object) => {
                 let code = if options.orphan_dependents == Some(false) {
@@ -53,11 +49,15 @@ impl Write<'_> {
     pub(crate) async fn delete_collection(&mut self) -> ApiResult<Reply> {
         let call = self.call;
         let shape = call.shape()?;
-        let delete = self.delete_options()?;
-        delete.check_collection()?;
         let mut options = ListOptions::parse(call.query, false)?;
         options.watch = false;
-        let selection = Selection::parse(call, &options)?;
+        // What is deleted is read from the store, where a version means that very state.
+        if options.version_match.is_none() && !matches!(options.resource_version.as_str(), "" | "0") {
+            options.version_match = Some(VersionMatch::Exact);
+        }
+        let selection = Selection::new(call, &options)?;
+        let delete = self.delete_options()?;
+        delete.check_collection()?;
         let found = read::find(call, &options, &selection, read::object_if_selected).await?;
         for object in &found.items {
             match self.delete_object(text(object, "name"), &delete).await {

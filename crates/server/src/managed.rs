@@ -234,6 +234,16 @@ pub(crate) fn apply_scale(
         .subresource("scale")
         .without_beginning(&(NO_VERSION.to_owned() + SCALE_VERSION));
     let scale = manager.apply(Some(&before), config, name, force, Timestamp::now())?;
+    if !same_but(&before, &scale, "metadata", |b, a| same_but(b, a, "managedFields", |_, _| true)) {
+        // An apply may say who manages the replicas, but not change them: a server cannot convert what comes of it.
+        let said = |field| crate::write::text(config, field);
+        return Err(ApplyError::Internal(format!(
+            "failed to convert new object ({}/{}; {SCALE_VERSION}, Kind=Scale) to proper version: \
+             {NO_VERSION}{SCALE_VERSION}",
+            said("namespace"),
+            said("name"),
+        )));
+    }
     let entries = scale_to_parent(
         entries(live),
         entries(&scale),

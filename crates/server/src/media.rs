@@ -197,11 +197,6 @@ pub(crate) fn no_stream() -> ApiError {
     )
 }
 
-/// The encoding of an error: what the client prefers of what needs no conversion, or else JSON.
-pub(crate) fn encoding(accept: Option<&str>) -> Encoding {
-    wanted(accept, Offer::Document).map_or(Encoding::Json, |w| w.encoding)
-}
-
 /// The form that the client prefers of those that there are.
 pub(crate) fn wanted(accept: Option<&str>, offer: Offer) -> ApiResult<Wanted> {
     let Some(accept) = accept.filter(|a| !a.is_empty()) else {

@@ -1,6 +1,7 @@
 //! The options of requests: read from queries and bodies, checked, and refused in a server's words.
 
 use crate::request::Query;
+use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{About, ApiError, ApiResult};
 use scantling_value::{FieldError, Path, Value};
 
@@ -252,8 +253,8 @@ pub(crate) enum VersionMatch {
 /// The options of a list or watch.
 #[derive(Clone, Debug)]
 pub(crate) struct ListOptions {
-    pub(crate) label_selector: String,
-    pub(crate) field_selector: String,
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
     pub(crate) watch: bool,
     pub(crate) bookmarks: bool,
     pub(crate) resource_version: String,
@@ -272,6 +273,8 @@ impl ListOptions {
         let watch = watch || query.flag("watch");
         let timeout_seconds = query.int("timeoutSeconds")?;
         let limit = query.int("limit")?.unwrap_or(0);
+        let labels = LabelSelector::parse(&text("labelSelector")).map_err(ApiError::bad_request)?;
+        let fields = FieldSelector::parse(&text("fieldSelector")).map_err(ApiError::bad_request)?;
         let mut sends = query
             .has("sendInitialEvents")
             .then(|| query.flag("sendInitialEvents"));
@@ -337,8 +340,8 @@ impl ListOptions {
         }
         refuse("ListOptions", &errors)?;
         Ok(ListOptions {
-            label_selector: text("labelSelector"),
-            field_selector: text("fieldSelector"),
+            labels,
+            fields,
             watch,
             bookmarks: query.flag("allowWatchBookmarks"),
             resource_version,

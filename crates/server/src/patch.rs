@@ -93,7 +93,7 @@ impl Write<'_> {
         let entry = call.live(&key, name).await?;
         let patch = patch.as_ref().map_err(ApiError::clone)?;
         let object = crate::read::shown(call, &entry)?;
-        let live = scale::scale_of(call, &object)?;
+        let (live, _) = scale::scale_to_patch(call, &object)?;
         let live = managed::managed_scale(call, &object).unwrap_or(live);
         let made = patch.apply(&live, None).map_err(patch_error)?;
         let refused = |why: &str| crate::write::patch_refusal(patch.shown(&order::text(&live)), why);
@@ -115,6 +115,7 @@ impl Write<'_> {
             }
         }
         fit_name(&sent, name)?;
+        scale::check_replicas(call, &sent)?;
         scale::replace(self, name, options, &sent).await
     }
 

@@ -24,10 +24,9 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Reads both selectors.
-    pub(crate) fn parse(call: &Call<'_>, options: &ListOptions) -> ApiResult<Selection> {
-        let labels = LabelSelector::parse(&options.label_selector).map_err(ApiError::bad_request)?;
-        let mut fields = FieldSelector::parse(&options.field_selector).map_err(ApiError::bad_request)?;
+    /// What the selectors mean for the kind, which may not know their fields.
+    pub(crate) fn new(call: &Call<'_>, options: &ListOptions) -> ApiResult<Selection> {
+        let (labels, mut fields) = (options.labels.clone(), options.fields.clone());
         for term in &fields.terms {
             let known = call
                 .kind
@@ -77,12 +76,12 @@ impl Selection {
 impl Call<'_> {
     /// What is stored now under the key of a name.
     pub(crate) async fn live(&self, key: &str, name: &str) -> ApiResult<Arc<Entry>> {
-        let entry = self
-            .api
-            .store
-            .get(key, ReadAt::Latest)
-            .await
-            .map_err(store_error)?;
+        self.entry(key, name, ReadAt::Latest).await
+    }
+
+    /// What is stored in a state under the key of a name.
+    pub(crate) async fn entry(&self, key: &str, name: &str, at: ReadAt) -> ApiResult<Arc<Entry>> {
+        let entry = self.api.store.get(key, at).await.map_err(store_error)?;
         entry.ok_or_else(|| ApiError::not_found(self.about(), name))
     }
 }
@@ -134,7 +133,9 @@ const LARGEST_MESSAGE: usize = 2 << 20;
 /// A failure of the store, as clients are told of it.
 pub(crate) fn store_error(e: StoreError) -> ApiError {
     match e {
-        StoreError::FutureRevision { requested, current } => ApiError::version_too_large(requested, current),
+        StoreError::FutureRevision { requested, current } => {
+            ApiError::version_too_large(requested, current).retry_after(1)
+        }
         StoreError::Compacted { .. } => {
             ApiError::expired("The resourceVersion for the provided list is too old.")
         }
@@ -147,20 +148,24 @@ pub(crate) fn store_error(e: StoreError) -> ApiError {
     }
 }
 
+/// The state in which a single object is asked for.
+pub(crate) fn asked_state(call: &Call<'_>) -> ApiResult<ReadAt> {
+    match call.query.get("resourceVersion").unwrap_or_default() {
+        "" => Ok(ReadAt::Latest),
+        text => parse_version(text).map(ReadAt::AtLeast).map_err(ApiError::internal),
+    }
+}
+
 /// GET of one object.
 pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
-    let at = match call.query.get("resourceVersion").unwrap_or_default() {
-        "" => ReadAt::Latest,
-        text => ReadAt::AtLeast(parse_version(text).map_err(ApiError::internal)?),
-    };
+    let at = asked_state(call)?;
     if call.query.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(ApiError::bad_request(why));
     }
     let shape = call.shape()?;
     let key = call.key(name)?;
-    let entry = call.api.store.get(&key, at).await.map_err(store_error)?;
-    let entry = entry.ok_or_else(|| ApiError::not_found(call.about(), name))?;
+    let entry = call.entry(&key, name, at).await?;
     if shape.is_plain() && !call.kind.built_in {
         return Ok(shape.text(200, &Text::of(call, &entry)?));
     }
@@ -169,7 +174,7 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
 
 /// GET of a collection.
 pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
-    let selection = Selection::parse(call, options)?;
+    let selection = Selection::new(call, options)?;
     let shape = call.shape()?;
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
     if shape.is_plain() && !call.kind.built_in {

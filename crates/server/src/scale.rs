@@ -16,19 +16,41 @@ use scantling_schema::core::CoreKind;
 use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
 use std::sync::LazyLock;
 
-/// The scale of an object.
+/// How many replicas an object wants that does not say so, while a patch decides about it.
+const UNSET: i64 = i32::MIN as i64;
+
+/// The scale of an object that says how many replicas it wants.
 pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+    let (found, path) = scale_to_patch(call, object)?;
+    match found.at(["spec", "replicas"]).and_then(Value::as_int) {
+        Some(UNSET) => Err(ApiError::internal_error(format!(
+            "the spec replicas field {path:?} does not exist"
+        ))),
+        _ => Ok(found),
+    }
+}
+
+/// Refuses a scale that a patch left without a number of replicas.
+pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
+    match (scale.at(["spec", "replicas"]).and_then(Value::as_int), &call.version.scale) {
+        (Some(UNSET), Some(scale)) => Err(ApiError::bad_request(format!(
+            "the spec replicas field {:?} cannot be empty",
+            scale.spec_path
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The scale of an object for patches to begin with, and where the number of replicas stands in the object.
+pub(crate) fn scale_to_patch<'c>(call: &Call<'c>, object: &Value) -> ApiResult<(Value, &'c str)> {
     let Some(scale) = &call.version.scale else {
         return Err(ApiError::not_found(call.about(), text(object, "name")));
     };
     let at = |path: &[String]| object.at(path.iter().map(String::as_str));
-    let Some(wanted) = at(&scale.spec_replicas).filter(|v| !v.is_null()) else {
-        let path = &scale.spec_path;
-        return Err(ApiError::internal_error(format!(
-            "the spec replicas field {path:?} does not exist"
-        )));
+    let wanted = match at(&scale.spec_replicas) {
+        None | Some(Value::Null) => UNSET,
+        Some(wanted) => wanted.as_int().unwrap_or(0),
     };
-    let wanted = wanted.as_int().unwrap_or(0);
     let actual = at(&scale.status_replicas).and_then(Value::as_int).unwrap_or(0);
     let selector = scale
         .label_selector
@@ -57,13 +79,14 @@ pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
         ("spec", spec.into()),
         ("status", status.into()),
     ];
-    Ok(Value::Object(entries.into_iter().collect()))
+    Ok((Value::Object(entries.into_iter().collect()), &scale.spec_path))
 }
 
 /// GET
 pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
+    let at = read::asked_state(call)?;
     let key = call.key(name)?;
-    let entry = call.live(&key, name).await?;
+    let entry = call.entry(&key, name, at).await?;
     let object = read::shown(call, &entry)?;
     shown(call.shape()?, scale_of(call, &object)?)
 }
@@ -129,7 +152,7 @@ pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
 }
 
 /// A scale as an answer: tables have columns of its own.
-pub(crate) fn shown(shape: Shape<'_>, mut scale: Value) -> ApiResult<Reply> {
+pub(crate) fn shown(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
     static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
         let number = |name: &str, description: &str, path: &str| Column {
             name: name.to_owned(),
@@ -151,11 +174,6 @@ pub(crate) fn shown(shape: Shape<'_>, mut scale: Value) -> ApiResult<Reply> {
         let why =
             "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Scale)";
         return Err(ApiError::not_acceptable(why));
-    }
-    let is_table = matches!(shape.wanted.view, View::Table(_));
-    if is_table && let Some(Value::Object(spec)) = scale.as_object_mut().and_then(|m| m.get_mut("spec")) {
-        // Zero goes without saying, but not in a cell.
-        spec.get_or_insert_with("replicas", || Value::Int(0));
     }
     let shape = Shape {
         columns: &COLUMNS,

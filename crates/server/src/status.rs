@@ -214,14 +214,9 @@ impl ApiError {
         ]
         .into_iter()
         .collect();
-        let details = [
-            ("causes", Value::Array(vec![cause.into()])),
-            ("retryAfterSeconds", Value::Int(1)),
-        ];
+        let details = Map::from_iter([("causes", Value::Array(vec![cause.into()]))]);
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-        let mut e = Self::new(504, "Timeout", message).details(details.into_iter().collect());
-        e.0.retry_after = Some(1);
-        e
+        Self::new(504, "Timeout", message).details(details)
     }
 
     /// Adds the causes of field errors.

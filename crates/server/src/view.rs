@@ -118,7 +118,7 @@ impl<'a> Shape<'a> {
                 let items = items.iter().map(Text::complete).collect();
                 return Ok(Reply::list(Listing::new(api_version, kind, items, meta)));
             }
-            View::Object => list_value(api_version, kind, items, meta),
+            View::Object => list_value(api_version, kind, items.into(), meta),
             View::Table(v) => {
                 let meta = &ListMeta {
                     says_end: false,
@@ -132,7 +132,9 @@ impl<'a> Shape<'a> {
                     says_end: false,
                     ..meta.clone()
                 };
-                let items = items.into_iter().map(|o| partial(o, v)).collect();
+                let items: Vec<Value> = items.into_iter().map(|o| partial(o, v)).collect();
+                // Go has two kinds of empty lists, and this one is written as the lesser.
+                let items = if items.is_empty() { Value::Null } else { items.into() };
                 list_value(v.api_version(), "PartialObjectMetadataList", items, meta)
             }
             View::Metadata(_) => {
@@ -211,12 +213,12 @@ fn partial(object: Value, version: MetaVersion) -> Value {
     Value::Object(entries.into_iter().collect())
 }
 
-fn list_value(api_version: &str, kind: &str, items: Vec<Value>, meta: &ListMeta) -> Value {
+fn list_value(api_version: &str, kind: &str, items: Value, meta: &ListMeta) -> Value {
     let entries = [
         ("kind", Value::from(kind)),
         ("apiVersion", api_version.into()),
         ("metadata", meta.to_value()),
-        ("items", Value::Array(items)),
+        ("items", items),
     ];
     Value::Object(entries.into_iter().collect())
 }

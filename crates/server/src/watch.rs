@@ -69,7 +69,7 @@ enum Item {
 
 /// Answers a watch.
 pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
-    let selection = Selection::parse(call, options)?;
+    let selection = Selection::new(call, options)?;
     let Shape {
         wanted, row_object, ..
     } = call.shape()?;

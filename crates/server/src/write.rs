@@ -91,7 +91,8 @@ impl Write<'_> {
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
-        if let Err(e) = fit_namespace(call, &mut object) {
+        let fits = body::fit_version(call, &object).and_then(|()| fit_namespace(call, &mut object));
+        if let Err(e) = fits {
             // Nothing comes of it, but what is found in the object is told.
             let mode = admission_mode(options.field_validation);
             self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
@@ -121,6 +122,7 @@ impl Write<'_> {
         let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
         let asked_version = text(&object, "resourceVersion").to_owned();
         let mut object = object;
+        self.receive(&mut object, found, mode, ownership, source, None)?;
         if let Some(m) = metadata_mut(&mut object) {
             // What no client can set counts for nobody as set by it.
             for field in [
@@ -133,7 +135,6 @@ impl Write<'_> {
                 m.remove(field);
             }
         }
-        self.receive(&mut object, found, mode, ownership, source, None)?;
         self.unite_owners(&mut object, ownership);
         crate::namespaces::is_open(call, &object).await?;
         if let Ownership::Update = ownership {
@@ -153,7 +154,7 @@ impl Write<'_> {
                 .strategy
                 .decide(call.version, Operation::Create(&identity), next);
             let mut admitted = self.outcome(outcome, source, None)?;
-            if parse_uint(&asked_version).is_ok_and(|v| v != 0) {
+            if !options.dry_run && parse_uint(&asked_version).is_ok_and(|v| v != 0) {
                 return Err(ApiError::internal(
                     "resourceVersion should not be set on objects to be created",
                 ));
@@ -161,15 +162,9 @@ impl Write<'_> {
             let name = text(&admitted, "name").to_owned();
             let key = call.key(&name)?;
             if options.dry_run {
-                if call
-                    .api
-                    .store
-                    .get(&key, ReadAt::Latest)
-                    .await
-                    .map_err(store_error)?
-                    .is_some()
-                {
-                    return Err(ApiError::already_exists(call.about(), &name));
+                let there = call.api.store.get(&key, ReadAt::Latest).await;
+                if let Some(current) = there.map_err(store_error)? {
+                    return Err(taken(call, &name, &admitted, &current));
                 }
                 remove_version(&mut admitted);
                 return Ok(admitted);
@@ -209,6 +204,7 @@ impl Write<'_> {
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
         let mode = admission_mode(options.field_validation);
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
+        body::fit_version(call, &object)?;
         fit_name(&object, name)?;
         fit_namespace(call, &mut object)?;
         let part = if call.path.subresource.is_some() {
@@ -522,10 +518,10 @@ impl Write<'_> {
         let name = text(object, "name");
         let shown = |patched: &dyn Patched| old.map(|old| patched.shown(old)).unwrap_or_default();
         match (refusal, source) {
-            (Refusal::Undecodable(why), Source::Body) => ApiError::bad_request(cannot_be_handled(call, &why)),
+            (Refusal::Undecodable(why), Source::Body) => cannot_be_handled(call, object, &why),
             (Refusal::Strict(found), Source::Body) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
-                ApiError::bad_request(cannot_be_handled(call, &why))
+                cannot_be_handled(call, object, &why)
             }
             (Refusal::Undecodable(why), Source::Patch(patched)) => {
                 patch_refusal(shown(patched), &patched.why(why))
@@ -549,12 +545,16 @@ impl Write<'_> {
     }
 }
 
-pub(crate) fn cannot_be_handled(call: &Call<'_>, why: &str) -> String {
-    let kind = &call.kind.kind;
-    format!(
-        "{kind} in version \"{}\" cannot be handled as a {kind}: {why}",
-        call.version.name
-    )
+/// The refusal of a body that says what it is but cannot be read as that.
+pub(crate) fn cannot_be_handled(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
+    let api_version = object.get("apiVersion").map(|v| v.as_str().unwrap_or_default());
+    let version = api_version.map_or(call.version.name.as_str(), |v| v.split_once('/').map_or(v, |(_, v)| v));
+    ApiError::bad_request(format!(
+        "{} in version {} cannot be handled as a {}: {why}",
+        object_kind(object, &call.kind.kind),
+        go::quote(version),
+        call.kind.kind
+    ))
 }
 
 /// The refusal of what a patch made.
@@ -668,9 +668,7 @@ pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
 
 fn object_group<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
     let api_version = object.get("apiVersion").and_then(Value::as_str);
-    api_version
-        .and_then(|v| v.split_once('/'))
-        .map_or(otherwise, |(group, _)| group)
+    api_version.map_or(otherwise, |v| v.split_once('/').map_or("", |(group, _)| group))
 }
 
 fn object_kind<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {

@@ -179,10 +179,8 @@ impl Walk {
         };
         let schema = node.schema();
         if !schema.rules.is_empty() && !rules::is_visible(schema) {
-            let why =
-                "rule compiler initialization error: failed to convert to declType for CEL validation rules";
             let ty = schema.ty.map_or("", Type::as_str);
-            self.errors.push(FieldError::invalid(at, ty, why));
+            self.errors.push(FieldError::invalid(at, ty, rules::NOT_COMPILED));
             return;
         }
         let options = rules::Options {

@@ -140,7 +140,15 @@ impl Compiler {
         );
         here.set(Features::PRESERVE, schema.preserves_unknown_fields());
         let mut within = here;
-        for child in properties.iter().chain(&additional).chain(&items) {
+        for property in &properties {
+            let mut below = property.within;
+            if schema.ty != Some(Type::Object) {
+                // Rules see no properties of what is no object.
+                below.remove(Features::RULES);
+            }
+            within.add(below);
+        }
+        for child in additional.iter().chain(&items) {
             within.add(child.within);
         }
         if !visible || !rules::shows_parts(schema) {

@@ -18,6 +18,9 @@ pub const BUDGET: u64 = 10_000_000;
 const CALL_LIMIT: u64 = 1_000_000;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
+/// What is said of rules about entries of a value whose type has none.
+pub(crate) const NOT_COMPILED: &str =
+    "rule compiler initialization error: failed to convert to declType for CEL validation rules";
 /// The longest message that an expression may make.
 const MAX_MESSAGE: usize = 5 * 1024;
 
@@ -172,10 +175,44 @@ impl Run<'_> {
         if !shows_parts(node.schema()) {
             return Ok(());
         }
-        match value {
-            Value::Object(map) => self.object(node, map, old.and_then(Value::as_object), spot, at),
-            Value::Array(list) => self.list(node, list, old, spot, at),
+        match (value, node.schema().ty) {
+            (Value::Object(map), Some(Type::Object)) => {
+                self.object(node, map, old.and_then(Value::as_object), spot, at)
+            }
+            (Value::Array(list), Some(Type::Array)) => self.list(node, list, old, spot, at),
+            (Value::Object(_) | Value::Array(_), _) => {
+                self.unseen(node, value, at);
+                Ok(())
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// The entries of a value that is not of its type, as a value may be that was stored before its definition changed:
+    /// rules cannot be compiled for entries of what has none.
+    fn unseen(&mut self, node: &Node, value: &Value, at: &Path<'_>) {
+        let mut entry = |node: &Node, value: &Value, at: &Path<'_>| {
+            if value.is_null() || !node.has(Features::RULES) {
+                return;
+            }
+            if node.is(Features::RULES) {
+                let ty = node.schema().ty.map_or("", Type::as_str);
+                self.fail(FieldError::invalid(at, ty, NOT_COMPILED));
+            }
+            self.unseen(node, value, at);
+        };
+        match (value, node.items(), node.additional()) {
+            (Value::Array(list), Some(items), _) => {
+                for (i, item) in list.iter().enumerate() {
+                    entry(items, item, &at.index(i));
+                }
+            }
+            (Value::Object(map), _, Some(values)) => {
+                for (key, value) in map.iter().filter(|(key, _)| node.property(key).is_none()) {
+                    entry(values, value, &at.key(key));
+                }
+            }
+            _ => {}
         }
     }
 

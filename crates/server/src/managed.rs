@@ -154,11 +154,16 @@ pub(crate) fn keep_times(old: &Value, new: &mut Value) {
             .iter()
             .zip(after)
             .all(|(b, a)| same_but(b, a, "time", |_, _| true));
-    let same_metadata = |old: &Value, new: &Value| same_but(old, new, "managedFields", |_, _| true);
-    if same_managers && same_but(old, new, "metadata", same_metadata) {
+    if same_managers && same_but_managers(old, new) {
         let before = before.to_vec();
         set_entries(new, before);
     }
+}
+
+/// Whether objects differ in nothing but who manages them.
+pub(crate) fn same_but_managers(old: &Value, new: &Value) -> bool {
+    let same_metadata = |old: &Value, new: &Value| same_but(old, new, "managedFields", |_, _| true);
+    same_but(old, new, "metadata", same_metadata)
 }
 
 /// Whether objects have the same members but for one, which is compared apart.
@@ -234,7 +239,7 @@ pub(crate) fn apply_scale(
         .subresource("scale")
         .without_beginning(&(NO_VERSION.to_owned() + SCALE_VERSION));
     let scale = manager.apply(Some(&before), config, name, force, Timestamp::now())?;
-    if !same_but(&before, &scale, "metadata", |b, a| same_but(b, a, "managedFields", |_, _| true)) {
+    if !same_but_managers(&before, &scale) {
         // An apply may say who manages the replicas, but not change them: a server cannot convert what comes of it.
         let said = |field| crate::write::text(config, field);
         return Err(ApplyError::Internal(format!(

@@ -7,9 +7,10 @@ use scantling_value::{Limits, Map, Value, json};
 const FORM: &str = "meta.k8s.io/v1";
 
 /// Where the next page begins: after a key, in the state of one revision.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Continue {
-    pub(crate) revision: u64,
+    /// None means the latest, for lists that go on although their state is gone.
+    pub(crate) revision: Option<u64>,
     /// The last key of the page before, without the prefix of the list.
     pub(crate) after: String,
 }
@@ -19,7 +20,10 @@ impl Continue {
     pub(crate) fn encode(&self) -> String {
         let entries = [
             ("v", Value::from(FORM)),
-            ("rv", Value::Int(i64::try_from(self.revision).unwrap_or(i64::MAX))),
+            (
+                "rv",
+                Value::Int(self.revision.map_or(-1, |r| i64::try_from(r).unwrap_or(i64::MAX))),
+            ),
             ("start", format!("{}\0", self.after).into()),
         ];
         URL_SAFE_NO_PAD.encode(Value::Object(Map::from_iter(entries)).to_json())
@@ -38,11 +42,7 @@ impl Continue {
                 "server does not recognize this encoded version {version}"
             )));
         }
-        let revision = token
-            .get("rv")
-            .and_then(Value::as_int)
-            .and_then(|r| u64::try_from(r).ok())
-            .unwrap_or(0);
+        let revision = token.get("rv").and_then(Value::as_int).unwrap_or(0);
         if revision == 0 {
             return Err(invalid(&format!(
                 "incorrect encoded start resourceVersion (version {FORM})"
@@ -62,6 +62,7 @@ impl Continue {
         }
         let start = start.strip_prefix('/').unwrap_or(start);
         let after = start.strip_suffix('\0').unwrap_or(start).to_owned();
+        let revision = u64::try_from(revision).ok();
         Ok(Continue { revision, after })
     }
 }
@@ -82,10 +83,12 @@ mod tests {
     #[test]
     fn tokens() {
         let c = Continue {
-            revision: 7,
+            revision: Some(7),
             after: "default/a".to_owned(),
         };
-        assert_eq!(Continue::decode(&c.encode()), Ok(c));
+        assert_eq!(Continue::decode(&c.encode()), Ok(c.clone()));
+        let latest = Continue { revision: None, ..c };
+        assert_eq!(Continue::decode(&latest.encode()), Ok(latest));
         let table = [
             (
                 "!!!",

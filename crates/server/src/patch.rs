@@ -6,6 +6,7 @@ use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::order;
 use crate::read::store_error;
 use crate::reply::Reply;
+use crate::request::parse_uint;
 use crate::scale;
 use crate::status::{ApiError, ApiResult};
 use crate::write::{Change, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text};
@@ -165,6 +166,11 @@ impl Write<'_> {
         };
         if !there {
             let mut object = applied(None)?;
+            let asked = text(&object, "resourceVersion");
+            if !asked.is_empty() {
+                // It counts for nothing, but has to be one.
+                parse_uint(asked).map_err(ApiError::internal)?;
+            }
             if let Some(m) = crate::write::metadata_mut(&mut object) {
                 m.remove("resourceVersion");
             }
@@ -179,7 +185,15 @@ impl Write<'_> {
                 .await?;
             return Ok((201, created));
         }
-        let change = |old: &Value| Ok(applying.change(applied(Some(old))?));
+        let change = |old: &Value| {
+            let object = applied(Some(old))?;
+            // What an apply leaves as it is, is what it was; only what it changes is brought into form.
+            let received = managed::same_but_managers(old, &object);
+            Ok(Change {
+                received,
+                ..applying.change(object)
+            })
+        };
         let updated = self
             .change(name, options, part, None, &change, Source::Body)
             .await?;

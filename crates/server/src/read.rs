@@ -272,7 +272,9 @@ pub(crate) async fn find<T>(
             remaining,
         } = call.api.store.list(request).await.map_err(|e| match e {
             StoreError::Compacted { .. } if !options.continue_token.is_empty() => {
-                ApiError::expired(CONTINUE_EXPIRED)
+                let latest = Continue::decode(&options.continue_token)
+                    .map(|c| Continue { revision: None, ..c }.encode());
+                ApiError::expired(CONTINUE_EXPIRED).continuing(latest.unwrap_or_default())
             }
             e => store_error(e),
         })?;
@@ -305,6 +307,7 @@ pub(crate) async fn find<T>(
             continue_token: match (rest, last) {
                 (true, Some(key)) => {
                     let after = key.strip_prefix(prefix.as_str()).unwrap_or(key).to_owned();
+                    let revision = Some(revision);
                     Continue { revision, after }.encode()
                 }
                 _ => String::new(),
@@ -317,7 +320,9 @@ pub(crate) async fn find<T>(
 }
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You \
-     can start a new list without the continue parameter.";
+     can start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+     remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
+     created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 /// Where a list begins, and in which state.
 fn start(options: &ListOptions, limited: bool) -> ApiResult<(Option<String>, ReadAt)> {
@@ -330,7 +335,7 @@ fn start(options: &ListOptions, limited: bool) -> ApiResult<(Option<String>, Rea
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        return Ok((Some(c.after), ReadAt::Exact(c.revision)));
+        return Ok((Some(c.after), c.revision.map_or(ReadAt::Latest, ReadAt::Exact)));
     }
     if version.is_empty() {
         return Ok((None, ReadAt::Latest));

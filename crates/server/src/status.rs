@@ -37,6 +37,7 @@ struct Repr {
     details: Option<Map>,
     /// Headers beyond the usual ones.
     retry_after: Option<u32>,
+    continue_token: Option<String>,
     private: Option<String>,
 }
 
@@ -53,6 +54,7 @@ impl ApiError {
             message: message.into(),
             details: None,
             retry_after: None,
+            continue_token: None,
             private: None,
         }))
     }
@@ -272,6 +274,12 @@ impl ApiError {
         self
     }
 
+    /// `metadata.continue`: how to go on nevertheless.
+    pub(crate) fn continuing(mut self, token: String) -> Self {
+        self.0.continue_token = Some(token);
+        self
+    }
+
     /// The same failure under another code and reason.
     pub(crate) fn with_code(mut self, code: u16, reason: &'static str) -> Self {
         self.0.code = code.max(400);
@@ -314,10 +322,12 @@ impl ApiError {
     /// The `Status` object.
     pub(crate) fn to_status(&self) -> Value {
         let r = &self.0;
+        let token = r.continue_token.as_deref();
+        let metadata = Map::from_iter(token.map(|token| ("continue", Value::from(token))));
         let mut s: Map = [
             ("kind", Value::from("Status")),
             ("apiVersion", "v1".into()),
-            ("metadata", Map::new().into()),
+            ("metadata", metadata.into()),
             ("status", "Failure".into()),
             ("code", Value::Int(r.code.into())),
         ]

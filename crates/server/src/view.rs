@@ -147,13 +147,14 @@ impl<'a> Shape<'a> {
         Ok(Reply::object(200, &shown, self.wanted.encoding))
     }
 
-    /// The object of a watch event; the columns of a table are named in the first event alone.
-    pub(crate) fn event(&self, object: Value, first: bool) -> Value {
-        match self.wanted.view {
+    /// The object of a watch event; the columns of a table are named in the first event alone. No event is a list.
+    pub(crate) fn event(&self, object: Value, first: bool) -> Option<Value> {
+        Some(match self.wanted.view {
             View::Object => object,
             View::Table(v) => self.table_of_one(object, v, first),
-            View::Metadata(v) | View::MetadataList(v) => partial(object, v),
-        }
+            View::Metadata(v) => partial(object, v),
+            View::MetadataList(_) => return None,
+        })
     }
 
     fn row(&self, object: Value, version: MetaVersion) -> Value {

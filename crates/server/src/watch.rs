@@ -319,7 +319,7 @@ impl Stream {
         match item {
             Item::Text(text) => happened.write(out, |out| text.write(out)),
             Item::Object(object) => {
-                let shown = self.shape()?.event(object, self.first);
+                let shown = self.shape()?.event(object, self.first).ok_or(None)?;
                 self.first = false;
                 happened.write_object(out, &shown, self.wanted.encoding);
             }

@@ -156,7 +156,10 @@ fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> 
 
 /// The version in the body is that of the path. What is found in the body is told nevertheless.
 pub(crate) fn fit_version(call: &Call<'_>, object: &Value) -> ApiResult<()> {
-    let found = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let found = object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let expected = call.api_version();
     if found == expected {
         return Ok(());

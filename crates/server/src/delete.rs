@@ -1,5 +1,6 @@
 //! Deleting: at once, or by marking what finalizers hold.
 
+use crate::body;
 use crate::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::protobuf;
 use crate::read::{self, Selection, store_error};
@@ -8,7 +9,6 @@ use crate::request::parse_uint;
 use crate::status::{self, ApiError, ApiResult};
 use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
-use crate::body;
 use scantling_schema::core::decode_delete_options;
 use scantling_store::{Entry, StoreError};
 use scantling_value::{Value, go};

@@ -152,7 +152,9 @@ pub(crate) fn store_error(e: StoreError) -> ApiError {
 pub(crate) fn asked_state(call: &Call<'_>) -> ApiResult<ReadAt> {
     match call.query.get("resourceVersion").unwrap_or_default() {
         "" => Ok(ReadAt::Latest),
-        text => parse_version(text).map(ReadAt::AtLeast).map_err(ApiError::internal),
+        text => parse_version(text)
+            .map(ReadAt::AtLeast)
+            .map_err(ApiError::internal),
     }
 }
 

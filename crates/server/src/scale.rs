@@ -32,7 +32,10 @@ pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
 
 /// Refuses a scale that a patch left without a number of replicas.
 pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
-    match (scale.at(["spec", "replicas"]).and_then(Value::as_int), &call.version.scale) {
+    match (
+        scale.at(["spec", "replicas"]).and_then(Value::as_int),
+        &call.version.scale,
+    ) {
         (Some(UNSET), Some(scale)) => Err(ApiError::bad_request(format!(
             "the spec replicas field {:?} cannot be empty",
             scale.spec_path

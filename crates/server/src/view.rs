@@ -134,7 +134,11 @@ impl<'a> Shape<'a> {
                 };
                 let items: Vec<Value> = items.into_iter().map(|o| partial(o, v)).collect();
                 // Go has two kinds of empty lists, and this one is written as the lesser.
-                let items = if items.is_empty() { Value::Null } else { items.into() };
+                let items = if items.is_empty() {
+                    Value::Null
+                } else {
+                    items.into()
+                };
                 list_value(v.api_version(), "PartialObjectMetadataList", items, meta)
             }
             View::Metadata(_) => {

@@ -548,7 +548,9 @@ impl Write<'_> {
 /// The refusal of a body that says what it is but cannot be read as that.
 pub(crate) fn cannot_be_handled(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
     let api_version = object.get("apiVersion").map(|v| v.as_str().unwrap_or_default());
-    let version = api_version.map_or(call.version.name.as_str(), |v| v.split_once('/').map_or(v, |(_, v)| v));
+    let version = api_version.map_or(call.version.name.as_str(), |v| {
+        v.split_once('/').map_or(v, |(_, v)| v)
+    });
     ApiError::bad_request(format!(
         "{} in version {} cannot be handled as a {}: {why}",
         object_kind(object, &call.kind.kind),

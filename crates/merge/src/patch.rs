@@ -249,6 +249,18 @@ impl<'t> Patch<'t> {
         let (found, place) = rest.split_once(" into Go struct field ")?;
         let (place, ty) = place.split_once(" of type ")?;
         let path = || place.split('.').skip(1);
+        let declared = path().try_fold(schema, |schema, name| {
+            let schema = schema.items.as_deref().unwrap_or(schema);
+            schema.property(name).map(|s| &**s)
+        });
+        let declared = declared.map(|s| s.items.as_deref().unwrap_or(s));
+        let is_time = |s: &Structural| s.validation.as_ref().is_some_and(|v| v.format == "date-time");
+        if declared.is_some_and(is_time) {
+            // A time reads itself, and knows not where it stands.
+            return Some(format!(
+                "json: cannot unmarshal {found} into Go value of type string"
+            ));
+        }
         let found = match (found.split(' ').next()?, &self.content) {
             ("number", Content::Strategic(patch)) if matches!(patch.at(path()), Some(Value::Float(_))) => {
                 "float64"
@@ -264,11 +276,6 @@ impl<'t> Patch<'t> {
         if ty.starts_with("[]") {
             return Some(format!("cannot restore slice from {found}"));
         }
-        let declared = path().try_fold(schema, |schema, name| {
-            let schema = schema.items.as_deref().unwrap_or(schema);
-            schema.property(name).map(|s| &**s)
-        });
-        let declared = declared.map(|s| s.items.as_deref().unwrap_or(s));
         if ty != "string" && declared.is_some_and(|s| s.ty == Some(Type::Object)) {
             return Some(format!("cannot restore struct from: {found}"));
         }

@@ -14,7 +14,7 @@ use crate::reply::{Body, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
 use crate::status::{About, ApiError, ApiResult};
 use crate::view::Shape;
-use crate::{builtin, openapi, pretty, read, watch, write};
+use crate::{builtin, health, openapi, pretty, read, watch, write};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -25,7 +25,7 @@ use scantling_store::{KeySpace, Store};
 use scantling_value::{Map, Value};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch as signal};
 
@@ -361,7 +361,7 @@ impl Api {
         };
         match target {
             Target::Index => Ok(Reply::object(200, &index(&kinds), Encoding::Json).indented()),
-            Target::Health { probe, check } => Ok(self.health(probe, check.as_deref(), &head.query)),
+            Target::Health { probe, check } => Ok(health::answer(self, probe, check.as_deref(), &head.query)),
             Target::Metrics => Ok(Reply::bytes(
                 200,
                 "text/plain; version=0.0.4; charset=utf-8",
@@ -419,43 +419,6 @@ impl Api {
             .with(header::VARY, "Accept")
             .with(header::CACHE_CONTROL, "public")
             .with(header::ETAG, &written.tag))
-    }
-
-    fn health(&self, probe: Probe, check: Option<&str>, query: &Query) -> Reply {
-        let ready = self.ready.load(Ordering::Acquire);
-        let mut checks = vec![("ping", true), ("log", true), ("store", true)];
-        if probe == Probe::Ready {
-            checks.push(("shutdown", ready));
-        }
-        let name = match probe {
-            Probe::Health => "healthz",
-            Probe::Live => "livez",
-            Probe::Ready => "readyz",
-        };
-        if let Some(one) = check {
-            return match checks.iter().find(|(n, _)| *n == one) {
-                Some((_, true)) => Reply::text(200, "ok"),
-                Some((_, false)) => Reply::text(500, format!("internal server error: {one}: not ready\n")),
-                None => Reply::page_not_found(),
-            };
-        }
-        let well = checks.iter().all(|(_, ok)| *ok);
-        if well && !query.has("verbose") {
-            return Reply::text(200, "ok");
-        }
-        let mut out = String::new();
-        for (check, ok) in &checks {
-            out.push_str(&if *ok {
-                format!("[+]{check} ok\n")
-            } else {
-                format!("[-]{check} failed: reason withheld\n")
-            });
-        }
-        out.push_str(&format!(
-            "{name} check {}\n",
-            if well { "passed" } else { "failed" }
-        ));
-        Reply::text(if well { 200 } else { 500 }, out)
     }
 
     /// A request about objects.
@@ -682,18 +645,11 @@ fn index(kinds: &Kinds) -> Value {
                 .map(|v| format!("/apis/{group}/{v}")),
         );
     }
-    paths.extend(
-        [
-            "/healthz",
-            "/livez",
-            "/metrics",
-            "/openapi/v2",
-            "/openapi/v3",
-            "/readyz",
-            "/version",
-        ]
-        .map(str::to_owned),
-    );
+    paths.extend(health::paths(Probe::Health));
+    paths.extend(health::paths(Probe::Live));
+    paths.extend(["/metrics", "/openapi/v2", "/openapi/v3"].map(str::to_owned));
+    paths.extend(health::paths(Probe::Ready));
+    paths.push("/version".to_owned());
     Value::Object(Map::from_iter([("paths", Value::from(paths))]))
 }
 

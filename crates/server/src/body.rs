@@ -39,11 +39,13 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     };
     let decoded = match form {
         // A number beyond all numbers is JSON; only what is made of it has no place for it.
-        BodyForm::Json => json::decode_strict(text, Limits::SERVER).map_err(|e| match e.message() {
-            why if why.starts_with("json: cannot unmarshal number") => {
-                cannot_be_handled(call, &Value::Null, why)
+        BodyForm::Json => json::decode_strict(text, Limits::SERVER).map_err(|e| {
+            let is_number = e.message().starts_with("json: cannot unmarshal number");
+            match text.trim_ascii_start().first() {
+                Some(b'{') if is_number => cannot_be_handled(call, &Value::Null, e.message()),
+                Some(b'[') if is_number => parse_error(&no_object("array")),
+                _ => parse_error(&e),
             }
-            _ => parse_error(&e),
         })?,
         BodyForm::Yaml => {
             yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?
@@ -93,6 +95,11 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     Ok(Sent { object, found })
 }
 
+/// Why something of another JSON type is no object.
+fn no_object(found: &str) -> String {
+    format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}")
+}
+
 /// The version and the kind that an object says it is of, empty where it says nothing; or why that cannot be read.
 pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
     let parse_error = |why: String| format!("couldn't get version/kind; json parse error: {why}");
@@ -100,9 +107,7 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
         Value::Object(_) | Value::Null => {}
         other => {
             let found = go::json_kind(other);
-            return Err(parse_error(format!(
-                "json: cannot unmarshal {found} into Go value of type {TYPE_META}"
-            )));
+            return Err(parse_error(no_object(found)));
         }
     }
     let field = |name: &str| match object.get(name) {
@@ -194,10 +199,7 @@ pub(crate) fn decode_small(
     match body {
         Value::Object(_) => Ok(body),
         Value::Null => Ok(Map::new().into()),
-        other => Err(bad(&format!(
-            "json: cannot unmarshal {} into Go value of type {TYPE_META}",
-            go::json_kind(&other)
-        ))),
+        other => Err(bad(&no_object(go::json_kind(&other)))),
     }
 }
 

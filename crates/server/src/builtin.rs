@@ -6,6 +6,7 @@ use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Columns, core};
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
+use scantling_cel::data::names;
 use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
 use scantling_schema::meta::{self, NameRule, Scope};
@@ -122,11 +123,34 @@ pub(crate) fn settle_findings(
     unknown: Vec<String>,
     mode: FieldValidation,
 ) -> Result<Vec<String>, Refusal> {
-    let found: Vec<String> = found.iter().cloned().chain(unknown).collect();
+    // What is unknown is passed over as a whole: nobody sees what stands twice in it.
+    let mut found: Vec<String> = found
+        .iter()
+        .filter(|finding| !unknown.iter().any(|unknown| is_within(finding, unknown)))
+        .cloned()
+        .collect();
+    found.extend(unknown);
     match mode {
         FieldValidation::Strict if !found.is_empty() => Err(Refusal::Strict(found)),
         FieldValidation::Ignore => Ok(Vec::new()),
         _ => Ok(found),
+    }
+}
+
+/// Whether a field that stands twice is one that is unknown, or stands in it.
+fn is_within(finding: &str, unknown: &str) -> bool {
+    let path = |text: &'_ str, kind: &str| {
+        let path = text
+            .strip_prefix(kind)?
+            .strip_prefix(" field \"")?
+            .strip_suffix('"')?;
+        Some(path.to_owned())
+    };
+    match (path(finding, "duplicate"), path(unknown, "unknown")) {
+        (Some(twice), Some(unknown)) => twice
+            .strip_prefix(unknown.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])),
+        _ => false,
     }
 }
 
@@ -194,17 +218,7 @@ impl Core {
                     .then(|| FieldError::invalid(&at.field("Phase"), found.as_str(), why));
                 wrong.into_iter().collect()
             }
-            CoreKind::Event => {
-                let of = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
-                let involved = of(object.get("involvedObject").and_then(|o| o.get("namespace")));
-                let own = of(metadata.get("namespace"));
-                let fits = involved == own || (involved.is_empty() && own == "default");
-                let at = root.field("involvedObject");
-                let why = "does not match event.namespace";
-                let wrong =
-                    (!fits).then(|| FieldError::invalid(&at.field("namespace"), involved.as_str(), why));
-                wrong.into_iter().collect()
-            }
+            CoreKind::Event => check_event(object, metadata),
             CoreKind::Scale => Vec::new(),
         }
     }
@@ -299,6 +313,60 @@ impl Core {
             Err(Refusal::Invalid(errors))
         }
     }
+}
+
+/// What is wrong with an event beside its metadata. Those that say when they happened to the microsecond are of the new
+/// style, of which more is asked.
+fn check_event(event: &Map, metadata: &Map) -> Vec<FieldError> {
+    let of = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let field = |name: &str| of(event.get(name));
+    let involved = of(event.get("involvedObject").and_then(|o| o.get("namespace")));
+    let own = of(metadata.get("namespace"));
+    let is_new = !field("eventTime").is_empty();
+    let fits = match involved.is_empty() {
+        true => own == "default" || (is_new && own == "kube-system"),
+        false => is_new || involved == own,
+    };
+    let root = Path::ROOT;
+    let mut errors = Vec::new();
+    if !fits {
+        let at = root.field("involvedObject");
+        let why = "does not match event.namespace";
+        errors.push(FieldError::invalid(
+            &at.field("namespace"),
+            involved.as_str(),
+            why,
+        ));
+    }
+    if !is_new {
+        return errors;
+    }
+    let mut limit = |name: &str, most: usize, required: bool| {
+        let (at, text) = (root.field(name), field(name));
+        if required && text.is_empty() {
+            errors.push(FieldError::required(&at, ""));
+        }
+        if name == "reportingComponent" {
+            let wrong = names::label_key(&text);
+            errors.extend(
+                wrong
+                    .into_iter()
+                    .map(|why| FieldError::invalid(&at, text.as_str(), why)),
+            );
+        } else if text.len() > most {
+            errors.push(FieldError::invalid(
+                &at,
+                "",
+                format!("can have at most {most} characters"),
+            ));
+        }
+    };
+    limit("reportingComponent", usize::MAX, true);
+    limit("reportingInstance", 128, true);
+    limit("action", 128, true);
+    limit("reason", 128, true);
+    limit("message", 1024, false);
+    errors
 }
 
 /// The finalizer that every namespace has.
@@ -435,6 +503,10 @@ impl Strategy for Core {
 
     fn unconditional_update(&self) -> bool {
         true
+    }
+
+    fn creates_on_update(&self) -> bool {
+        self.kind == CoreKind::Event
     }
 
     fn field(&self, object: &Value, field: &str) -> String {

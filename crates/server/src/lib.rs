@@ -40,6 +40,7 @@ mod custom;
 mod definitions;
 mod delete;
 mod discovery;
+mod health;
 mod jsonpath;
 mod kind;
 mod lines;

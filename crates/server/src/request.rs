@@ -93,11 +93,10 @@ impl Target {
         let slash = path.ends_with('/');
         let health = |probe, check: &[&str]| match check {
             [] => Target::Health { probe, check: None },
-            [one] => Target::Health {
+            words => Target::Health {
                 probe,
-                check: Some((*one).to_owned()),
+                check: Some(words.join("/")),
             },
-            _ => Target::Unknown,
         };
         match words.as_slice() {
             ["healthz", check @ ..] if !slash => health(Probe::Health, check),

@@ -58,6 +58,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         false
     }
 
+    /// Whether an update makes an object that is not there.
+    fn creates_on_update(&self) -> bool {
+        false
+    }
+
     /// The schema by which strategic merge patches merge, for kinds that understand them.
     fn strategic_schema(&self) -> Option<&Structural> {
         None

@@ -119,10 +119,22 @@ impl Write<'_> {
             return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
         }
         let mode = admission_mode(options.field_validation);
-        let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
-        let asked_version = text(&object, "resourceVersion").to_owned();
         let mut object = object;
         self.receive(&mut object, found, mode, ownership, source, None)?;
+        self.create_received(object, options, ownership, source).await
+    }
+
+    /// Creates an object that is in the form of its kind.
+    async fn create_received(
+        &mut self,
+        mut object: Value,
+        options: &WriteOptions,
+        ownership: Ownership,
+        source: Source<'_>,
+    ) -> ApiResult<Value> {
+        let call = self.call;
+        let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
+        let asked_version = text(&object, "resourceVersion").to_owned();
         if let Some(m) = metadata_mut(&mut object) {
             // What no client can set counts for nobody as set by it.
             for field in [
@@ -213,6 +225,20 @@ impl Write<'_> {
             Part::Whole
         };
         let uid = text(&object, "uid").to_owned();
+        if call.kind.strategy.creates_on_update() && part == Part::Whole {
+            let key = call.key(name)?;
+            let there = call.api.store.get(&key, ReadAt::Latest).await;
+            if there.map_err(store_error)?.is_none() {
+                if !uid.is_empty() {
+                    return Err(other_uid(call, name, &key, &uid, ""));
+                }
+                remove_version(&mut object);
+                let created = self
+                    .create_received(object, &options, Ownership::Update, Source::Body)
+                    .await?;
+                return shape.object(201, created);
+            }
+        }
         self.unite_owners(&mut object, Ownership::Update);
         let change = |_: &Value| {
             let ownership = Ownership::Update;
@@ -274,14 +300,7 @@ impl Write<'_> {
         let old = read::shown(call, entry)?;
         let existing_uid = text(&old, "uid");
         if let Some(asked) = uid.filter(|u| !u.is_empty() && *u != existing_uid) {
-            return Err(ApiError::conflict(
-                call.about(),
-                name,
-                &format!(
-                    "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
-                     Precondition failed: UID in precondition: {asked}, UID in object meta: {existing_uid}"
-                ),
-            ));
+            return Err(other_uid(call, name, key, asked, existing_uid));
         }
         let Change {
             mut object,
@@ -387,7 +406,7 @@ impl Write<'_> {
     ) -> ApiResult<()> {
         let (strategy, version) = (&self.call.kind.strategy, self.call.version);
         if let (Source::Patch(patched), Some(old)) = (source, old) {
-            self.check_type(object, patched, old)?;
+            self.check_type(object, patched, old, mode)?;
         }
         let received = match ownership {
             Ownership::Update => strategy.receive(version, object, found, mode),
@@ -410,7 +429,13 @@ impl Write<'_> {
 
     /// Checks that what a patch made says what it is. Built-in kinds know that by themselves: what the patch made of
     /// it is nothing to them unless it names another kind.
-    fn check_type(&self, object: &mut Value, patched: &dyn Patched, old: &Value) -> ApiResult<()> {
+    fn check_type(
+        &mut self,
+        object: &mut Value,
+        patched: &dyn Patched,
+        old: &Value,
+        mode: scantling_admit::FieldValidation,
+    ) -> ApiResult<()> {
         let call = self.call;
         let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &patched.why(why)));
         let (api_version, kind) = match body::type_meta(object) {
@@ -423,6 +448,17 @@ impl Write<'_> {
                 crate::definitions::GROUP => DEFINITIONS,
                 _ => SCHEME,
             };
+            if api_version.is_empty() && !patched.keeps_kind() {
+                // What says no version is of no version, and has no fields in it, not even a name.
+                let fields = object.as_object().into_iter().flat_map(Map::keys);
+                let unknown = fields.filter(|f| !matches!(f.as_str(), "apiVersion" | "kind"));
+                let unknown = unknown.map(|f| format!("unknown field \"{f}\"")).collect();
+                let settled = crate::builtin::settle_findings(&[], unknown, mode);
+                let found = settled
+                    .map_err(|refusal| self.refused(refusal, object, Source::Patch(patched), Some(old)))?;
+                self.warnings.extend(found);
+                return Err(unnamed(call.path.name.as_deref().unwrap_or_default()));
+            }
             let known = |found: &str, expected: &str| found.is_empty() || found == expected;
             let fits = known(&api_version, &expected) && known(&kind, &call.kind.kind);
             if !fits && !patched.keeps_kind() {
@@ -571,6 +607,15 @@ fn immutable(about: About<'_>, name: &str, errors: &[FieldError]) -> ApiError {
     ApiError::invalid(about, name, errors).with_code(400, "BadRequest")
 }
 
+/// The refusal of a write to an object that is another one than was meant.
+fn other_uid(call: &Call<'_>, name: &str, key: &str, asked: &str, found: &str) -> ApiError {
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+         UID in precondition: {asked}, UID in object meta: {found}"
+    );
+    ApiError::conflict(call.about(), name, &why)
+}
+
 /// A write that came too late.
 pub(crate) fn modified(about: About<'_>, name: &str) -> ApiError {
     let why = "the object has been modified; please apply your changes to the latest version and try again";
@@ -614,12 +659,17 @@ fn check_version(call: &Call<'_>, name: &str, object: &Value, current: u64) -> A
     Err(modified(call.about(), name))
 }
 
+/// The refusal of an object without a name.
+fn unnamed(name: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    ))
+}
+
 /// The name in the body is that of the path.
 pub(crate) fn fit_name(object: &Value, name: &str) -> ApiResult<()> {
     match text(object, "name") {
-        "" => Err(ApiError::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        ))),
+        "" => Err(unnamed(name)),
         other if other != name => Err(ApiError::bad_request(format!(
             "the name of the object ({other}) does not match the name on the URL ({name})"
         ))),

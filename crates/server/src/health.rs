@@ -1,0 +1,92 @@
+//! Whether the server is well: all checks of a probe together, or one by one.
+
+use crate::api::Api;
+use crate::reply::Reply;
+use crate::request::{Probe, Query};
+use scantling_value::go;
+use std::sync::atomic::Ordering;
+
+/// What is looked at, under the names that probes of a kube-apiserver ask for, as far as there is something like it.
+const CHECKS: [(&str, When); 9] = [
+    ("ping", When::Always),
+    ("log", When::Always),
+    ("etcd", When::Always),
+    ("etcd-readiness", When::Ready),
+    ("informer-sync", When::Ready),
+    ("poststarthook/start-apiextensions-informers", When::Always),
+    ("poststarthook/start-apiextensions-controllers", When::Always),
+    ("poststarthook/crd-informer-synced", When::Always),
+    ("shutdown", When::Ready),
+];
+
+/// Which probes a check is part of.
+#[derive(Clone, Copy, PartialEq)]
+enum When {
+    Always,
+    /// Only when the question is whether requests may come.
+    Ready,
+}
+
+impl Probe {
+    fn name(self) -> &'static str {
+        match self {
+            Probe::Health => "healthz",
+            Probe::Live => "livez",
+            Probe::Ready => "readyz",
+        }
+    }
+}
+
+/// `/healthz`, `/livez`, `/readyz`, and single checks below them.
+pub(crate) fn answer(api: &Api, probe: Probe, check: Option<&str>, query: &Query) -> Reply {
+    let asked = CHECKS
+        .iter()
+        .filter(|(_, when)| *when == When::Always || probe == Probe::Ready);
+    let mut names = asked.map(|(name, _)| *name);
+    // A server that answers has read its store and its definitions; what may be wrong is that it is about to end.
+    let is_well = |name: &str| name != "shutdown" || api.ready.load(Ordering::Acquire);
+    if let Some(one) = check {
+        return match names.find(|name| *name == one) {
+            Some(name) if is_well(name) => Reply::text(200, "ok"),
+            Some(name) => Reply::text(500, format!("internal server error: {name}: not ready\n")),
+            None => Reply::page_not_found(),
+        };
+    }
+    let mut excluded = query.all("exclude");
+    excluded.dedup();
+    let (mut out, mut well) = (String::new(), true);
+    for name in names {
+        let before = excluded.len();
+        excluded.retain(|e| *e != name);
+        out.push_str(&if excluded.len() < before {
+            format!("[+]{name} excluded: ok\n")
+        } else if is_well(name) {
+            format!("[+]{name} ok\n")
+        } else {
+            well = false;
+            format!("[-]{name} failed: reason withheld\n")
+        });
+    }
+    if !excluded.is_empty() {
+        let unknown: Vec<String> = excluded.iter().map(|e| go::quote(e)).collect();
+        let unknown = unknown.join(", ");
+        out.push_str(&format!(
+            "warn: some health checks cannot be excluded: no matches for {unknown}\n"
+        ));
+    }
+    let name = probe.name();
+    match well {
+        false => Reply::text(500, format!("{out}{name} check failed\n")),
+        true if query.has("verbose") => Reply::text(200, format!("{out}{name} check passed\n")),
+        true => Reply::text(200, "ok"),
+    }
+}
+
+/// The paths of all checks.
+pub(crate) fn paths(probe: Probe) -> impl Iterator<Item = String> {
+    let name = probe.name();
+    let checks = CHECKS
+        .iter()
+        .filter(move |(_, when)| *when == When::Always || probe == Probe::Ready);
+    std::iter::once(format!("/{name}")).chain(checks.map(move |(check, _)| format!("/{name}/{check}")))
+}

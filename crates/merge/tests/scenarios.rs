@@ -613,6 +613,9 @@ fn apply() {
 /// and queries are read, and in which form an answer is wanted.
 const ELSEWHERE: &[&str] = &[
     "apply/dry-run-and-no-ops",
+    "apply/metadata-that-are-nothing",
+    "apply/nothing-in-another-version",
+    "api/collections-and-their-options",
     "api/patch-options",
     "api/patch-changes-identity",
     "api/delete-propagation",

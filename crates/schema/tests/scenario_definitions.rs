@@ -22,7 +22,11 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const KNOWN: &[(&str, usize, &str)] = &[
     ("api/strategic-on-definitions", 5, REFUSED_AS_A_PATCH),
     ("api/strategic-on-definitions", 6, REFUSED_AS_A_PATCH),
+    ("flows/definitions-without-a-version", 1, WITHOUT_A_VERSION),
+    ("flows/definitions-without-a-version", 3, WITHOUT_A_VERSION),
 ];
+
+const WITHOUT_A_VERSION: &str = "a patch that takes the version away is refused before it makes a definition";
 
 const REFUSED_AS_A_PATCH: &str = "a strategic patch is refused before it makes a definition";
 

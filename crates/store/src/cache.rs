@@ -15,10 +15,13 @@ use tokio::sync::watch;
 use crate::history::{History, HistoryLimits};
 use crate::state::Snapshot;
 use crate::watch::{Position, Watch};
-use crate::{Event, ListRequest, Page, ReadAt, Revision, StoreError};
+use crate::{Entry, Event, ListRequest, Page, ReadAt, Revision, StoreError};
 
 /// How many states of the past are kept for lists that go through them page by page.
 const PINNED_SNAPSHOTS: usize = 16;
+
+/// How many writes are made visible at once while readers wait.
+const PUBLISHED_EVENTS: usize = 64;
 
 /// How many events a watch takes at once while it holds the lock.
 const PULL_EVENTS: usize = 256;
@@ -73,6 +76,11 @@ impl Cache {
         self.inner.read().current.clone()
     }
 
+    /// What is there now under a key.
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<Entry>> {
+        self.inner.read().current.get(key)
+    }
+
     pub(crate) fn revision(&self) -> Revision {
         *self.revision.borrow()
     }
@@ -82,24 +90,36 @@ impl Cache {
         self.inner.read().history.compacted()
     }
 
-    /// Makes a state that events led to the current one, and tells the watches. Answers with what is now the
-    /// compacted revision.
-    pub(crate) fn publish(&self, next: Snapshot, events: &[Arc<Event>]) -> Revision {
+    /// Takes events into the state, and tells the watches.
+    ///
+    /// The state is changed where it is, because to copy it would cost more than the rest of a write does. So that
+    /// readers do not wait for all of a large batch, a part of it is shown after the other; what happened in one
+    /// revision is shown at once.
+    pub(crate) fn publish(&self, events: &[Arc<Event>]) {
+        let Some(last) = events.last() else { return };
         let now = Instant::now();
-        let revision = next.revision;
-        let compacted = {
+        let mut parts = events
+            .chunk_by(|one, next| one.revision == next.revision)
+            .peekable();
+        let mut compacted = 0;
+        while parts.peek().is_some() {
             let mut inner = self.inner.write();
-            inner.current = next;
-            for event in events {
-                inner.history.push(Arc::clone(event), now);
+            let mut shown = 0;
+            while shown < PUBLISHED_EVENTS
+                && let Some(part) = parts.next()
+            {
+                for event in part {
+                    inner.current.redo(event);
+                    inner.history.push(Arc::clone(event), now);
+                }
+                shown += part.len();
             }
             inner.history.trim(now);
-            inner.history.compacted()
-        };
+            compacted = inner.history.compacted();
+        }
         self.unpin(compacted);
-        self.revision.send_replace(revision);
+        self.revision.send_replace(last.revision);
         self.inner.read().history.wake(events);
-        compacted
     }
 
     /// Notes that nothing happened up to a revision.

@@ -174,7 +174,7 @@ impl EmbeddedStore {
             table: None,
             meta,
         };
-        let requests = Arc::new(Queue::new(cache.snapshot()));
+        let requests = Arc::new(Queue::new(Arc::clone(&cache)));
         let queue = Arc::clone(&requests);
         let thread = |name: &str| std::thread::Builder::new().name(format!("store-{name}"));
         let spawned = |source| failed("start a thread for", &directory, source);
@@ -317,6 +317,7 @@ fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreE
     // Each takes about as long as the other, so they go side by side.
     let (loaded, journal) = std::thread::scope(|scope| {
         let journal = scope.spawn(|| journal::read(directory, faults));
+        scope.spawn(|| table.read_ahead());
         (table.load(), journal.join())
     });
     let (mut state, meta) = loaded?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::cache::Cache;
-use crate::state::{Snapshot, check_write};
+use crate::state::{Snapshot, check_write, decide};
 use crate::{
     Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
 };
@@ -63,9 +63,8 @@ impl Store for MemStore {
     async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
         check_write(key, &write)?;
         let _writer = self.writer.lock();
-        let mut next = self.cache.snapshot();
-        let event = next.apply(key, &write)?;
-        self.cache.publish(next, &[Arc::new(event.clone())]);
+        let event = decide(self.cache.get(key), key, &write, self.cache.revision() + 1)?;
+        self.cache.publish(&[Arc::new(event.clone())]);
         Ok(event)
     }
 

@@ -14,7 +14,7 @@ use crate::{
 pub(crate) const FIRST_REVISION: Revision = 1;
 
 /// All entries as of one revision. Clones share their structure, so that a reader may hold on to one for as
-/// long as it likes, and a batch of writes may be tried on one and dropped if it cannot be made durable.
+/// long as it likes; a write changes in place what no reader holds on to, and copies the rest.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) revision: Revision,
@@ -59,58 +59,6 @@ impl Snapshot {
         }
     }
 
-    /// Takes one write into the state, if its condition holds.
-    pub(crate) fn apply(&mut self, key: &str, write: &Write) -> Result<Event, StoreError> {
-        let revision = self.revision + 1;
-        let change = match (self.entries.get(key), write) {
-            (None, Write::Create { value }) => {
-                let new = Entry {
-                    key: key.into(),
-                    value: value.clone(),
-                    create_revision: revision,
-                    mod_revision: revision,
-                    version: 1,
-                    note: Note::default(),
-                };
-                Change::Create { new: Arc::new(new) }
-            }
-            (None, Write::Update { .. } | Write::Delete { .. }) => {
-                return Err(StoreError::NotFound { key: key.to_owned() });
-            }
-            (Some(current), Write::Create { .. }) => {
-                return Err(StoreError::AlreadyExists {
-                    current: Arc::clone(current),
-                });
-            }
-            (Some(current), Write::Update { expected, .. } | Write::Delete { expected })
-                if current.mod_revision != *expected =>
-            {
-                return Err(StoreError::Conflict {
-                    current: Arc::clone(current),
-                    expected: *expected,
-                });
-            }
-            (Some(old), Write::Update { value, .. }) => {
-                let new = Entry {
-                    key: Arc::clone(&old.key),
-                    value: value.clone(),
-                    create_revision: old.create_revision,
-                    mod_revision: revision,
-                    version: old.version + 1,
-                    note: Note::default(),
-                };
-                Change::Update {
-                    old: Arc::clone(old),
-                    new: Arc::new(new),
-                }
-            }
-            (Some(old), Write::Delete { .. }) => Change::Delete { old: Arc::clone(old) },
-        };
-        let event = Event { revision, change };
-        self.redo(&event);
-        Ok(event)
-    }
-
     /// Takes a write that has happened into the state.
     pub(crate) fn redo(&mut self, event: &Event) {
         self.revision = event.revision;
@@ -128,6 +76,52 @@ impl Snapshot {
             None => self.entries.remove(key),
         };
     }
+}
+
+/// What a write at a revision does to a key, if its condition holds for what is there now.
+pub(crate) fn decide(
+    current: Option<Arc<Entry>>,
+    key: &str,
+    write: &Write,
+    revision: Revision,
+) -> Result<Event, StoreError> {
+    let change = match (current, write) {
+        (None, Write::Create { value }) => {
+            let new = Entry {
+                key: key.into(),
+                value: value.clone(),
+                create_revision: revision,
+                mod_revision: revision,
+                version: 1,
+                note: Note::default(),
+            };
+            Change::Create { new: Arc::new(new) }
+        }
+        (None, Write::Update { .. } | Write::Delete { .. }) => {
+            return Err(StoreError::NotFound { key: key.to_owned() });
+        }
+        (Some(current), Write::Create { .. }) => return Err(StoreError::AlreadyExists { current }),
+        (Some(current), Write::Update { expected, .. } | Write::Delete { expected })
+            if current.mod_revision != *expected =>
+        {
+            let expected = *expected;
+            return Err(StoreError::Conflict { current, expected });
+        }
+        (Some(old), Write::Update { value, .. }) => {
+            let new = Entry {
+                key: Arc::clone(&old.key),
+                value: value.clone(),
+                create_revision: old.create_revision,
+                mod_revision: revision,
+                version: old.version + 1,
+                note: Note::default(),
+            };
+            let new = Arc::new(new);
+            Change::Update { old, new }
+        }
+        (Some(old), Write::Delete { .. }) => Change::Delete { old },
+    };
+    Ok(Event { revision, change })
 }
 
 /// What every engine refuses before it looks at its state.

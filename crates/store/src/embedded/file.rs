@@ -2,9 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -198,6 +200,24 @@ fn open_direct(_options: &OpenOptions, _path: &Path) -> Option<File> {
     None
 }
 
+/// Lets the system read a file before it is asked for, as far as it has it not in memory already. The state at rest
+/// is read in the order of its keys, which is none for a disk; this way, a start after a reboot takes about a third of
+/// the time. Nothing depends on it.
+#[cfg(target_os = "linux")]
+pub(crate) fn read_ahead(path: &Path) {
+    use rustix::fs::{Advice, fadvise};
+    const AT_ONCE: u64 = 32 << 20;
+    let Ok(file) = File::open(path) else { return };
+    let length = file.metadata().map_or(0, |data| data.len());
+    let mut at = 0;
+    while at < length && fadvise(&file, at, NonZeroU64::new(AT_ONCE), Advice::WillNeed).is_ok() {
+        at += AT_ONCE;
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn read_ahead(_path: &Path) {}
+
 impl Failure {
     fn error(self) -> io::Error {
         match self {
@@ -207,17 +227,58 @@ impl Failure {
     }
 }
 
-impl redb::StorageBackend for DataFile {
+/// How much of what nobody waits for is written before it is flushed.
+///
+/// The disk takes up one flush after the other, and each covers everything that was written by then: were a large
+/// file flushed in one piece, all who write to the journal meanwhile would wait for all of it.
+const PIECE: u64 = 1 << 20;
+
+/// A file that is written in the background and flushed piece by piece.
+#[derive(Debug)]
+pub(crate) struct GentleFile {
+    file: DataFile,
+    /// How much has been written since the last flush.
+    unflushed: AtomicU64,
+}
+
+impl GentleFile {
+    pub(crate) fn open(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+        Ok(Self {
+            file: DataFile::open(path, faults)?,
+            unflushed: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    pub(crate) fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write(data, offset)?;
+        let written = data.len() as u64;
+        if self.unflushed.fetch_add(written, Ordering::Relaxed) + written >= PIECE {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        self.unflushed.store(0, Ordering::Relaxed);
+        self.file.flush()
+    }
+}
+
+impl redb::StorageBackend for GentleFile {
     fn len(&self) -> io::Result<u64> {
         Self::len(self)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        Self::read(self, out, offset)
+        self.file.read(out, offset)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        Self::set_len(self, len)
+        self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {

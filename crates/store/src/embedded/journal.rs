@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::appender::{Appender, BLOCK};
-use super::file::{DataFile, Faults, failed, flush_directory};
+use super::file::{DataFile, Faults, GentleFile, failed, flush_directory};
 use super::record::{Content, Draft};
 use super::segment::Segment;
 use super::spare::{self, Filler};
@@ -315,7 +315,7 @@ fn new_segment(
     let (next, path) = (directory.join(NEXT), segment_path(directory, number));
     spare::take(directory, &next)?;
     let salt = RandomState::new().hash_one((number, first));
-    let file = DataFile::open(&next, faults.clone())?;
+    let file = GentleFile::open(&next, faults.clone())?;
     let size = size.next_multiple_of(BLOCK as u64);
     let prepare = || -> io::Result<u64> {
         // It may hold records of an earlier use: the salt tells them from ours.

@@ -1,16 +1,17 @@
 //! Writes on their way to the disk.
 //!
-//! Those who ask decide for themselves: a request is tried on the state that all requests before it lead to, and
-//! what it changes is added to the record that is written next. So all of that is done while the record before is
-//! being flushed, by whoever has time, and the writer only has to write. If a record cannot be written, all that
-//! gathered behind it was decided in view of something that has not happened, and fails with it.
+//! Those who ask decide for themselves: a request is tried on what all requests before it lead to, which is the
+//! published state and what is on its way, and what it changes is added to the record that is written next. So all
+//! of that is done while the record before is being flushed, by whoever has time, and the writer only has to write.
+//! If a record cannot be written, all that gathered behind it was decided in view of something that has not
+//! happened, and fails with it.
 //!
 //! Those who were answered just now are likely to ask again at once. Were the writer to take what is there as soon as
 //! it has answered, it would flush for the few that were late for the last flush, and the many would be late for that
 //! one: two flushes where one is enough. So it waits for as many as there were lately, for a part of the time that a
 //! flush takes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +20,8 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use super::record::Draft;
-use crate::state::Snapshot;
+use crate::cache::Cache;
+use crate::state::decide;
 use crate::{Event, Revision, StoreError, Write};
 
 /// The longest that requests wait for company.
@@ -34,6 +36,8 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
+    /// The published state.
+    cache: Arc<Cache>,
     gathering: Mutex<Gathering>,
     /// How many requests there are in it, for one who has no time to wait for the lock.
     waiting: AtomicUsize,
@@ -43,10 +47,12 @@ pub(crate) struct Queue {
 
 #[derive(Debug)]
 struct Gathering {
-    /// The state that all requests lead to.
-    tip: Snapshot,
-    /// Batches that take no more requests, the oldest first, each with the state that it leads to.
-    full: VecDeque<(Batch, Snapshot)>,
+    /// The revision that all requests lead to.
+    revision: Revision,
+    /// What the batch that was taken last changes.
+    taken: Changes,
+    /// Batches that take no more requests, the oldest first.
+    full: VecDeque<Batch>,
     /// The one that does.
     open: Batch,
     /// How many requests the writer sleeps for; zero while it is awake.
@@ -54,11 +60,15 @@ struct Gathering {
     closed: bool,
 }
 
+/// The last change of each key.
+type Changes = HashMap<Arc<str>, Arc<Event>>;
+
 /// Requests that become durable together.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) record: Draft,
     pub(crate) events: Vec<Arc<Event>>,
+    changes: Changes,
     /// What became of each write, if the record can be written.
     pub(crate) decided: Vec<(Result<Event, StoreError>, Reply<Event>)>,
     pub(crate) compactions: Vec<(Revision, Reply<()>)>,
@@ -69,6 +79,7 @@ impl Batch {
         Self {
             record: Draft::of_events(expected),
             events: Vec::new(),
+            changes: Changes::new(),
             decided: Vec::new(),
             compactions: Vec::new(),
         }
@@ -91,16 +102,18 @@ pub(crate) struct Pace {
 }
 
 impl Queue {
-    /// A queue for writes to a state.
-    pub(crate) fn new(state: Snapshot) -> Self {
+    /// A queue for writes to a published state.
+    pub(crate) fn new(cache: Arc<Cache>) -> Self {
         let gathering = Gathering {
-            tip: state,
+            revision: cache.revision(),
+            taken: Changes::new(),
             full: VecDeque::new(),
             open: Batch::new(0),
             wanted: 0,
             closed: false,
         };
         Self {
+            cache,
             gathering: Mutex::new(gathering),
             waiting: AtomicUsize::new(0),
             ready: Condvar::new(),
@@ -115,16 +128,24 @@ impl Queue {
         if gathering.closed {
             return;
         }
-        let outcome = gathering.tip.apply(key, write);
+        // What is on its way stays in sight until it is published, and is looked for first.
+        let current = match gathering.change(key) {
+            Some(event) => event.after().cloned(),
+            None => self.cache.get(key),
+        };
+        let outcome = decide(current, key, write, gathering.revision + 1);
         let open = &mut gathering.open;
         if let Ok(event) = &outcome {
+            gathering.revision = event.revision;
             open.record.add(event);
-            open.events.push(Arc::new(event.clone()));
+            let event = Arc::new(event.clone());
+            open.changes.insert(Arc::clone(event.key()), Arc::clone(&event));
+            open.events.push(event);
         }
         open.decided.push((outcome, reply));
         if open.record.len() >= BATCH_BYTES {
             let full = std::mem::replace(open, Batch::new(0));
-            gathering.full.push_back((full, gathering.tip.clone()));
+            gathering.full.push_back(full);
         }
         let enough = self.count(gathering);
         drop(guard);
@@ -184,12 +205,13 @@ impl Drop for Service<'_> {
 }
 
 impl Service<'_> {
-    /// Takes a batch and the state that it leads to, once there is one; nothing if there will be none.
-    pub(crate) fn take(&self, last: Pace) -> Option<(Batch, Snapshot)> {
+    /// Takes a batch, once there is one; nothing if there will be none. By then, the last one is published.
+    pub(crate) fn take(&self, last: Pace) -> Option<Batch> {
         let Queue {
             gathering,
             waiting,
             ready,
+            ..
         } = self.queue;
         let count = || waiting.load(Ordering::Relaxed);
         // Whoever waits by now was not in the last batch.
@@ -214,33 +236,42 @@ impl Service<'_> {
         }
         gathering.wanted = 0;
         let batch = gathering.next(last.bytes)?;
-        waiting.fetch_sub(batch.0.requests(), Ordering::Relaxed);
+        waiting.fetch_sub(batch.requests(), Ordering::Relaxed);
         Some(batch)
     }
 
     /// Takes everything that was decided in view of what has not happened, and goes back to the state that is.
-    pub(crate) fn abandon(&self, state: Snapshot) -> Vec<Batch> {
+    pub(crate) fn abandon(&self) -> Vec<Batch> {
         let mut gathering = self.queue.gathering.lock();
         let mut abandoned = Vec::new();
-        while let Some((batch, _)) = gathering.next(0) {
+        while let Some(batch) = gathering.next(0) {
             abandoned.push(batch);
         }
-        gathering.tip = state;
+        gathering.taken = Changes::new();
+        gathering.revision = self.queue.cache.revision();
         self.queue.waiting.store(0, Ordering::Relaxed);
         abandoned
     }
 }
 
 impl Gathering {
+    /// The last change of a key that may not be published yet.
+    fn change(&self, key: &str) -> Option<&Arc<Event>> {
+        let full = self.full.iter().rev().map(|batch| &batch.changes);
+        std::iter::once(&self.open.changes)
+            .chain(full)
+            .chain([&self.taken])
+            .find_map(|changes| changes.get(key))
+    }
+
     /// Takes the oldest batch; the one after it is expected to have as many bytes.
-    fn next(&mut self, expected: usize) -> Option<(Batch, Snapshot)> {
-        if let Some(full) = self.full.pop_front() {
-            return Some(full);
-        }
-        if self.open.requests() == 0 {
-            return None;
-        }
-        let batch = std::mem::replace(&mut self.open, Batch::new(expected));
-        Some((batch, self.tip.clone()))
+    fn next(&mut self, expected: usize) -> Option<Batch> {
+        let mut batch = match self.full.pop_front() {
+            Some(full) => full,
+            None if self.open.requests() == 0 => return None,
+            None => std::mem::replace(&mut self.open, Batch::new(expected)),
+        };
+        self.taken = std::mem::take(&mut batch.changes);
+        Some(batch)
     }
 }

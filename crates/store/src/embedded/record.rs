@@ -301,7 +301,7 @@ mod tests {
 
     use super::*;
     use crate::Write;
-    use crate::state::Snapshot;
+    use crate::state::{Snapshot, decide};
 
     fn history() -> Vec<Arc<Event>> {
         let mut state = Snapshot::empty();
@@ -318,7 +318,10 @@ mod tests {
             },
             Write::Delete { expected: 4 },
         ] {
-            events.push(Arc::new(state.apply("/registry/ü", &write).unwrap()));
+            let key = "/registry/ü";
+            let event = decide(state.get(key), key, &write, state.revision + 1).unwrap();
+            state.redo(&event);
+            events.push(Arc::new(event));
         }
         events
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use super::file::{DataFile, Faults, failed};
+use super::file::{Faults, GentleFile, failed};
 use crate::StoreError;
 
 /// The file itself. It appears under this name when it is whole.
@@ -18,9 +18,10 @@ const SPARE: &str = "journal.spare";
 /// A file that is being filled.
 const NEW: &str = "journal.spare.new";
 
-/// Fills a file with zeros up to a size. What it holds already may be anything. Answers with its size.
-pub(crate) fn fill(file: &DataFile, size: u64) -> io::Result<u64> {
-    let zeros = vec![0; 1 << 20];
+/// Fills a file with zeros up to a size, without flushing the last of them. What it holds already may be anything.
+/// Answers with its size.
+pub(crate) fn fill(file: &GentleFile, size: u64) -> io::Result<u64> {
+    let zeros = vec![0; 256 << 10];
     let mut length = file.len()?;
     while length < size {
         let chunk = usize::try_from(size - length)
@@ -99,7 +100,7 @@ fn work(directory: &Path, segment_bytes: u64, faults: Option<&Arc<Faults>>, asks
             continue;
         }
         // Where this fails, the writer will fail at the same, and say so.
-        let _ = DataFile::open(&new, faults.cloned()).map(|file| {
+        let _ = GentleFile::open(&new, faults.cloned()).map(|file| {
             fill(&file, segment_bytes)
                 .and_then(|_| file.flush())
                 .and_then(|()| fs::rename(&new, &spare))

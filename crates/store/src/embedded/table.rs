@@ -9,7 +9,7 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
-use super::file::{DataFile, Faults, failed, flush_directory};
+use super::file::{Faults, GentleFile, failed, flush_directory, read_ahead};
 use crate::state::Snapshot;
 use crate::{Entry, Note, Packed, Revision, StoreError};
 
@@ -152,7 +152,7 @@ impl Table {
     }
 
     fn open_file(path: &Path, purpose: Purpose, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
-        let file = DataFile::open(path, faults)?;
+        let file = GentleFile::open(path, faults)?;
         let database = guarded("open", path, || {
             Ok(Database::builder()
                 .set_cache_size(purpose.cache_bytes())
@@ -162,6 +162,11 @@ impl Table {
             database,
             path: path.to_owned(),
         })
+    }
+
+    /// Asks the system to have the file in memory by the time that it is read. Returns when all of it is asked for.
+    pub(crate) fn read_ahead(&self) {
+        read_ahead(&self.path);
     }
 
     /// Reads everything and checks it.

@@ -27,16 +27,16 @@ impl Writer {
     /// Works until the queue is closed.
     pub(crate) fn run(mut self, queue: &Queue) {
         let service = queue.serve();
-        while let Some((mut batch, next)) = service.take(self.pace) {
+        while let Some(mut batch) = service.take(self.pace) {
             self.pace.requests = batch.requests();
             self.pace.bytes = batch.record.len();
             let flushed = self.write(&mut batch);
-            if flushed.is_ok() && !batch.events.is_empty() {
-                self.cache.publish(next, &batch.events);
-            }
             let abandoned = match &flushed {
-                Ok(()) => Vec::new(),
-                Err(_) => service.abandon(self.cache.snapshot()),
+                Ok(()) => {
+                    self.cache.publish(&batch.events);
+                    Vec::new()
+                }
+                Err(_) => service.abandon(),
             };
             for Batch {
                 decided, compactions, ..

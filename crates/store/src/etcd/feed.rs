@@ -256,9 +256,9 @@ impl Feed {
             next.redo(&event);
             published.push(Arc::new(event));
         }
-        if next.revision > known {
-            self.cache.publish(next, &published);
-        }
+        // Where nobody holds on to a state, it is changed in place.
+        drop(next);
+        self.cache.publish(&published);
     }
 
     /// Whether a state of the cache is that of etcd now: the newest revision of any key in it, and the number

@@ -1,8 +1,6 @@
 //! Durable creates.
 
-use std::fs::OpenOptions;
 use std::net::TcpListener;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -10,24 +8,25 @@ use std::time::{Duration, Instant};
 
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, Store, StoreError, Write};
 
+use crate::limit::{self, Target};
 use crate::{Failure, VALUE};
 
 /// How long each number of writers runs.
-const RUN: Duration = Duration::from_secs(1);
+pub(crate) const RUN: Duration = Duration::from_secs(1);
 /// How often every number of writers runs.
 const ROUNDS: usize = 7;
-const WRITERS: [usize; 3] = [1, 16, 256];
+pub(crate) const WRITERS: [usize; 3] = [1, 16, 256];
 
 /// Writes per second, and how long one takes.
 #[derive(Clone, Copy)]
-struct Rate {
+pub(crate) struct Rate {
     per_second: f64,
     p50: Duration,
     p99: Duration,
 }
 
 impl Rate {
-    fn of(mut latencies: Vec<Duration>, writes_each: usize, took: Duration) -> Self {
+    pub(crate) fn of(mut latencies: Vec<Duration>, writes_each: usize, took: Duration) -> Self {
         latencies.sort_unstable();
         let at = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
         Self {
@@ -36,32 +35,6 @@ impl Rate {
             p99: at(99),
         }
     }
-}
-
-/// What the disk allows: one thread that writes as many values as there are writers at once, flushes, and does
-/// it again, in a file whose blocks are there already. No writer has to be woken, nothing is looked up.
-fn limit(directory: &Path, writers: usize) -> Result<Rate, Failure> {
-    const SIZE: u64 = 64 << 20;
-    let path = directory.join("limit");
-    let mut options = OpenOptions::new();
-    let file = options.create(true).truncate(false).write(true).open(path)?;
-    if file.metadata()?.len() < SIZE {
-        for at in (0..SIZE).step_by(1 << 20) {
-            file.write_all_at(&vec![0; 1 << 20], at)?;
-        }
-        file.sync_all()?;
-    }
-    let batch = vec![b'x'; VALUE * writers];
-    let (mut latencies, mut offset) = (Vec::new(), 0);
-    let start = Instant::now();
-    while start.elapsed() < RUN {
-        let begin = Instant::now();
-        file.write_all_at(&batch, offset)?;
-        file.sync_data()?;
-        latencies.push(begin.elapsed());
-        offset = (offset + batch.len() as u64) % (SIZE - batch.len() as u64);
-    }
-    Ok(Rate::of(latencies, writers, start.elapsed()))
 }
 
 /// Creates from many tasks at once, each after its last one was answered.
@@ -111,7 +84,7 @@ fn summary(rates: &[Rate]) -> String {
 
 /// Durable creates. All take turns, so that what else the machine does meets them alike; ratios are those of
 /// neighbours in time.
-pub(crate) async fn creates(root: &Path) -> Result<(), Failure> {
+pub(crate) async fn creates(root: &Path, numbers: &[usize]) -> Result<(), Failure> {
     let directory = tempfile::tempdir_in(root)?;
     let embedded: Arc<dyn Store> = Arc::new(EmbeddedStore::open(EmbeddedConfig::new(
         directory.path().join("embedded"),
@@ -123,16 +96,22 @@ pub(crate) async fn creates(root: &Path) -> Result<(), Failure> {
             EtcdStore::connect(EtcdConfig::new(vec![address.clone()])).await?,
         )),
     };
+    let mut target = tokio::task::block_in_place(|| Target::new(directory.path()))?;
     println!("\n## Durable creates of 1 KiB per second: median of {ROUNDS} rounds (slowest to fastest)\n");
+    println!("The limits are written {}.\n", target.way);
     println!(
-        "| writers | limit: write and flush as many | embedded | etcd | limit / embedded | embedded / etcd |"
+        "| writers | limit, one thread | limit, group commit | embedded | etcd | one thread / embedded | \
+         group commit / embedded | embedded / etcd |"
     );
-    println!("| --- | --- | --- | --- | --- | --- |");
-    for writers in WRITERS {
-        let (mut limits, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    for &writers in numbers {
+        let [mut alone, mut together, mut ours, mut theirs] = [const { Vec::new() }; 4];
         for round in 0..ROUNDS {
-            limits.push(tokio::task::block_in_place(|| limit(directory.path(), writers))?);
+            alone.push(tokio::task::block_in_place(|| {
+                limit::alone(&mut target, writers)
+            })?);
             ours.push(write(&embedded, writers, round).await?);
+            together.push(limit::together(&mut target, writers).await?);
             if let Some(etcd) = &etcd {
                 theirs.push(write(etcd, writers, round).await?);
             }
@@ -150,10 +129,12 @@ pub(crate) async fn creates(root: &Path) -> Result<(), Failure> {
             theirs => (summary(theirs), format!("{:.1}", ratio(&ours, theirs))),
         };
         println!(
-            "| {writers} | {} | {} | {other} | {:.2} | {faster} |",
-            summary(&limits),
+            "| {writers} | {} | {} | {} | {other} | {:.2} | {:.2} | {faster} |",
+            summary(&alone),
+            summary(&together),
             summary(&ours),
-            ratio(&limits, &ours)
+            ratio(&alone, &ours),
+            ratio(&together, &ours),
         );
     }
     Ok(())

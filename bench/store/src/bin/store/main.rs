@@ -1,30 +1,40 @@
 //! The engines beside etcd, and beside what the disk allows.
 //!
-//! `store <directory> [part …]`: where to write, and what to measure: `creates`, `lists`, `watches`, `opening`,
-//! `memory`; all of them, if none is named. etcd is started on the same disk where there is one. Tables are
-//! printed in Markdown.
+//! `store <directory> [part …]`: where to write, and what to measure: `creates`, `stalls`, `lists`,
+//! `watches`, `opening`, `memory`; all of them, if none is named. `creates-16` measures one number of writers. etcd is
+//! started on the same disk where there is one. Tables are printed in Markdown.
 
 mod creates;
+mod limit;
 mod opening;
 mod reads;
+mod stalls;
 
 use std::path::{Path, PathBuf};
+
+/// The allocator of the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The size of a value, where nothing else is said.
 const VALUE: usize = 1024;
 
-const PARTS: [&str; 5] = ["opening", "memory", "creates", "lists", "watches"];
+const PARTS: [&str; 6] = ["opening", "memory", "creates", "stalls", "lists", "watches"];
 
 async fn measure(part: &str, root: &Path) -> Result<(), Failure> {
     match part {
         "opening" => opening::opening(root),
         "memory" => opening::memory(root).await,
-        "creates" => creates::creates(root).await,
+        "creates" => creates::creates(root, &creates::WRITERS).await,
+        "stalls" => stalls::stalls(root).await,
         "lists" => reads::lists(root).await,
         "watches" => reads::watches().await,
-        other => Err(format!("there is no part `{other}`; the parts are {}", PARTS.join(", ")).into()),
+        other => match other.strip_prefix("creates-").map(str::parse) {
+            Some(Ok(writers)) => creates::creates(root, &[writers]).await,
+            _ => Err(format!("there is no part `{other}`; the parts are {}", PARTS.join(", ")).into()),
+        },
     }
 }
 

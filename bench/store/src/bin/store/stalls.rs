@@ -1,0 +1,81 @@
+//! How long the slowest writes take while the journal is carried over to the state at rest.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use scantling_store::{EmbeddedConfig, EmbeddedStore, Store, StoreError, Write};
+use tokio::time::MissedTickBehavior;
+
+use crate::{Failure, VALUE};
+
+const WRITERS: usize = 16;
+/// How often each of them writes: together about half of what they could.
+const PACE: Duration = Duration::from_millis(1);
+const RUN: Duration = Duration::from_secs(4);
+const ROUNDS: usize = 3;
+
+/// Writes at a steady pace, with a checkpoint after so many bytes.
+async fn latencies(root: &Path, checkpoint_bytes: usize) -> Result<Vec<Duration>, Failure> {
+    let directory = tempfile::tempdir_in(root)?;
+    let mut config = EmbeddedConfig::new(directory.path());
+    config.checkpoint_bytes = checkpoint_bytes;
+    let store = Arc::new(EmbeddedStore::open(config)?);
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let mut latencies = Vec::new();
+                let mut pace = tokio::time::interval(PACE);
+                pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
+                while start.elapsed() < RUN {
+                    let n = latencies.len();
+                    // The keys of neighbours in time are far from each other, as they are in a cluster.
+                    let name = n.wrapping_mul(7_919) % 100_003;
+                    let key = format!("/registry/example.com/widgets/{writer}/{name:06}");
+                    let value = vec![b'x'; VALUE].into();
+                    pace.tick().await;
+                    let begin = Instant::now();
+                    store.write(&key, Write::Create { value }).await?;
+                    latencies.push(begin.elapsed());
+                }
+                Ok::<_, StoreError>(latencies)
+            })
+        })
+        .collect();
+    let mut latencies = Vec::new();
+    for task in tasks {
+        latencies.extend(task.await??);
+    }
+    Ok(latencies)
+}
+
+/// Rounds with checkpoints and rounds without take turns.
+pub(crate) async fn stalls(root: &Path) -> Result<(), Failure> {
+    println!("\n## Writes by {WRITERS} writers, one each per {PACE:?}, milliseconds\n");
+    println!(
+        "| checkpoints | writes per second | p50 | p99 | p99.9 | slowest |\n| --- | --- | --- | --- | --- | --- |"
+    );
+    let usual = EmbeddedConfig::new(root).checkpoint_bytes;
+    let kinds = [("none", usize::MAX), ("every 16 MiB", usual)];
+    let mut all = kinds.map(|_| Vec::new());
+    for _ in 0..ROUNDS {
+        for ((_, bytes), all) in kinds.iter().zip(&mut all) {
+            all.extend(latencies(root, *bytes).await?);
+        }
+    }
+    for ((name, _), mut all) in kinds.into_iter().zip(all) {
+        all.sort_unstable();
+        let at = |thousandth: usize| all[(all.len() - 1) * thousandth / 1000].as_secs_f64() * 1e3;
+        let rate = all.len() as f64 / RUN.as_secs_f64() / ROUNDS as f64;
+        println!(
+            "| {name} | {rate:.0} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            at(500),
+            at(990),
+            at(999),
+            at(1000)
+        );
+    }
+    Ok(())
+}

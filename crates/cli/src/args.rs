@@ -260,9 +260,9 @@ pub(crate) struct Eval {
     #[arg(long, value_name = "VERSION", requires = "crd")]
     pub(crate) api_version: Option<String>,
     /// Read one expression after the other
-    #[arg(long, conflicts_with = "expression")]
+    #[arg(long, conflicts_with_all = ["expression", "output"])]
     pub(crate) repl: bool,
-    /// The form of the output
+    /// The form of the output; a value is no finding, so there are no forms for CI systems
     #[arg(short, long, value_enum, default_value_t = EvalForm::Text)]
     pub(crate) output: EvalForm,
     #[command(flatten)]

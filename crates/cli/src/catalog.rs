@@ -6,7 +6,9 @@ use crate::files::Source;
 use crate::input::{Document, Object};
 use crate::locate::{Origin, Place};
 use crate::problem::{Problem, warn};
+use crate::report::Issue;
 use crate::stream;
+use crate::validate::title;
 use rayon::prelude::*;
 use scantling_admit::{Resource, Workshop};
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Version};
@@ -29,6 +31,8 @@ pub(crate) struct Entry {
     pub(crate) api: ApiVersion,
     /// The fields that definitions do not have.
     pub(crate) unknown: Vec<PathBuf>,
+    /// Whether its text has one schema for all versions, as definitions of old may.
+    one_schema: bool,
     /// Where it stands, where the catalog keeps that.
     origin: Option<Origin>,
     /// Beside the definition's versions.
@@ -44,6 +48,32 @@ impl Entry {
             Some(origin) => origin.places(fields),
             None => vec![None; fields.len()],
         }
+    }
+
+    /// The field of the text in which the schema of a version stands.
+    pub(crate) fn schema_field(&self, version: usize) -> String {
+        if self.one_schema {
+            "spec.validation.openAPIV3Schema".to_owned()
+        } else {
+            format!("spec.versions[{version}].schema.openAPIV3Schema")
+        }
+    }
+
+    /// A field as it was written: what all versions share is told at the top, wherever it stands.
+    pub(crate) fn written(&self, field: &str) -> String {
+        match field.strip_prefix("spec.validation") {
+            Some(rest) if !self.one_schema => format!("spec.versions[0].schema{rest}"),
+            _ => field.to_owned(),
+        }
+    }
+
+    /// What a cluster says of a definition in a version of definitions that it does not serve. Of those that it has
+    /// since before, objects are made all the same.
+    pub(crate) fn unserved(&self) -> Option<Issue> {
+        (self.api == ApiVersion::V1Beta1).then(|| Issue {
+            help: Some("write it as apiextensions.k8s.io/v1: since Kubernetes 1.22, clusters serve no other"),
+            ..Issue::undefined(KIND, "apiextensions.k8s.io/v1beta1")
+        })
     }
 
     /// Why nothing can be done with the definition.
@@ -204,18 +234,33 @@ impl Catalog {
         Some(Found { entry, version })
     }
 
+    /// Whether updates may leave what is wrong with an object as it is.
+    pub(crate) fn ratcheting(&self) -> bool {
+        self.target.feature_gates.ratcheting
+    }
+
+    fn setting(&self, entry: &Entry) -> Setting<'_> {
+        Setting {
+            api: entry.api,
+            gates: self.target.feature_gates,
+            environments: &self.environments,
+        }
+    }
+
     /// What a cluster would refuse in a definition.
     pub(crate) fn refused<'e>(&self, entry: &'e Entry) -> &'e [FieldError] {
-        entry.refused.get_or_init(|| {
-            let setting = Setting {
-                api: entry.api,
-                gates: self.target.feature_gates,
-                environments: &self.environments,
-            };
-            Accepted::create(entry.definition.clone(), &setting)
-                .err()
-                .unwrap_or_default()
-        })
+        let refused = || Accepted::create(entry.definition.clone(), &self.setting(entry)).err();
+        entry.refused.get_or_init(|| refused().unwrap_or_default())
+    }
+
+    /// What a cluster that has a definition would refuse in one that takes its place.
+    pub(crate) fn refused_after(&self, entry: &Entry, old: &Entry) -> Vec<FieldError> {
+        let mut definition = entry.definition.clone();
+        definition.prepare_update(&old.definition, self.target.feature_gates);
+        let mut errors = definition.validate_update(&old.definition, &self.setting(entry));
+        // What a server keeps in the metadata is not in files.
+        errors.retain(|error| !error.field().starts_with("metadata."));
+        errors
     }
 
     /// The compiled version of a kind, or why there is none.
@@ -256,8 +301,8 @@ pub(crate) enum OtherObjects {
     Unexpected,
 }
 
-/// What no definition is without.
-const KIND: &[u8] = b"CustomResourceDefinition";
+/// The kind of definitions.
+const KIND: &str = "CustomResourceDefinition";
 
 /// Whether there may be definitions in a file.
 fn mentions_definitions(source: &Source) -> bool {
@@ -271,7 +316,7 @@ fn mentions_definitions(source: &Source) -> bool {
             _ => return false,
         };
         let seen = window.get(..kept + read).unwrap_or_default();
-        if memchr::memmem::find(seen, KIND).is_some() {
+        if memchr::memmem::find(seen, KIND.as_bytes()).is_some() {
             return true;
         }
         // The name may stand across the border of what is read at once.
@@ -289,7 +334,7 @@ fn definitions(
     other: OtherObjects,
     texts: Texts,
 ) -> (Vec<Entry>, Vec<Problem>) {
-    if other == OtherObjects::Skipped && memchr::memmem::find(document.text, KIND).is_none() {
+    if other == OtherObjects::Skipped && memchr::memmem::find(document.text, KIND.as_bytes()).is_none() {
         return (Vec::new(), Vec::new());
     }
     let objects = match document.objects() {
@@ -297,8 +342,11 @@ fn definitions(
         Err(problem) => return (Vec::new(), vec![problem]),
     };
     let (mut entries, mut problems) = (Vec::new(), Vec::new());
+    let text = (texts == Texts::Kept).then(|| Arc::from(document.text));
     for object in objects.into_iter().filter(Object::is_definition) {
-        let origin = (texts == Texts::Kept).then(|| Origin::of(document, &object.index));
+        let origin = text
+            .as_ref()
+            .map(|text| Origin::of(document, text, &object.index));
         match entry(document.file, object, target) {
             Ok(entry) => entries.push(Entry { origin, ..entry }),
             Err(why) => {
@@ -322,6 +370,7 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
         }
     };
     let name = object.name().to_owned();
+    let one_schema = object.value.at(["spec", "validation"]).is_some();
     let mut received =
         Definition::decode(object.value, api, target.feature_gates).map_err(|e| match name.as_str() {
             "" => format!("the definition cannot be read: {e}"),
@@ -336,6 +385,7 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
         definition: received.definition,
         api,
         unknown: received.unknown,
+        one_schema,
         origin: None,
         versions: (0..versions).map(|_| OnceLock::new()).collect(),
         refused: OnceLock::new(),
@@ -345,7 +395,7 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
 /// The stored objects that updates are updates of.
 #[derive(Default)]
 pub(crate) struct Stored<'c> {
-    objects: BTreeMap<(String, String, String, String), Value>,
+    objects: BTreeMap<Key, Value>,
     /// Where those are looked for that the files do not have.
     pub(crate) cluster: Option<&'c Cluster>,
 }
@@ -358,15 +408,31 @@ impl Stored<'_> {
             sources,
             |document| {
                 let objects = document.objects()?.into_iter();
-                Ok(objects.map(|o| (key(&o.value), o.value)).collect::<Vec<_>>())
+                let objects = objects.map(|o| (key(&o.value), o.value)).collect::<Vec<_>>();
+                Ok((Arc::clone(document.file), objects))
             },
-            |read: Result<Vec<_>, Problem>| match read {
-                Ok(objects) => stored.objects.extend(objects),
+            |read: Result<(Arc<str>, Vec<_>), Problem>| match read {
+                Ok((file, objects)) => {
+                    for (key, object) in objects {
+                        stored.add(&file, key, object);
+                    }
+                }
                 Err(problem) => undecoded.push(problem),
             },
         );
         problems.extend(undecoded);
         (stored, problems)
+    }
+
+    fn add(&mut self, file: &str, key: Key, object: Value) {
+        let (_, kind, namespace, name) = &key;
+        if self.objects.get(&key).is_some_and(|twin| *twin != object) {
+            let title = title(kind, namespace, name);
+            warn(&format!(
+                "{file}: there are several states of {title}: this one counts"
+            ));
+        }
+        self.objects.insert(key, object);
     }
 
     /// The stored object of the same group, kind, namespace and name.
@@ -378,7 +444,10 @@ impl Stored<'_> {
     }
 }
 
-fn key(object: &Value) -> (String, String, String, String) {
+/// Group, kind, namespace and name.
+type Key = (String, String, String, String);
+
+fn key(object: &Value) -> Key {
     let text = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
     let api_version = text(object.get("apiVersion"));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);

@@ -31,10 +31,13 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
         .par_iter()
         .map(|entry| definition(entry, &catalog))
         .collect();
-    let mut items = Vec::new();
+    let (mut items, mut schemas) = (Vec::new(), Vec::new());
     for estimated in estimated {
         match estimated {
-            Ok(rules) => items.extend(rules),
+            Ok((rules, totals)) => {
+                items.extend(rules);
+                schemas.extend(totals);
+            }
             Err(problem) => problems.push(problem),
         }
     }
@@ -56,8 +59,8 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
         report.tell(item)?;
     }
     report.section("schemas");
-    for schema in schemas(&items) {
-        report.tell(&schema)?;
+    for schema in &schemas {
+        report.tell(schema)?;
     }
     if measured {
         report.section("objects");
@@ -67,7 +70,7 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
     }
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
-    let over = schemas(&items).any(|schema| schema.total_cost > SCHEMA_LIMIT);
+    let over = schemas.iter().any(|schema| schema.total_cost > SCHEMA_LIMIT);
     Ok(Verdict::after(
         over || items.iter().any(Item::is_flawed),
         &problems,
@@ -152,27 +155,17 @@ struct SchemaCost {
     version: String,
     total_cost: u64,
     share: f64,
-    #[serde(skip)]
     file: Arc<str>,
+    /// Where the schema stands.
+    #[serde(flatten)]
+    place: Option<Place>,
 }
 
-fn schemas(items: &[Item]) -> impl Iterator<Item = SchemaCost> {
-    let same = |a: &Item, b: &Item| (&a.file, &a.name, &a.version) == (&b.file, &b.name, &b.version);
-    items.chunk_by(same).filter_map(|rules| {
-        let total_cost = rules.iter().fold(0u64, |sum, r| sum.saturating_add(r.total_cost));
-        rules.first().map(|first| SchemaCost {
-            name: first.name.clone(),
-            version: first.version.clone(),
-            total_cost,
-            share: total_cost as f64 / SCHEMA_LIMIT as f64,
-            file: Arc::clone(&first.file),
-        })
-    })
-}
-
-fn definition(entry: &Entry, catalog: &Catalog) -> Result<Vec<Item>, Problem> {
+/// The rules of a definition, and what those of each version cost together.
+fn definition(entry: &Entry, catalog: &Catalog) -> Result<(Vec<Item>, Vec<SchemaCost>), Problem> {
     let spec = &entry.definition.spec;
-    let (mut items, mut fields) = (Vec::new(), Vec::new());
+    let (mut items, mut schemas) = (Vec::new(), Vec::new());
+    let (mut fields, mut roots) = (Vec::new(), Vec::new());
     for (n, version) in spec.versions().iter().enumerate() {
         let Some(document) = spec.schema_of(version) else {
             continue;
@@ -181,6 +174,8 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Result<Vec<Item>, Problem> {
             Ok(structural) => structural,
             Err(why) => return Err(entry.unusable(&format!("version {}: {why}", version.name))),
         };
+        let root = entry.schema_field(n);
+        let before = items.len();
         for rule in rules::rules(&structural, catalog.environments()) {
             let remedy = if rule.total > RULE_LIMIT {
                 rules::remedy(document, &structural, &rule, catalog.environments())
@@ -190,15 +185,41 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Result<Vec<Item>, Problem> {
             let mut item = Item::new(entry, &version.name, rule);
             item.unbounded = remedy.unbounded.into_iter().map(Limit::from).collect();
             item.hints = remedy.hints.into_iter().map(Advice::from).collect();
-            let schema = format!("spec.versions[{n}].schema.openAPIV3Schema{}", item.path);
-            fields.push(format!("{schema}.x-kubernetes-validations[{}]", item.index));
+            fields.push(format!(
+                "{root}{}.x-kubernetes-validations[{}]",
+                item.path, item.index
+            ));
             items.push(item);
         }
+        let own = items.get(before..).unwrap_or_default();
+        if !own.is_empty() {
+            schemas.push(SchemaCost::of(entry, &version.name, own));
+            roots.push(root);
+        }
     }
-    for (item, place) in items.iter_mut().zip(entry.places(&fields)) {
-        item.place = place;
+    fields.extend(roots);
+    let mut places = entry.places(&fields).into_iter();
+    for item in &mut items {
+        item.place = places.next().flatten();
     }
-    Ok(items)
+    for schema in &mut schemas {
+        schema.place = places.next().flatten();
+    }
+    Ok((items, schemas))
+}
+
+impl SchemaCost {
+    fn of(entry: &Entry, version: &str, rules: &[Item]) -> Self {
+        let total_cost = rules.iter().fold(0u64, |sum, r| sum.saturating_add(r.total_cost));
+        SchemaCost {
+            name: entry.definition.name().to_owned(),
+            version: version.to_owned(),
+            total_cost,
+            share: total_cost as f64 / SCHEMA_LIMIT as f64,
+            file: Arc::clone(&entry.file),
+            place: None,
+        }
+    }
 }
 
 impl Item {
@@ -270,6 +291,7 @@ impl report::Item for Item {
         }
         Subject {
             file: Arc::clone(&self.file),
+            place: self.place.clone(),
             name: format!("{} {} {}[{}]", self.name, self.version, self.path, self.index),
             findings,
             outcome: self.line(),
@@ -287,12 +309,13 @@ impl report::Item for SchemaCost {
             self.share * 100.0
         );
         let findings = if self.total_cost > SCHEMA_LIMIT {
-            vec![finding("CostLimit", line.clone(), Vec::new(), None)]
+            vec![finding("CostLimit", line.clone(), Vec::new(), self.place.clone())]
         } else {
             Vec::new()
         };
         Subject {
             file: Arc::clone(&self.file),
+            place: self.place.clone(),
             name: format!("{} {}", self.name, self.version),
             findings,
             outcome: line,

@@ -29,21 +29,33 @@ pub(crate) fn run(flags: &args::Eval) -> Result<Verdict, Problem> {
     let Some(expression) = &flags.expression else {
         return Err(Problem::plain("no expression is given"));
     };
-    match session.answer(expression) {
-        Ok(answer) => {
-            let text = match flags.output {
-                args::EvalForm::Text => answer.text(),
-                args::EvalForm::Json => render::json_text(&answer)? + "\n",
-                args::EvalForm::Yaml => render::yaml_of(&answer)?,
-            };
-            render::write(&text)?;
-            Ok(Verdict::Well)
-        }
-        Err(why) => {
+    match (session.answer(expression), flags.output) {
+        (Ok(answer), args::EvalForm::Text) => render::write(answer.text())?,
+        (Ok(answer), form) => write(&answer, form)?,
+        (Err(why), args::EvalForm::Text) => {
             Problem::plain(why).print();
-            Ok(Verdict::Findings)
+            return Ok(Verdict::Findings);
+        }
+        (Err(error), form) => {
+            write(&Failure { error }, form)?;
+            return Ok(Verdict::Findings);
         }
     }
+    Ok(Verdict::Well)
+}
+
+/// Writes a result for programs.
+fn write(result: &impl Serialize, form: args::EvalForm) -> Result<(), Problem> {
+    render::write(match form {
+        args::EvalForm::Yaml => render::yaml_of(result)?,
+        args::EvalForm::Json | args::EvalForm::Text => render::json_text(result)? + "\n",
+    })
+}
+
+/// Why nothing came of an expression.
+#[derive(Debug, Serialize)]
+struct Failure {
+    error: String,
 }
 
 /// What an expression sees.

@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use std::borrow::Cow;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ impl Source {
         match &self.from {
             From::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
             From::File(path) => match std::fs::read(path) {
-                Ok(bytes) => Ok(Cow::Owned(bytes)),
+                Ok(bytes) => Ok(Cow::Owned(in_utf8(bytes))),
                 Err(e) => Err(unreadable(path, &e)),
             },
         }
@@ -47,10 +47,7 @@ impl Source {
     pub(crate) fn open(&self) -> Result<Box<dyn Read + Send + '_>, Problem> {
         match &self.from {
             From::Memory(bytes) => Ok(Box::new(&**bytes)),
-            From::File(path) => match std::fs::File::open(path) {
-                Ok(file) => Ok(Box::new(file)),
-                Err(e) => Err(unreadable(path, &e)),
-            },
+            From::File(path) => opened(path).map_err(|e| unreadable(path, &e)),
         }
     }
 
@@ -60,6 +57,40 @@ impl Source {
             From::Memory(bytes) => bytes.len() as u64,
             From::File(path) => std::fs::metadata(path).map_or(0, |m| m.len()),
         }
+    }
+}
+
+/// The bytes of a file. One in UTF-16, which is rare, is read as a whole.
+fn opened(path: &Path) -> std::io::Result<Box<dyn Read + Send>> {
+    let mut file = std::fs::File::open(path)?;
+    let mut mark = Vec::new();
+    (&mut file).take(2).read_to_end(&mut mark)?;
+    if byte_order(&mark).is_none() {
+        return Ok(Box::new(Cursor::new(mark).chain(file)));
+    }
+    file.read_to_end(&mut mark)?;
+    Ok(Box::new(Cursor::new(in_utf8(mark))))
+}
+
+/// How the bytes of a text in UTF-16 follow one another, by the mark before it.
+fn byte_order(text: &[u8]) -> Option<fn([u8; 2]) -> u16> {
+    match text {
+        [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => Some(u16::from_be_bytes),
+        _ => None,
+    }
+}
+
+/// A text in UTF-8, whatever it was written in. What is no text stays as it is: whoever decodes it says so.
+fn in_utf8(text: Vec<u8>) -> Vec<u8> {
+    let Some(unit) = byte_order(&text) else {
+        return text;
+    };
+    let (units, rest) = text.as_chunks::<2>();
+    let units = units.iter().skip(1).map(|bytes| unit(*bytes));
+    match char::decode_utf16(units).collect::<Result<String, _>>() {
+        Ok(decoded) if rest.is_empty() => decoded.into_bytes(),
+        _ => text,
     }
 }
 
@@ -104,7 +135,7 @@ fn given(path: &Path) -> std::io::Result<Source> {
     if std::fs::metadata(path)?.is_file() {
         return Ok(Source::file(path));
     }
-    let bytes = std::fs::read(path)?;
+    let bytes = in_utf8(std::fs::read(path)?);
     Ok(Source {
         name: path.display().to_string().into(),
         from: From::Memory(bytes.into()),
@@ -122,7 +153,7 @@ fn standard_input() -> Result<Source, Problem> {
     match std::io::stdin().lock().read_to_end(&mut bytes) {
         Ok(_) => Ok(Source {
             name: "<stdin>".into(),
-            from: From::Memory(bytes.into()),
+            from: From::Memory(in_utf8(bytes).into()),
         }),
         Err(e) => Err(Problem::new("cannot read standard input", e)),
     }
@@ -146,7 +177,8 @@ fn search(directory: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Proble
         // Links to directories could lead in a circle.
         if kind.is_dir() {
             search(&path, sources, problems);
-        } else if is_manifest(&path) && (kind.is_file() || path.is_file()) {
+        } else if is_manifest(&path) && (kind.is_file() || kind.is_symlink() && !path.is_dir()) {
+            // A link that leads nowhere is told by whoever reads it.
             sources.push(Source::file(&path));
         }
     }

@@ -178,18 +178,6 @@ impl Document<'_> {
             format!("{line} {}", steps.join("."))
         }
     }
-
-    /// One of the objects once more, as it was sent.
-    pub(crate) fn again(&self, index: &[usize]) -> Value {
-        let mut value = self.value().unwrap_or(Value::Null);
-        for index in index {
-            let element = value
-                .as_object_mut()
-                .and_then(|members| members.get_mut("items")?.as_array_mut()?.get_mut(*index));
-            value = element.map(std::mem::take).unwrap_or_default();
-        }
-        value
-    }
 }
 
 /// The objects behind an object: itself, or those of the list that it is.
@@ -239,7 +227,8 @@ fn complete(element: &mut Value, kind: &str, api_version: &str) {
 
 /// Why a text cannot be read, and where.
 pub(crate) fn undecodable(file: &str, text: &[u8], start: Start, error: &DecodeError) -> Problem {
-    let place = match Position::of_error(text, error) {
+    let at = Position::of_error(text, error);
+    let place = match at {
         Some(Position { line: 1, column }) => {
             format!("{file}:{}:{}", start.line + 1, start.column + column)
         }
@@ -248,18 +237,24 @@ pub(crate) fn undecodable(file: &str, text: &[u8], start: Start, error: &DecodeE
         None => file.to_owned(),
     };
     let problem = Problem::new(place, error);
-    match hint(text) {
+    match hint(text, at) {
         Some(hint) => problem.hint(hint),
         None => problem,
     }
 }
 
 /// What may help with a text that is neither JSON nor YAML.
-fn hint(text: &[u8]) -> Option<&'static str> {
+fn hint(text: &[u8], at: Option<Position>) -> Option<&'static str> {
+    let line = at.and_then(|at| text.split(|b| *b == b'\n').nth(at.line.saturating_sub(1)));
+    let indent = line.map(|line| line.iter().take_while(|b| b.is_ascii_whitespace()));
     if text.starts_with(b"\x1f\x8b") {
         Some("it is compressed: give what `gzip -dc` makes of it to `-`")
     } else if memchr::memmem::find(text, b"{{").is_some() {
         Some("it looks like a template: give what `helm template` makes of it to `-`")
+    } else if text.get(..4).is_some_and(|begin| begin.contains(&0)) {
+        Some("it looks like UTF-16 without a byte order mark: give what `iconv -t UTF-8` makes of it to `-`")
+    } else if indent.is_some_and(|mut indent| indent.any(|b| *b == b'\t')) {
+        Some("the line begins with a tab: YAML indents by spaces alone")
     } else {
         None
     }

@@ -6,8 +6,8 @@ mod pages;
 use crate::args;
 use crate::catalog;
 use crate::files;
-use crate::input::{Document, Object};
-use crate::locate::{Place, locate, locate_said, path_in};
+use crate::input::Object;
+use crate::locate::{Place, Sent, Spots, place_all};
 use crate::problem::{Problem, Verdict};
 use crate::render::{self, Piece, Report};
 use crate::report::{Finding, Issue, Level, Subject, count};
@@ -16,7 +16,6 @@ use advice::Advice;
 use scantling_merge::patch;
 use scantling_schema::definition::{Accepted, Setting};
 use scantling_schema::rules::Environments;
-use scantling_value::Value;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -41,8 +40,10 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
         &sources,
         |document| -> Result<Vec<(Summary, Piece)>, Problem> {
             let definitions = document.objects()?.into_iter().filter(Object::is_definition);
-            let items = definitions.map(|object| linter.definition(document, object));
-            items
+            let sent = Sent::new(document);
+            let items = definitions.map(|object| linter.definition(document.file, &sent, object));
+            place_all(&sent, items.collect(), Item::placed)
+                .into_iter()
                 .map(|item| Ok((Summary::of(&item), renderer.piece(&item)?)))
                 .collect()
         },
@@ -143,6 +144,19 @@ struct Item {
     places: Vec<Option<Place>>,
 }
 
+impl Item {
+    /// Takes the places of errors, warnings and advice.
+    fn placed(&mut self, [errors, warnings, advice]: [Vec<Option<Place>>; 3]) {
+        for (issue, place) in self.errors.iter_mut().zip(errors) {
+            issue.place = place;
+        }
+        self.places = warnings;
+        for (advice, place) in self.advice.iter_mut().zip(advice) {
+            advice.place = place;
+        }
+    }
+}
+
 impl crate::report::Item for Item {
     fn subject(&self) -> Subject {
         let errors = self.errors.iter().map(Finding::error);
@@ -162,6 +176,7 @@ impl crate::report::Item for Item {
         });
         Subject {
             file: Arc::clone(&self.file),
+            place: None,
             name: self.name.clone(),
             findings: errors.chain(warnings).chain(advice).collect(),
             outcome: "accepted".to_owned(),
@@ -177,9 +192,10 @@ struct Linter<'a> {
 }
 
 impl Linter<'_> {
-    fn definition(&self, document: &Document<'_>, object: Object) -> Item {
+    /// Checks a definition, and says which places are to be looked up: of errors, warnings and advice.
+    fn definition(&self, file: &Arc<str>, sent: &Sent<'_>, object: Object) -> (Item, Spots) {
         let mut item = Item {
-            file: Arc::clone(document.file),
+            file: Arc::clone(file),
             name: object.name().to_owned(),
             accepted: false,
             errors: Vec::new(),
@@ -187,14 +203,21 @@ impl Linter<'_> {
             advice: Vec::new(),
             places: Vec::new(),
         };
-        let (index, sent) = (object.index.clone(), object.value.clone());
-        let entry = match catalog::entry(document.file, object, self.flags.target) {
+        let index = object.index.clone();
+        let entry = match catalog::entry(file, object, self.flags.target) {
             Ok(entry) => entry,
             Err(why) => {
                 item.errors.push(Issue::plain("BadRequest", why));
-                return item;
+                return (item, [vec![sent.spelled(&index, "")], Vec::new(), Vec::new()]);
             }
         };
+        if let Some(issue) = entry.unserved() {
+            item.errors.push(issue);
+            return (
+                item,
+                [vec![sent.spelled(&index, "apiVersion")], Vec::new(), Vec::new()],
+            );
+        }
         item.warnings.extend(
             entry
                 .unknown
@@ -211,35 +234,20 @@ impl Linter<'_> {
                 item.accepted = true;
                 item.warnings.extend(acceptance.warnings);
             }
-            Err(errors) => {
-                let paths: Vec<_> = errors
-                    .iter()
-                    .map(|e| path_in(&written(e.field(), &sent), &sent))
-                    .collect();
-                let places = locate(document, &index, &paths);
-                item.errors = errors
-                    .iter()
-                    .zip(places)
-                    .map(|(e, place)| Issue::new(e, place))
-                    .collect();
-            }
+            Err(errors) => item.errors = errors.iter().map(|e| Issue::new(e, None)).collect(),
         }
-        item.places = locate_said(document, &index, &item.warnings);
         item.advice = advice::of(&entry.definition, &entry.unknown, &self.environments);
         let skipped = |code: &str| self.flags.skip.iter().any(|skip| code.starts_with(skip.as_str()));
         item.advice.retain(|advice| !skipped(advice.code));
-        let paths: Vec<_> = item.advice.iter().map(|a| path_in(&a.field, &sent)).collect();
-        for (advice, place) in item.advice.iter_mut().zip(locate(document, &index, &paths)) {
-            advice.place = place;
-        }
-        item
-    }
-}
-
-/// A field as it was written: what all versions share is told at the top, wherever it stands.
-fn written(field: &str, sent: &Value) -> String {
-    match field.strip_prefix("spec.validation") {
-        Some(rest) if sent.at(["spec", "validation"]).is_none() => format!("spec.versions[0].schema{rest}"),
-        _ => field.to_owned(),
+        let errors = item.errors.iter().map(|e| entry.written(&e.field));
+        let spots = [
+            errors.map(|field| sent.spelled(&index, &field)).collect(),
+            item.warnings.iter().map(|text| sent.said(&index, text)).collect(),
+            item.advice
+                .iter()
+                .map(|advice| sent.spelled(&index, &advice.field))
+                .collect(),
+        ];
+        (item, spots)
     }
 }

@@ -233,7 +233,7 @@ fn begins_with_field(content: &[u8]) -> Option<()> {
 mod tests {
     use super::{LARGE, cut};
     use crate::input::{Notation, Start};
-    use crate::locate::locate;
+    use crate::locate::Sent;
     use crate::split;
     use expect_test::expect;
     use scantling_value::{Path, PathBuf};
@@ -252,8 +252,10 @@ mod tests {
                 .into_iter()
                 .for_each(|object| {
                     let spec = PathBuf::from(&Path::ROOT.field("spec"));
-                    let places =
-                        cut.with(|document| locate(document, &object.index, std::slice::from_ref(&spec)));
+                    let places = cut.with(|document| {
+                        let sent = Sent::new(document);
+                        sent.places(&[sent.spot(&object.index, &spec)])
+                    });
                     let place = places.into_iter().next().flatten().unwrap();
                     let (kind, version, name) = (object.kind(), object.api_version(), object.name());
                     writeln!(out, "{version} {kind} {name} {}:{}", place.line, place.column).unwrap();

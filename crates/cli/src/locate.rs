@@ -3,7 +3,8 @@
 use crate::input::{Document, Notation, Start};
 use scantling_value::{FieldError, Limits, Path, PathBuf, Position, Segment, Value};
 use serde::Serialize;
-use std::sync::Arc;
+use std::cell::OnceCell;
+use std::sync::{Arc, OnceLock};
 
 /// A place in a file, and the line that stands there.
 #[derive(Clone, Debug, Serialize)]
@@ -20,30 +21,111 @@ pub(crate) struct Place {
     pub(crate) missing: usize,
 }
 
-/// Lists beyond this size are not searched for the places of each object's errors: every search reads all of them.
-const SEARCHED: usize = 4 << 20;
+/// What to look for in a document.
+#[derive(Clone, Debug)]
+pub(crate) enum Spot {
+    /// A path from the document's root.
+    Path(PathBuf),
+    /// A line, from 1.
+    Line(usize),
+}
 
-/// The places of paths in a document's object; `index` is the object's place in a list.
-pub(crate) fn locate(document: &Document<'_>, index: &[usize], paths: &[PathBuf]) -> Vec<Option<Place>> {
-    if paths.is_empty() || (!index.is_empty() && document.text.len() > SEARCHED) {
-        return vec![None; paths.len()];
+/// Spots of three sorts, as many as any command tells apart.
+pub(crate) type Spots = [Vec<Option<Spot>>; 3];
+
+/// A document as it was sent, for those who look for places in it.
+#[derive(Debug)]
+pub(crate) struct Sent<'d> {
+    document: &'d Document<'d>,
+    /// What it holds; decoded once more where somebody wants to know.
+    value: OnceLock<Value>,
+}
+
+impl<'d> Sent<'d> {
+    pub(crate) fn new(document: &'d Document<'d>) -> Self {
+        Sent {
+            document,
+            value: OnceLock::new(),
+        }
     }
-    let above = index
-        .iter()
-        .flat_map(|n| [Segment::Field("items"), Segment::Index(*n)]);
-    let above: Vec<Segment<'_>> = above.collect();
-    let from_root = |path: &PathBuf| {
-        let steps = above.iter().copied().chain(path.segments());
-        append(&Path::ROOT, &steps.collect::<Vec<_>>())
-    };
-    let paths: Vec<PathBuf> = paths.iter().map(from_root).collect();
-    let positions = match (document.notation, paths.as_slice()) {
-        (Notation::Json, [path]) => vec![Position::in_json(document.text, path)],
-        _ => Position::all_in_yaml(document.text, &paths, Limits::SERVER),
-    };
-    let lines: Vec<&[u8]> = document.text.split(|b| *b == b'\n').collect();
-    let place = |position| place(document, &lines, position);
-    positions.into_iter().map(|p| p.map(place)).collect()
+
+    /// One of the objects of the document; `index` is its place in a list.
+    fn object(&self, index: &[usize]) -> &Value {
+        let whole = self
+            .value
+            .get_or_init(|| self.document.value().unwrap_or(Value::Null));
+        let element = index
+            .iter()
+            .try_fold(whole, |list, n| list.get("items")?.as_array()?.get(*n));
+        element.unwrap_or(&Value::Null)
+    }
+
+    /// A path in one of the objects.
+    pub(crate) fn spot(&self, index: &[usize], path: &PathBuf) -> Option<Spot> {
+        let above = index
+            .iter()
+            .flat_map(|n| [Segment::Field("items"), Segment::Index(*n)]);
+        let steps: Vec<Segment<'_>> = above.chain(path.segments()).collect();
+        Some(Spot::Path(append(&Path::ROOT, &steps)))
+    }
+
+    /// A field of one of the objects, as texts spell it.
+    pub(crate) fn spelled(&self, index: &[usize], field: &str) -> Option<Spot> {
+        self.spot(index, &path_in(field, self.object(index)))
+    }
+
+    /// What a server says in words: of unknown and duplicate fields, and of fields that a text begins with.
+    pub(crate) fn said(&self, index: &[usize], text: &str) -> Option<Spot> {
+        let path = path_said(text, self.object(index));
+        if path.segments().next().is_some() {
+            return self.spot(index, &path);
+        }
+        // YAML's strict decoder names lines: `line 6: key "size" already set in map`.
+        let number = text.strip_prefix("line ")?.split(':').next()?;
+        number.parse().ok().map(Spot::Line)
+    }
+
+    /// The places of spots, beside them.
+    pub(crate) fn places(&self, spots: &[Option<Spot>]) -> Vec<Option<Place>> {
+        let paths = spots.iter().flatten();
+        let paths: Vec<PathBuf> = paths
+            .filter_map(|spot| match spot {
+                Spot::Path(path) => Some(path.clone()),
+                Spot::Line(_) => None,
+            })
+            .collect();
+        let document = self.document;
+        let positions = match (document.notation, paths.as_slice()) {
+            (_, []) => Vec::new(),
+            (Notation::Json, [path]) => vec![Position::in_json(document.text, path)],
+            _ => Position::all_in_yaml(document.text, &paths, Limits::SERVER),
+        };
+        let mut positions = positions.into_iter();
+        let lines = OnceCell::new();
+        let lines = || lines.get_or_init(|| document.text.split(|b| *b == b'\n').collect::<Vec<_>>());
+        let place_of = |spot: &Option<Spot>| match spot.as_ref()? {
+            Spot::Path(_) => Some(place(document, lines(), positions.next()??)),
+            Spot::Line(line) => line_place(document, lines(), *line),
+        };
+        spots.iter().map(place_of).collect()
+    }
+}
+
+/// Gives items their places. All of a document are looked up at once: every search reads the whole text.
+pub(crate) fn place_all<T>(
+    sent: &Sent<'_>,
+    found: Vec<(T, Spots)>,
+    give: impl Fn(&mut T, [Vec<Option<Place>>; 3]),
+) -> Vec<T> {
+    let (items, spots): (Vec<T>, Vec<Spots>) = found.into_iter().unzip();
+    let counts: Vec<[usize; 3]> = spots.iter().map(|spots| spots.each_ref().map(Vec::len)).collect();
+    let wanted: Vec<Option<Spot>> = spots.into_iter().flatten().flatten().collect();
+    let mut places = sent.places(&wanted).into_iter();
+    let placed = items.into_iter().zip(counts).map(|(mut item, counts)| {
+        give(&mut item, counts.map(|n| places.by_ref().take(n).collect()));
+        item
+    });
+    placed.collect()
 }
 
 fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Place {
@@ -61,18 +143,18 @@ fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Place {
 #[derive(Debug)]
 pub(crate) struct Origin {
     file: Arc<str>,
-    text: Box<[u8]>,
+    text: Arc<[u8]>,
     start: Start,
     notation: Notation,
     index: Vec<usize>,
 }
 
 impl Origin {
-    /// The text of an object of a document.
-    pub(crate) fn of(document: &Document<'_>, index: &[usize]) -> Self {
+    /// An object of a document whose text is kept.
+    pub(crate) fn of(document: &Document<'_>, text: &Arc<[u8]>, index: &[usize]) -> Self {
         Origin {
             file: Arc::clone(document.file),
-            text: document.text.into(),
+            text: Arc::clone(text),
             start: document.start,
             notation: document.notation,
             index: index.to_vec(),
@@ -91,30 +173,13 @@ impl Origin {
             notation: self.notation,
             within: None,
         };
-        let sent = document.again(&self.index);
-        let paths: Vec<PathBuf> = fields.iter().map(|field| path_in(field, &sent)).collect();
-        locate(&document, &self.index, &paths)
+        let sent = Sent::new(&document);
+        let spots: Vec<Option<Spot>> = fields
+            .iter()
+            .map(|field| sent.spelled(&self.index, field))
+            .collect();
+        sent.places(&spots)
     }
-}
-
-/// The places of what a server says in words: of unknown and duplicate fields, and of fields that a text begins with.
-pub(crate) fn locate_said(
-    document: &Document<'_>,
-    index: &[usize],
-    said: &[impl AsRef<str>],
-) -> Vec<Option<Place>> {
-    if said.is_empty() {
-        return Vec::new();
-    }
-    let sent = document.again(index);
-    let paths: Vec<PathBuf> = said.iter().map(|text| path_said(text.as_ref(), &sent)).collect();
-    let lines: Vec<&[u8]> = document.text.split(|b| *b == b'\n').collect();
-    let found = locate(document, index, &paths).into_iter().zip(&paths);
-    let found = found.map(|(place, path)| place.filter(|_| path.segments().next().is_some()));
-    found
-        .zip(said)
-        .map(|(found, text)| found.or_else(|| line_said(text.as_ref(), document, &lines)))
-        .collect()
 }
 
 fn path_said(text: &str, sent: &Value) -> PathBuf {
@@ -128,10 +193,8 @@ fn path_said(text: &str, sent: &Value) -> PathBuf {
     )
 }
 
-/// The place that a text of YAML's strict decoder names: `line 6: key "size" already set in map`.
-fn line_said(text: &str, document: &Document<'_>, lines: &[&[u8]]) -> Option<Place> {
-    let number = text.strip_prefix("line ")?;
-    let line: usize = number.split(':').next()?.parse().ok()?;
+/// The first character of a line that is no space.
+fn line_place(document: &Document<'_>, lines: &[&[u8]], line: usize) -> Option<Place> {
     let text = lines.get(line.checked_sub(1)?)?;
     let column = text.iter().take_while(|b| b.is_ascii_whitespace()).count() + 1;
     Some(place(document, lines, Position { line, column }))

@@ -86,7 +86,7 @@ impl Problem {
         let style = AnsiColor::Red.on_default().bold();
         say(style, "error", &self.what);
         if let Some(hint) = &self.hint {
-            say(AnsiColor::Cyan.on_default(), "hint", hint);
+            self::hint(hint);
         }
     }
 }
@@ -106,6 +106,11 @@ impl<T> From<Problem> for Result<T, Problem> {
 /// Tells the user of something that does not keep the command from working.
 pub(crate) fn warn(text: &str) {
     say(AnsiColor::Yellow.on_default().bold(), "warning", text);
+}
+
+/// Tells the user what may help.
+pub(crate) fn hint(text: &str) {
+    say(AnsiColor::Cyan.on_default(), "hint", text);
 }
 
 fn say(style: Style, title: &str, text: &str) {

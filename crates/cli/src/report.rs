@@ -26,6 +26,9 @@ pub(crate) struct Issue {
     /// Where else in the file.
     #[serde(skip)]
     pub(crate) also: Vec<Place>,
+    /// What the user may do about it.
+    #[serde(skip)]
+    pub(crate) help: Option<&'static str>,
 }
 
 impl Issue {
@@ -39,6 +42,7 @@ impl Issue {
             value: None,
             old: None,
             also: Vec::new(),
+            help: None,
         }
     }
 
@@ -52,7 +56,14 @@ impl Issue {
             value: None,
             old: None,
             also: Vec::new(),
+            help: None,
         }
+    }
+
+    /// What a client says of a kind that nobody defines.
+    pub(crate) fn undefined(kind: &str, api_version: &str) -> Self {
+        let message = format!("no matches for kind \"{kind}\" in version \"{api_version}\"");
+        Issue::plain(UNDEFINED, message)
     }
 
     /// Field and message, as a server prints them.
@@ -64,6 +75,9 @@ impl Issue {
         }
     }
 }
+
+/// The reason of what is said of a kind that nobody defines.
+pub(crate) const UNDEFINED: &str = "NotFound";
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +142,8 @@ impl Finding {
 pub(crate) struct Subject {
     /// The file.
     pub(crate) file: Arc<str>,
+    /// Where in it, as far as that is known.
+    pub(crate) place: Option<Place>,
     /// What it is: `CronTab default/a`.
     pub(crate) name: String,
     pub(crate) findings: Vec<Finding>,
@@ -155,7 +171,8 @@ fn notes(issue: &Issue) -> Vec<String> {
         .also
         .iter()
         .map(|place| format!("also at {}:{}", place.line, place.column));
-    value.chain(old).chain(also).collect()
+    let help = issue.help.iter().map(|help| format!("help: {help}"));
+    value.chain(old).chain(also).chain(help).collect()
 }
 
 /// A number of things.

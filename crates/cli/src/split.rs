@@ -8,7 +8,20 @@ use std::sync::Arc;
 /// The documents of a whole file.
 pub(crate) fn documents<'a>(file: &'a Arc<str>, bytes: &'a [u8]) -> (Vec<Document<'a>>, Vec<Problem>) {
     let bytes = without_mark(bytes);
-    let notation = notation(bytes, End::Here).unwrap_or(Notation::Yaml);
+    let (notation, first) = begin(bytes, End::Here);
+    let notation = notation.unwrap_or(Notation::Yaml);
+    let whole = first.is_some_and(|end| bytes.get(end..).is_some_and(|rest| rest.trim_ascii().is_empty()));
+    if notation == Notation::Json && whole {
+        // Most files hold one document: it need not be searched for its end once more.
+        let document = Document {
+            file,
+            text: bytes,
+            start: Start::default(),
+            notation,
+            within: None,
+        };
+        return (vec![document], Vec::new());
+    }
     split(file, bytes, notation, Start::default())
 }
 
@@ -26,28 +39,37 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// How a file is written, by its beginning; none where more of it must be seen. It is JSON if nothing but objects
-/// whose keys are quoted stand one after the other: a flow mapping of YAML looks different, and so do documents of
-/// JSON between the separators of YAML.
+/// How a file is written, by its beginning; none where more of it must be seen.
 pub(crate) fn notation(bytes: &[u8], end: End) -> Option<Notation> {
+    begin(bytes, end).0
+}
+
+/// How a file is written, and where its first document ends if that is an object or a list of JSON. It is JSON if
+/// nothing but objects whose keys are quoted stand one after the other: a flow mapping of YAML looks different, and so
+/// do documents of JSON between the separators of YAML.
+fn begin(bytes: &[u8], end: End) -> (Option<Notation>, Option<usize>) {
     let begun = bytes.trim_ascii_start();
     let Some(inside) = begun.strip_prefix(b"{") else {
-        return (end == End::Here || !begun.is_empty()).then_some(Notation::Yaml);
+        let known = end == End::Here || !begun.is_empty();
+        return (known.then_some(Notation::Yaml), None);
     };
-    let Some(length) = value_end(begun) else {
-        return match (end, inside.trim_ascii_start().first()) {
+    let first = inside.trim_ascii_start().first();
+    let Some(length) = value_end(bytes) else {
+        let notation = match (end, first) {
             (End::Later, _) => None,
             (End::Here, Some(b'"')) => Some(Notation::Json),
             (End::Here, _) => Some(Notation::Yaml),
         };
+        return (notation, None);
     };
-    let quoted = matches!(inside.trim_ascii_start().first(), Some(b'"' | b'}'));
-    let after = begun.get(length..).unwrap_or_default().trim_ascii_start();
-    match after.first() {
+    let quoted = matches!(first, Some(b'"' | b'}'));
+    let after = bytes.get(length..).unwrap_or_default().trim_ascii_start();
+    let notation = match after.first() {
         None if end == End::Later => None,
         None | Some(b'{') if quoted => Some(Notation::Json),
         _ => Some(Notation::Yaml),
-    }
+    };
+    (notation, Some(length))
 }
 
 /// The documents of a text that ends with the last of them.
@@ -71,8 +93,11 @@ pub(crate) fn split<'a>(
                     notation,
                     within: None,
                 });
-                start = start.after(text);
                 rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+                start = start.after(text);
             }
         }
         Notation::Yaml => {

@@ -1,22 +1,27 @@
 //! `scantling upgrade`: what new definitions do to the objects that there are.
 
 mod changes;
+mod expressions;
+mod meaning;
+mod schemas;
+#[cfg(test)]
+mod tests;
 
 use crate::args;
 use crate::catalog::{Catalog, OtherObjects, Texts};
 use crate::cluster;
 use crate::files;
 use crate::input::{Document, Object};
-use crate::locate::{Place, locate, path_in, path_of};
+use crate::locate::{Place, Sent, Spots, path_in, path_of, place_all};
 use crate::problem::{Problem, Verdict};
 use crate::render::{Piece, Renderer, Report};
 use crate::report::{self, Finding, Issue, Level, Subject, count};
 use crate::stream;
-use crate::validate::judge::{no_match, settle};
+use crate::validate::judge::settle;
 use crate::validate::title;
 use rayon::prelude::*;
 use scantling_admit::{Operation, Options, Refusal, Request, Resource, admit, check, load};
-use scantling_value::{FieldError, Value};
+use scantling_value::{FieldError, Map, Path, PathBuf, Value};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -68,9 +73,10 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
         problems.extend(cluster.each_page(&before, |file, objects| {
             let tried = objects
                 .into_par_iter()
-                .map(|object| trial.render(file, None, &object, &renderer));
+                .map(|object| trial.object(file, None, &object));
             let tried: Vec<_> = tried.collect::<Result<_, Problem>>()?;
-            summary.tell(tried.into_iter().flatten(), &mut report);
+            let items = tried.into_iter().flatten().map(|(item, _)| item);
+            summary.tell(rendered(items, &renderer)?, &mut report);
             Ok(())
         }));
     }
@@ -167,6 +173,7 @@ impl report::Item for Item {
         });
         Subject {
             file: Arc::clone(&self.file),
+            place: None,
             name: title(&self.kind, &self.namespace, &self.name),
             findings: errors.chain(ratcheted).chain(pruned).chain(defaulted).collect(),
             outcome: match self.outcome {
@@ -189,25 +196,15 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn document(&self, document: &Document<'_>, renderer: &Renderer) -> Result<Vec<(Fate, Piece)>, Problem> {
-        let objects = document.objects()?;
-        let tried = objects
+        let sent = Sent::new(document);
+        let tried = document
+            .objects()?
             .into_par_iter()
             .filter(|o| !o.is_definition())
-            .map(|object| self.render(document.file, Some(document), &object, renderer));
+            .map(|object| self.object(document.file, Some(&sent), &object));
         let tried: Vec<_> = tried.collect::<Result<_, Problem>>()?;
-        Ok(tried.into_iter().flatten().collect())
-    }
-
-    fn render(
-        &self,
-        file: &Arc<str>,
-        document: Option<&Document<'_>>,
-        object: &Object,
-        renderer: &Renderer,
-    ) -> Result<Option<(Fate, Piece)>, Problem> {
-        let item = self.object(file, document, object)?;
-        item.map(|item| Ok((item.outcome, renderer.piece(&item)?)))
-            .transpose()
+        let tried = tried.into_iter().flatten().collect();
+        rendered(place_all(&sent, tried, Item::placed), renderer)
     }
 
     /// The compiled kind of an object in a set of definitions.
@@ -216,13 +213,14 @@ impl Trial<'_> {
         found.map(|found| catalog.usable(found)).transpose()
     }
 
-    /// Tries an object out; nothing comes of one whose kind neither side defines.
+    /// Tries an object out, and says which places are to be looked up: of errors, of what is let pass and of what
+    /// goes. Nothing comes of an object whose kind neither side defines.
     fn object(
         &self,
         file: &Arc<str>,
-        document: Option<&Document<'_>>,
+        sent: Option<&Sent<'_>>,
         object: &Object,
-    ) -> Result<Option<Item>, Problem> {
+    ) -> Result<Option<(Item, Spots)>, Problem> {
         let before = Self::resource(self.before, object)?;
         let after = Self::resource(self.after, object)?;
         let mut item = Item {
@@ -237,23 +235,14 @@ impl Trial<'_> {
             defaulted: Vec::new(),
             places: Vec::new(),
         };
+        let spot = |path: &PathBuf| sent.and_then(|sent| sent.spot(&object.index, path));
+        let field = |name: &str| spot(&PathBuf::from(&Path::ROOT.field(name)));
         let Some(after) = after else {
             if before.is_none() {
                 return Ok(None);
             }
-            let message = no_match(&item.kind, object.api_version());
-            item.outcome = Fate::Refused;
-            item.errors.push(Issue::plain("NotFound", message));
-            return Ok(Some(item));
-        };
-        let places = |paths: &[_]| match document {
-            Some(document) => locate(document, &object.index, paths),
-            None => vec![None; paths.len()],
-        };
-        let issues = |errors: &[FieldError]| -> Vec<Issue> {
-            let paths: Vec<_> = errors.iter().map(|e| path_of(e, &object.value)).collect();
-            let issues = errors.iter().zip(places(&paths));
-            issues.map(|(e, place)| Issue::new(e, place)).collect()
+            item.refuse(Issue::undefined(object.kind(), object.api_version()));
+            return Ok(Some((item, [vec![field("kind")], Vec::new(), Vec::new()])));
         };
         let mut stored = object.value.clone();
         settle(after, &mut stored, Some(&"1".into()));
@@ -265,33 +254,41 @@ impl Trial<'_> {
         };
         let request = Request {
             operation: Operation::Update(&old),
-            object: stored.clone(),
+            object: touched(stored.clone()),
             found_in_text: &[],
         };
         let outcome = admit(after, request, &options);
-        item.pruned = outcome
-            .warnings
-            .iter()
-            .filter_map(|w| {
-                w.strip_prefix("unknown field \"")?
-                    .strip_suffix('"')
-                    .map(str::to_owned)
-            })
-            .collect();
-        let pruned: Vec<_> = item.pruned.iter().map(|f| path_in(f, &object.value)).collect();
-        item.places = places(&pruned);
+        let unknown = |w: &String| {
+            w.strip_prefix("unknown field \"")?
+                .strip_suffix('"')
+                .map(str::to_owned)
+        };
+        item.pruned = outcome.warnings.iter().filter_map(unknown).collect();
+        let mut spots = Spots::default();
+        let [errors, ratcheted, pruned] = &mut spots;
+        pruned.extend(item.pruned.iter().map(|f| spot(&path_in(f, &object.value))));
+        let issues = |found: &[FieldError], spots: &mut Vec<_>| -> Vec<Issue> {
+            spots.extend(found.iter().map(|e| spot(&path_of(e, &object.value))));
+            found.iter().map(|e| Issue::new(e, None)).collect()
+        };
         match &outcome.refusal {
-            Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => {
+            Some(Refusal::Invalid(found) | Refusal::Immutable(found)) => {
                 item.outcome = Fate::Refused;
-                item.errors = issues(errors);
+                item.errors = issues(found, errors);
             }
-            Some(Refusal::Strict(found)) => item.refuse(&found.join(", ")),
-            Some(Refusal::Undecodable(why)) => item.refuse(why),
+            Some(Refusal::Strict(found)) => {
+                item.refuse(Issue::plain("BadRequest", found.join(", ")));
+                errors.push(field(""));
+            }
+            Some(Refusal::Undecodable(why)) => {
+                item.refuse(Issue::plain("BadRequest", why.clone()));
+                errors.push(field(""));
+            }
             None => {
                 let flaws = check(after, &old, None, &options).errors;
                 if !flaws.is_empty() {
                     item.outcome = Fate::Ratcheted;
-                    item.ratcheted = issues(&flaws);
+                    item.ratcheted = issues(&flaws, ratcheted);
                 }
             }
         }
@@ -300,15 +297,46 @@ impl Trial<'_> {
             differences(&stored, &old, "", &mut item.defaulted);
         }
         item.defaulted.retain(|field| !item.pruned.contains(field));
-        Ok(Some(item))
+        Ok(Some((item, spots)))
     }
 }
 
 impl Item {
-    fn refuse(&mut self, why: &str) {
+    fn refuse(&mut self, why: Issue) {
         self.outcome = Fate::Refused;
-        self.errors.push(Issue::plain("BadRequest", why));
+        self.errors.push(why);
     }
+
+    /// Takes the places of errors, of what is let pass and of what goes.
+    fn placed(&mut self, [errors, ratcheted, pruned]: [Vec<Option<Place>>; 3]) {
+        let issues = self.errors.iter_mut().zip(errors);
+        for (issue, place) in issues.chain(self.ratcheted.iter_mut().zip(ratcheted)) {
+            issue.place = place;
+        }
+        self.places = pruned;
+    }
+}
+
+/// An object as the smallest write makes it: nothing but its metadata changes. One that changed nothing at all would
+/// be let pass whatever is wrong with the object, and would not be a write.
+fn touched(mut object: Value) -> Value {
+    let metadata = object.as_object_mut().and_then(|o| o.get_mut("metadata"));
+    if let Some(metadata) = metadata.and_then(Value::as_object_mut)
+        && let Some(labels) = metadata
+            .get_or_insert_with("labels", || Value::Object(Map::new()))
+            .as_object_mut()
+    {
+        labels.insert("scantling/touched", "".into());
+    }
+    object
+}
+
+fn rendered(
+    items: impl IntoIterator<Item = Item>,
+    renderer: &Renderer,
+) -> Result<Vec<(Fate, Piece)>, Problem> {
+    let render = |item: Item| Ok((item.outcome, renderer.piece(&item)?));
+    items.into_iter().map(render).collect()
 }
 
 /// The paths at which two forms of one object differ.

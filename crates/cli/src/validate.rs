@@ -7,9 +7,9 @@ use crate::catalog::{Catalog, OtherObjects, Stored, Texts};
 use crate::cluster;
 use crate::files;
 use crate::locate::Place;
-use crate::problem::{Problem, Verdict};
+use crate::problem::{Problem, Verdict, hint, warn};
 use crate::render::{Piece, Report};
-use crate::report::{Finding, Issue, Item, Subject, count};
+use crate::report::{Finding, Issue, Item, Subject, UNDEFINED, count};
 use crate::stream;
 use judge::{Judge, Missing};
 use scantling_value::Value;
@@ -84,6 +84,9 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     problems.extend(unusable);
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    if !flags.output.quiet {
+        summary.remark(&problems);
+    }
     Ok(Verdict::after(summary.refused > 0, &problems))
 }
 
@@ -122,6 +125,19 @@ pub(crate) struct Judged {
     pub(crate) by: Option<Arc<str>>,
 }
 
+impl Judged {
+    /// Takes the places of errors, of what else the last error is about, and of warnings.
+    fn placed(&mut self, [errors, also, warnings]: [Vec<Option<Place>>; 3]) {
+        for (issue, place) in self.errors.iter_mut().zip(errors) {
+            issue.place = place;
+        }
+        if let Some(issue) = self.errors.last_mut() {
+            issue.also = also.into_iter().flatten().collect();
+        }
+        self.warning_positions = warnings;
+    }
+}
+
 fn no_place(places: &[Option<Place>]) -> bool {
     places.iter().all(Option::is_none)
 }
@@ -131,6 +147,9 @@ struct Summary {
     accepted: usize,
     refused: usize,
     warnings: usize,
+    /// How many of those that were refused are of kinds without a definition.
+    #[serde(skip)]
+    undefined: usize,
 }
 
 impl Summary {
@@ -140,6 +159,8 @@ impl Summary {
         } else {
             self.refused += 1;
         }
+        let undefined = |e: &Issue| e.reason == UNDEFINED && e.help.is_none();
+        self.undefined += usize::from(judged.errors.iter().any(undefined));
         self.warnings += judged.warnings.len();
     }
 
@@ -147,6 +168,21 @@ impl Summary {
         self.accepted += other.accepted;
         self.refused += other.refused;
         self.warnings += other.warnings;
+        self.undefined += other.undefined;
+    }
+
+    /// Says what users may not expect.
+    fn remark(&self, problems: &[Problem]) {
+        if self.accepted + self.refused == 0 && problems.is_empty() {
+            warn("no object was checked: the inputs hold none, or all were passed over");
+        }
+        if self.undefined > 0 {
+            let objects = count(self.undefined, "object");
+            hint(&format!(
+                "{objects} without a definition: name the files that have it by --crds, or pass over such kinds with \
+                 --ignore-missing-schemas or --skip"
+            ));
+        }
     }
 
     fn line(&self) -> String {
@@ -154,6 +190,7 @@ impl Summary {
             accepted,
             refused,
             warnings,
+            ..
         } = self;
         format!(
             "{}: {accepted} accepted, {refused} refused, {}",
@@ -185,6 +222,7 @@ impl Item for Judged {
         let cost = format!("the rules that ran cost {}", self.cel_cost);
         Subject {
             file: Arc::clone(&self.file),
+            place: None,
             name: title(&self.kind, &self.namespace, &self.name),
             findings: errors
                 .chain(warnings.map(|(text, place)| Finding::warning(text, place)))

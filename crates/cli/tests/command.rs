@@ -49,6 +49,8 @@ fn bad_input_is_named() {
             "",
         ),
         ("eval -f absent self", ""),
+        ("validate -", "kind: A\nspec:\n\ta: 1\n"),
+        ("validate -", "k\0i\0n\0d\0:\0 \0A\0\n\0"),
         (
             "validate -",
             "{{- if .Values.on }}\nkind: {{ .Values.kind }}\n{{- end }}\n",
@@ -78,9 +80,11 @@ fn bad_input_is_named() {
         error: no manifests in docs
         hint: files whose names end in .yaml, .yml or .json are read from directories
         validate --crds examples/crontab/object.yaml examples/crontab/object.yaml
+        hint: 1 object without a definition: name the files that have it by --crds, or pass over such kinds with --ignore-missing-schemas or --skip
         error: no definition in examples/crontab/object.yaml
         hint: a definition is an object of kind CustomResourceDefinition
         validate --crds - examples/crontab/object.yaml
+        hint: 1 object without a definition: name the files that have it by --crds, or pass over such kinds with --ignore-missing-schemas or --skip
         error: <stdin>:1: the definition cannot be read: json: cannot unmarshal number into Go struct field CustomResourceDefinition.spec of type v1.CustomResourceDefinitionSpec
         cost absent.yaml
         error: cannot read absent.yaml: there is no such file or directory
@@ -99,6 +103,12 @@ fn bad_input_is_named() {
         error: cannot use the kubeconfig: failed to read kubeconfig from '"absent"': No such file or directory (os error 2)
         eval -f absent self
         error: cannot read absent: there is no such file or directory
+        validate -
+        error: <stdin>:3:1: yaml: line 3: found character that cannot start any token
+        hint: the line begins with a tab: YAML indents by spaces alone
+        validate -
+        error: <stdin>:1:2: yaml: control characters are not allowed
+        hint: it looks like UTF-16 without a byte order mark: give what `iconv -t UTF-8` makes of it to `-`
         validate -
         error: <stdin>:1:3: yaml: did not find expected node content
         hint: it looks like a template: give what `helm template` makes of it to `-`
@@ -392,4 +402,242 @@ fn namespaces_of_what_has_none_are_taken_off() {
     assert_eq!(code, 0, "{out}{err}");
     let (out, err, code) = run("validate -", &format!("{definition}---\n{object}"));
     assert_eq!(code, 0, "{out}{err}");
+}
+
+#[test]
+fn what_was_not_checked_is_told() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n";
+    let mut all = String::new();
+    for (arguments, input) in [
+        (format!("validate {CRDS} -"), "---\n# nothing\n---\n"),
+        (format!("validate {CRDS} --ignore-missing-schemas -"), pod),
+        (format!("validate {CRDS} -"), pod),
+        (format!("validate {CRDS} -q -"), pod),
+        (
+            format!(
+                "validate {CRDS} --old examples/crontab/object.yaml --old examples/crontab/changed.yaml -"
+            ),
+            "",
+        ),
+    ] {
+        let (_, err, code) = run(&arguments, input);
+        all.push_str(&format!("{arguments}: {code}\n{err}"));
+    }
+    expect![[r#"
+        validate --crds examples/crontab/definition.yaml -: 0
+        warning: no object was checked: the inputs hold none, or all were passed over
+        validate --crds examples/crontab/definition.yaml --ignore-missing-schemas -: 0
+        warning: no object was checked: the inputs hold none, or all were passed over
+        validate --crds examples/crontab/definition.yaml -: 1
+        hint: 1 object without a definition: name the files that have it by --crds, or pass over such kinds with --ignore-missing-schemas or --skip
+        validate --crds examples/crontab/definition.yaml -q -: 1
+        validate --crds examples/crontab/definition.yaml --old examples/crontab/object.yaml --old examples/crontab/changed.yaml -: 0
+        warning: examples/crontab/changed.yaml: there are several states of CronTab jobs/backup: this one counts
+        warning: no object was checked: the inputs hold none, or all were passed over
+    "#]].assert_eq(&all);
+}
+
+/// An object in every notation that texts come in has its places and lines.
+#[test]
+fn encodings_do_not_matter() {
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/crontab/invalid.yaml"),
+    );
+    let text = text.unwrap();
+    let (wanted, _, _) = run(&format!("validate {CRDS} -"), &text);
+    assert!(wanted.contains("<stdin>:7:3: error"), "{wanted}");
+    let units = |mark: [u8; 2], bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        mark.into_iter()
+            .chain(text.encode_utf16().flat_map(bytes))
+            .collect()
+    };
+    let directory = tempfile::tempdir().unwrap();
+    for (n, bytes) in [
+        units([0xff, 0xfe], u16::to_le_bytes),
+        units([0xfe, 0xff], u16::to_be_bytes),
+        [b"\xef\xbb\xbf", text.as_bytes()].concat(),
+        text.replace('\n', "\r\n").into_bytes(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let file = directory.path().join(format!("{n}.yaml"));
+        std::fs::write(&file, bytes).unwrap();
+        let name = file.to_str().unwrap();
+        let (found, err, code) = run(&format!("validate {CRDS} {name}"), "");
+        assert_eq!((err.as_str(), code), ("", 1));
+        assert_eq!(found.replace(name, "<stdin>"), wanted, "{n}");
+    }
+}
+
+/// A directory is read as far as it can be.
+#[cfg(unix)]
+#[test]
+fn directories_are_searched() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::create_dir_all(at("sub/loop")).unwrap();
+    let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/crontab/object.yaml");
+    for name in ["sub/a.yml", "b.yaml", "notes.txt"] {
+        std::fs::copy(&object, at(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("..", at("sub/loop/up.yaml")).unwrap();
+    std::os::unix::fs::symlink("b.yaml", at("link.yaml")).unwrap();
+    std::os::unix::fs::symlink("nowhere", at("gone.yaml")).unwrap();
+    let name = directory.path().to_str().unwrap();
+    let (out, err, code) = run(&format!("validate {CRDS} {name}"), "");
+    assert_eq!(code, 3);
+    expect![[r#"
+        DIR/b.yaml: CronTab jobs/backup: accepted
+        DIR/link.yaml: CronTab jobs/backup: accepted
+        DIR/sub/a.yml: CronTab jobs/backup: accepted
+        error: cannot read DIR/gone.yaml: there is no such file or directory
+    "#]]
+    .assert_eq(&format!("{out}{err}").replace(name, "DIR"));
+}
+
+/// A server decides about metadata, too. What only it knows is left out.
+#[test]
+fn metadata_are_shown_as_they_would_be_stored() {
+    let object = |metadata: &str| {
+        format!(
+            "apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {metadata}\nspec: {{cronSpec: '* * * * *'}}\n"
+        )
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let old = directory.path().join("old.yaml");
+    std::fs::write(
+        &old,
+        object("{name: a, uid: u, generation: 3, resourceVersion: '7'}"),
+    )
+    .unwrap();
+    let mut all = String::new();
+    for (what, arguments, metadata) in [
+        (
+            "create",
+            String::new(),
+            "{name: a, uid: mine, creationTimestamp: null, generation: 9, selfLink: /a, labels: {a: b}}",
+        ),
+        ("generated", String::new(), "{generateName: a-}"),
+        (
+            "update",
+            format!("--old {}", old.display()),
+            "{name: a, generation: 9, labels: {a: b}}",
+        ),
+    ] {
+        let (out, err, code) = run(
+            &format!("validate {CRDS} --show-object {arguments} -"),
+            &object(metadata),
+        );
+        assert_eq!((err.as_str(), code), ("", 0), "{out}");
+        let shown = out
+            .split("metadata:")
+            .nth(1)
+            .unwrap()
+            .split("spec:")
+            .next()
+            .unwrap()
+            .to_owned();
+        all.push_str(&format!("{what}:{shown}"));
+    }
+    expect![[r#"
+        create:
+          generation: 1
+          labels:
+            a: b
+          name: a
+        generated:
+          generateName: a-
+          generation: 1
+        update:
+          generation: 3
+          labels:
+            a: b
+          name: a
+          uid: u
+    "#]]
+    .assert_eq(&all);
+}
+
+/// Definitions of old are not served any more, whatever they say.
+#[test]
+fn definitions_of_old_are_told() {
+    let definition = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: as.b.c}\nspec:\n  \
+        group: b.c\n  scope: Cluster\n  names: {plural: as, singular: a, kind: A, listKind: AList}\n  version: v1\n  validation:\n    \
+        openAPIV3Schema:\n      type: object\n      properties: {spec: {type: object, properties: {a: {type: integer}}}}\n";
+    let object = "apiVersion: b.c/v1\nkind: A\nmetadata: {name: a}\nspec: {a: 1, b: 2}\n";
+    let (lint, _, code) = run("lint -", definition);
+    assert_eq!(code, 1);
+    // A cluster that has such a definition since before keeps what it does not describe.
+    let (validate, _, code) = run("validate --show-object -", &format!("{definition}---\n{object}"));
+    assert_eq!(code, 1);
+    expect![[r#"
+        <stdin>:1:1: error: as.b.c: no matches for kind "CustomResourceDefinition" in version "apiextensions.k8s.io/v1beta1"
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1beta1
+          | ^
+          = help: write it as apiextensions.k8s.io/v1: since Kubernetes 1.22, clusters serve no other
+        <stdin>:1:1: error: CustomResourceDefinition as.b.c: no matches for kind "CustomResourceDefinition" in version "apiextensions.k8s.io/v1beta1"
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1beta1
+          | ^
+          = help: write it as apiextensions.k8s.io/v1: since Kubernetes 1.22, clusters serve no other
+        <stdin>: A a: accepted
+        ---
+        apiVersion: b.c/v1
+        kind: A
+        metadata:
+          generation: 1
+          name: a
+        spec:
+          a: 1
+          b: 2
+    "#]].assert_eq(&format!("{lint}{validate}"));
+}
+
+#[test]
+fn evaluations_come_in_three_forms() {
+    let (_, err, code) = run("eval 1+1 -o junit", "");
+    assert_eq!(code, 2);
+    let (failed, _, code) = run("eval 1+ -o json", "");
+    assert_eq!(code, 1);
+    let (yaml, _, code) = run("eval 1+1 -o yaml", "");
+    assert_eq!(code, 0);
+    expect![[r#"
+        error: invalid value 'junit' for '--output <OUTPUT>'
+          [possible values: text, json, yaml]
+
+        For more information, try '--help'.
+        {
+          "error": "ERROR: <input>:1:3: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | 1+\n | ..^"
+        }
+        cost: 1
+        estimatedCost: 1
+        type: int
+        value: "2"
+    "#]].assert_eq(&format!("{err}{failed}{yaml}"));
+}
+
+/// A list that cannot be cut has its places nevertheless, however large it is.
+#[test]
+fn large_lists_that_stay_whole_have_places() {
+    let mut text = String::from("kind: List\napiVersion: v1\nitems:\n");
+    for n in 0..3 {
+        let anchor = if n == 0 { "&a " } else { "" };
+        text.push_str(&format!(
+            "- {anchor}{{apiVersion: stable.example.com/v1, kind: CronTab, metadata: {{name: a{n}}}, spec: {{cronSpec: never, colour: blue}}}}\n"
+        ));
+        text.push_str(&format!("# {}\n", "x".repeat(2 << 20)));
+    }
+    let (out, err, code) = run(&format!("validate {CRDS} -o github -"), &text);
+    assert_eq!((err.as_str(), code), ("", 1));
+    let places: Vec<&str> = out.lines().filter_map(|l| l.split(",title").next()).collect();
+    expect![[r#"
+        ::error file=<stdin>,line=4,col=86
+        ::warning file=<stdin>,line=4,col=103
+        ::error file=<stdin>,line=6,col=83
+        ::warning file=<stdin>,line=6,col=100
+        ::error file=<stdin>,line=8,col=83
+        ::warning file=<stdin>,line=8,col=100"#]]
+    .assert_eq(&places.join("\n"));
 }

@@ -53,6 +53,7 @@ impl report::Item for ObjectCost {
     fn subject(&self) -> Subject {
         Subject {
             file: Arc::clone(&self.file),
+            place: None,
             name: title(&self.kind, &self.namespace, &self.name),
             findings: Vec::new(),
             outcome: format!("the rules that ran cost {}", self.cel_cost),
@@ -155,7 +156,7 @@ fn measure(judge: &Judge<'_>, file: &Arc<str>, object: Object) -> Result<Option<
         };
         rules.borrow_mut().entry(key).or_default().add(&run);
     };
-    let judged = judge.object(file, None, object, Some(&meter))?;
+    let judged = judge.object(file, object, &meter)?;
     let rules = rules.into_inner();
     Ok(judged.map(|judged| {
         let object = ObjectCost {

@@ -1,6 +1,7 @@
 //! For people: each finding with its place in the file.
 
 use crate::args::Output;
+use crate::locate::Place;
 use crate::report::{Finding, Level, Subject};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
@@ -76,11 +77,8 @@ pub(super) fn render(subject: &Subject, verbosity: Verbosity, palette: &Palette)
     }
     let ok = palette.ok;
     if verbosity != Verbosity::Quiet && !subject.findings.iter().any(|f| f.level == Level::Error) {
-        let _ = writeln!(
-            out,
-            "{}: {}: {ok}{}{ok:#}",
-            subject.file, subject.name, subject.outcome
-        );
+        origin(&mut out, subject, subject.place.as_ref());
+        let _ = writeln!(out, ": {}: {ok}{}{ok:#}", subject.name, subject.outcome);
     }
     if verbosity == Verbosity::Verbose {
         for detail in &subject.details {
@@ -95,10 +93,7 @@ pub(super) fn render(subject: &Subject, verbosity: Verbosity, palette: &Palette)
 
 fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Palette) {
     let (style, level, faint) = (palette.of(finding.level), finding.level.name(), palette.faint);
-    let _ = write!(out, "{}", subject.file);
-    if let Some(place) = &finding.place {
-        let _ = write!(out, ":{}:{}", place.line, place.column);
-    }
+    origin(out, subject, finding.place.as_ref());
     let code = match finding.level {
         Level::Advice => format!("[{}]", finding.code),
         Level::Error | Level::Warning => String::new(),
@@ -116,6 +111,14 @@ fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Pal
     }
     for note in &finding.notes {
         self::note(out, note, palette);
+    }
+}
+
+/// The file, and the place in it.
+fn origin(out: &mut String, subject: &Subject, place: Option<&Place>) {
+    out.push_str(&subject.file);
+    if let Some(place) = place {
+        let _ = write!(out, ":{}:{}", place.line, place.column);
     }
 }
 

@@ -1,26 +1,14 @@
 //! What changed between two definitions, and what each change means for those who use them.
 
+use super::meaning::Meaning;
+use super::schemas::{self, Treatment};
 use crate::catalog::{Catalog, Entry};
 use crate::locate;
 use crate::report::{Finding, Item, Level, Subject};
-use scantling_cel::ast::{Expr, ExprKind};
-use scantling_cel::syntax::{ParseOptions, parse};
 use scantling_schema::definition::{Spec, Version};
-use scantling_value::{Map, Value};
+use scantling_value::{Str, Value};
 use serde::Serialize;
 use std::sync::Arc;
-
-/// What a change means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Meaning {
-    /// All that was accepted still is.
-    Safe,
-    /// What is stored passes while it is not touched; what is new must comply.
-    SafeWithRatcheting,
-    /// Clients or stored objects break.
-    Breaking,
-}
 
 /// A change of a definition.
 #[derive(Debug, Serialize)]
@@ -32,14 +20,21 @@ pub(super) struct Change {
     /// Where that stands in the new definition, as far as it is there.
     #[serde(flatten)]
     place: Option<locate::Place>,
+    /// The field of the definition that it is about, where version and path do not tell.
+    #[serde(skip)]
+    field: Option<String>,
 }
 
 impl Change {
     /// The field of a definition that it is about.
-    fn field(&self, spec: &Spec) -> String {
-        match spec.versions().iter().position(|v| v.name == self.version) {
+    fn field(&self, entry: &Entry) -> String {
+        if let Some(field) = &self.field {
+            return field.clone();
+        }
+        let mut versions = entry.definition.spec.versions().iter();
+        match versions.position(|v| v.name == self.version) {
             Some(n) if self.path.is_empty() => format!("spec.versions[{n}]"),
-            Some(n) => format!("spec.versions[{n}].schema.openAPIV3Schema{}", self.path),
+            Some(n) => format!("{}{}", entry.schema_field(n), self.path),
             None => "spec".to_owned(),
         }
     }
@@ -66,22 +61,14 @@ pub(super) struct Definition {
 
 impl Definition {
     fn new(entry: &Entry, mut changes: Vec<Change>) -> Self {
-        let fields: Vec<String> = changes.iter().map(|c| c.field(&entry.definition.spec)).collect();
+        let fields: Vec<String> = changes.iter().map(|c| c.field(entry)).collect();
         for (change, place) in changes.iter_mut().zip(entry.places(&fields)) {
             change.place = place;
         }
-        let rank = |m: Meaning| match m {
-            Meaning::Safe => 0,
-            Meaning::SafeWithRatcheting => 1,
-            Meaning::Breaking => 2,
-        };
+        let verdicts = changes.iter().map(|c| c.verdict);
         Definition {
             name: entry.definition.name().to_owned(),
-            verdict: changes
-                .iter()
-                .map(|c| c.verdict)
-                .max_by_key(|m| rank(*m))
-                .unwrap_or(Meaning::Safe),
+            verdict: verdicts.max().unwrap_or(Meaning::Safe),
             changes,
             file: Arc::clone(&entry.file),
         }
@@ -95,30 +82,23 @@ impl Definition {
 
 impl Item for Definition {
     fn subject(&self) -> Subject {
-        let finding = |c: &Change| {
-            let (level, said) = match c.verdict {
-                Meaning::Safe => (Level::Advice, "safe"),
-                Meaning::SafeWithRatcheting => (Level::Warning, "safe with ratcheting"),
-                Meaning::Breaking => (Level::Error, "breaking"),
-            };
-            Finding {
-                level,
-                code: "Change".to_owned(),
-                text: format!("{} ({said})", c.text()),
-                place: c.place.clone(),
-                notes: Vec::new(),
-            }
+        let finding = |c: &Change| Finding {
+            level: match c.verdict {
+                Meaning::Safe => Level::Advice,
+                Meaning::SafeWithRatcheting => Level::Warning,
+                Meaning::Breaking => Level::Error,
+            },
+            code: "Change".to_owned(),
+            text: format!("{} ({})", c.text(), c.verdict.text()),
+            place: c.place.clone(),
+            notes: Vec::new(),
         };
         Subject {
             file: Arc::clone(&self.file),
+            place: None,
             name: self.name.clone(),
             findings: self.changes.iter().map(finding).collect(),
-            outcome: match self.verdict {
-                Meaning::Safe => "safe",
-                Meaning::SafeWithRatcheting => "safe with ratcheting",
-                Meaning::Breaking => "breaking",
-            }
-            .to_owned(),
+            outcome: self.verdict.text().to_owned(),
             details: Vec::new(),
             body: None,
         }
@@ -137,87 +117,95 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<Definition> {
     for new in after.entries() {
         let old = named(before, new.definition.name()).and_then(|n| before.entries().get(n));
         if let Some(old) = old {
-            all.push(Definition::new(new, definition(old, new)));
+            let mut changes = Changes::default();
+            changes.refusals(old, new, after);
+            changes.definition(&old.definition.spec, &new.definition.spec, after.ratcheting());
+            all.push(Definition::new(new, changes.0));
         }
     }
     for old in before.entries() {
         if named(after, old.definition.name()).is_none() {
-            let change = Change {
-                version: String::new(),
-                path: String::new(),
-                what: "the definition is gone".to_owned(),
-                verdict: Meaning::Breaking,
-                place: None,
-            };
-            all.push(Definition::new(old, vec![change]));
+            let mut changes = Changes::default();
+            changes.add("", "the definition is gone".to_owned(), Meaning::Breaking);
+            all.push(Definition::new(old, changes.0));
         }
     }
     all
 }
 
-fn definition(old: &Entry, new: &Entry) -> Vec<Change> {
-    let (old, new) = (&old.definition.spec, &new.definition.spec);
-    let mut changes = Vec::new();
-    Place {
-        version: "",
-        changes: &mut changes,
-    }
-    .spec(old, new);
-    for before in old.versions() {
-        let mut at = Place {
-            version: &before.name,
-            changes: &mut changes,
-        };
-        let Some(after) = new.version(&before.name) else {
-            at.add("", "the version is gone".to_owned(), Meaning::Breaking);
-            continue;
-        };
-        if before.served && !after.served {
-            at.add(
-                "",
-                "the version is no longer served".to_owned(),
-                Meaning::Breaking,
-            );
-        }
-        at.subresources((old, before), (new, after));
-        let schemas = (
-            old.schema_of(before).and_then(|s| s.as_object()),
-            new.schema_of(after).and_then(|s| s.as_object()),
-        );
-        if let (Some(before), Some(after)) = schemas {
-            at.schema(before, after, "");
-        }
-    }
-    for after in new.versions().iter().filter(|v| old.version(&v.name).is_none()) {
-        let mut at = Place {
-            version: &after.name,
-            changes: &mut changes,
-        };
-        at.add("", "the version is new".to_owned(), Meaning::Safe);
-    }
-    changes
-}
+#[derive(Default)]
+struct Changes(Vec<Change>);
 
-struct Place<'a> {
-    version: &'a str,
-    changes: &'a mut Vec<Change>,
-}
-
-impl Place<'_> {
-    fn add(&mut self, path: &str, what: String, verdict: Meaning) {
-        self.changes.push(Change {
-            version: self.version.to_owned(),
-            path: path.to_owned(),
+impl Changes {
+    fn add(&mut self, version: &str, what: String, verdict: Meaning) {
+        self.0.push(Change {
+            version: version.to_owned(),
+            path: String::new(),
             what,
             verdict,
             place: None,
+            field: None,
         });
     }
 
+    /// What a cluster does not let the new definition be.
+    fn refusals(&mut self, old: &Entry, new: &Entry, catalog: &Catalog) {
+        for error in catalog.refused_after(new, old) {
+            let (field, message) = (error.field(), error.message());
+            self.add(
+                "",
+                format!("a cluster refuses the definition: {field}: {message}"),
+                Meaning::Breaking,
+            );
+            if let Some(change) = self.0.last_mut() {
+                change.field = Some(new.written(field));
+            }
+        }
+    }
+
+    fn definition(&mut self, old: &Spec, new: &Spec, ratcheting: bool) {
+        self.shared(old, new);
+        let treatment = Treatment {
+            ratcheting,
+            everything_stays: old.preserves_unknown_fields() && new.preserves_unknown_fields(),
+        };
+        for before in old.versions() {
+            let Some(after) = new.version(&before.name) else {
+                self.add(&before.name, "the version is gone".to_owned(), Meaning::Breaking);
+                continue;
+            };
+            self.version((old, before), (new, after));
+            let schemas = (
+                old.schema_of(before).and_then(|s| s.as_object()),
+                new.schema_of(after).and_then(|s| s.as_object()),
+            );
+            match schemas {
+                (Some(before), Some(after_schema)) => {
+                    let changes = schemas::compare(before, after_schema, treatment);
+                    self.0.extend(changes.into_iter().map(|change| Change {
+                        version: after.name.to_string(),
+                        path: change.path,
+                        what: change.what,
+                        verdict: change.meaning,
+                        place: None,
+                        field: None,
+                    }));
+                }
+                (None, Some(_)) => self.add(&after.name, "there is a schema".to_owned(), Meaning::Breaking),
+                (Some(_), None) => self.add(&after.name, "the schema is gone".to_owned(), Meaning::Safe),
+                (None, None) => {}
+            }
+        }
+        for after in new.versions().iter().filter(|v| old.version(&v.name).is_none()) {
+            self.add(&after.name, "the version is new".to_owned(), Meaning::Safe);
+        }
+    }
+
     /// What all versions share.
-    fn spec(&mut self, old: &Spec, new: &Spec) {
+    fn shared(&mut self, old: &Spec, new: &Spec) {
         let names = [
             ("the kind", &old.names.kind, &new.names.kind),
+            ("the kind of lists", &old.names.list_kind, &new.names.list_kind),
             ("the plural name", &old.names.plural, &new.names.plural),
             ("the scope", &old.scope, &new.scope),
         ];
@@ -232,176 +220,100 @@ impl Place<'_> {
             let what = format!("objects are stored as {after} instead of {before}");
             self.add("", what, Meaning::Safe);
         }
+        match (old.preserves_unknown_fields(), new.preserves_unknown_fields()) {
+            (true, false) => {
+                let what = "fields that no schema describes are dropped: preserveUnknownFields is off";
+                self.add("", what.to_owned(), Meaning::Breaking);
+            }
+            (false, true) => {
+                let what = "fields that no schema describes stay: preserveUnknownFields is on";
+                self.add("", what.to_owned(), Meaning::Safe);
+            }
+            _ => {}
+        }
+    }
+
+    /// What there is of a version beside its schema.
+    fn version(&mut self, old: (&Spec, &Version), new: (&Spec, &Version)) {
+        let (before, after) = (old.1, new.1);
+        let name = &after.name;
+        match (before.served, after.served) {
+            (true, false) => self.add(
+                name,
+                "the version is no longer served".to_owned(),
+                Meaning::Breaking,
+            ),
+            (false, true) => self.add(name, "the version is served".to_owned(), Meaning::Safe),
+            _ => {}
+        }
+        if !before.deprecated && after.deprecated {
+            self.add(name, "the version is deprecated".to_owned(), Meaning::Safe);
+        }
+        self.subresources(old, new);
+        let fields = |(spec, version): (&Spec, &Version)| spec.selectable_fields_of(version).to_vec();
+        let (before, after): (Vec<Str>, Vec<Str>) = (fields(old), fields(new));
+        for field in before.iter().filter(|field| !after.contains(field)) {
+            let what = format!("{field} can no longer be selected by");
+            self.add(name, what, Meaning::Breaking);
+        }
+        for field in after.iter().filter(|field| !before.contains(field)) {
+            self.add(name, format!("{field} can be selected by"), Meaning::Safe);
+        }
     }
 
     /// What is served beside the objects themselves.
     fn subresources(&mut self, old: (&Spec, &Version), new: (&Spec, &Version)) {
-        let of = |(spec, version): (&Spec, &Version)| {
-            let all = spec.subresources_of(version);
-            [
-                ("/status", all.is_some_and(|s| s.status)),
-                ("/scale", all.is_some_and(|s| s.scale.is_some())),
-            ]
-        };
-        for ((name, before), (_, after)) in of(old).into_iter().zip(of(new)) {
-            match (before, after) {
-                (true, false) => {
-                    self.add("", format!("{name} is no longer served"), Meaning::Breaking);
-                }
-                // Whoever wrote the status with the rest of the object no longer can.
-                (false, true) if name == "/status" => {
-                    let what = format!("{name} is served: it alone writes the status now");
-                    self.add("", what, Meaning::Breaking);
-                }
-                (false, true) => self.add("", format!("{name} is served"), Meaning::Safe),
-                _ => {}
+        let name = &new.1.name;
+        let of = |(spec, version): (&Spec, &Version)| spec.subresources_of(version).cloned();
+        let (before, after) = (of(old).unwrap_or_default(), of(new).unwrap_or_default());
+        match (before.status, after.status) {
+            (true, false) => self.add(name, "/status is no longer served".to_owned(), Meaning::Breaking),
+            // Whoever wrote the status with the rest of the object no longer can.
+            (false, true) => {
+                let what = "/status is served: it alone writes the status now".to_owned();
+                self.add(name, what, Meaning::Breaking);
             }
+            _ => {}
         }
-    }
-
-    fn schema(&mut self, old: &Map, new: &Map, path: &str) {
-        let keywords = old.keys().chain(new.keys().filter(|k| !old.contains_key(k)));
-        for keyword in keywords {
-            let (before, after) = (old.get(keyword), new.get(keyword));
-            if before == after {
-                continue;
-            }
-            match keyword.as_str() {
-                "description" | "title" | "example" | "externalDocs" => {}
-                "properties" => self.properties(before, after, new, path),
-                "items" | "additionalProperties" => {
-                    let at = format!("{path}.{keyword}");
-                    match (
-                        before.and_then(Value::as_object),
-                        after.and_then(Value::as_object),
-                    ) {
-                        (Some(old), Some(new)) => self.schema(old, new, &at),
-                        _ => self.keyword(keyword, before, after, path),
-                    }
+        match (before.scale, after.scale) {
+            (Some(_), None) => self.add(name, "/scale is no longer served".to_owned(), Meaning::Breaking),
+            (None, Some(scale)) => {
+                let schema = new.0.schema_of(new.1);
+                let paths = [&scale.spec_replicas_path, &scale.status_replicas_path];
+                match paths.into_iter().find(|path| !is_count(schema, path)) {
+                    None => self.add(name, "/scale is served".to_owned(), Meaning::Safe),
+                    Some(path) => self.add(
+                        name,
+                        format!(
+                            "/scale is served: objects are refused whose {path} is none that a scale may have, and \
+                             the schema allows them"
+                        ),
+                        Meaning::Breaking,
+                    ),
                 }
-                "x-kubernetes-validations" => self.rules(before, after, path),
-                _ => self.keyword(keyword, before, after, path),
             }
-        }
-    }
-
-    fn properties(&mut self, before: Option<&Value>, after: Option<&Value>, new: &Map, path: &str) {
-        let none = Map::new();
-        let old_fields = before.and_then(Value::as_object).unwrap_or(&none);
-        let new_fields = after.and_then(Value::as_object).unwrap_or(&none);
-        let kept = new
-            .get("x-kubernetes-preserve-unknown-fields")
-            .and_then(Value::as_bool)
-            == Some(true);
-        for (name, field) in old_fields.iter() {
-            let at = format!("{path}.properties[{name}]");
-            match (field.as_object(), new_fields.get(name).map(Value::as_object)) {
-                (Some(old), Some(Some(new))) => self.schema(old, new, &at),
-                (_, None) if kept => {
-                    self.add(&at, "the field is no longer described".to_owned(), Meaning::Safe);
-                }
-                _ => self.add(
-                    &at,
-                    "the field is gone: its values are dropped".to_owned(),
-                    Meaning::Breaking,
-                ),
+            (Some(before), Some(after)) if before != after => {
+                self.add(name, "/scale reads other fields".to_owned(), Meaning::Breaking);
             }
+            _ => {}
         }
-        for name in new_fields.keys().filter(|name| !old_fields.contains_key(name)) {
-            self.add(
-                &format!("{path}.properties[{name}]"),
-                "the field is new".to_owned(),
-                Meaning::Safe,
-            );
-        }
-    }
-
-    fn rules(&mut self, before: Option<&Value>, after: Option<&Value>, path: &str) {
-        let rules = |v: Option<&Value>| -> Vec<String> {
-            let list = v.and_then(Value::as_array).unwrap_or_default();
-            list.iter()
-                .filter_map(|r| Some(r.get("rule")?.as_str()?.to_owned()))
-                .collect()
-        };
-        let (before, after) = (rules(before), rules(after));
-        for rule in after.iter().filter(|r| !before.contains(r)) {
-            // Rules about changes are not let pass for what is not touched: there is nothing else that they look at.
-            let verdict = if compares(rule) {
-                Meaning::Breaking
-            } else {
-                Meaning::SafeWithRatcheting
-            };
-            self.add(path, format!("the rule `{rule}` is new"), verdict);
-        }
-        for rule in before.iter().filter(|r| !after.contains(r)) {
-            self.add(path, format!("the rule `{rule}` is gone"), Meaning::Safe);
-        }
-    }
-
-    fn keyword(&mut self, keyword: &str, before: Option<&Value>, after: Option<&Value>, path: &str) {
-        let show = |v: Option<&Value>| v.map_or_else(|| "nothing".to_owned(), Value::to_json);
-        let what = format!("{keyword} changes from {} to {}", show(before), show(after));
-        self.add(path, what, meaning(keyword, before, after));
     }
 }
 
-/// Whether a rule looks at the state before an update.
-fn compares(rule: &str) -> bool {
-    fn mentions(expression: &Expr) -> bool {
-        let mut found = matches!(&expression.kind, ExprKind::Ident(name) if name.as_ref() == "oldSelf");
-        expression.for_each_child(|child| found = found || mentions(child));
-        found
-    }
-    parse(rule, &ParseOptions::default()).is_ok_and(|ast| mentions(&ast.root))
-}
-
-/// What it means that a keyword changes.
-fn meaning(keyword: &str, before: Option<&Value>, after: Option<&Value>) -> Meaning {
-    let number = |v: Option<&Value>| match v {
-        Some(Value::Int(n)) => Some(*n as f64),
-        Some(Value::Float(f)) => Some(*f),
-        _ => None,
+/// Whether a schema allows nothing at a path (`.spec.replicas`) that a scale may not have: a whole number from zero to
+/// the largest of 32 bits.
+fn is_count(schema: Option<&Arc<Value>>, path: &str) -> bool {
+    let mut steps = path.split('.').filter(|step| !step.is_empty());
+    let found = steps.try_fold(schema.map(|s| &**s), |at, step| {
+        Some(at?.get("properties")?.get(step))
+    });
+    let Some(Some(schema)) = found else {
+        return false;
     };
-    let on = |v: Option<&Value>| v.and_then(Value::as_bool).unwrap_or(false);
-    let list = |v: Option<&Value>| {
-        v.and_then(Value::as_array)
-            .map(<[Value]>::to_vec)
-            .unwrap_or_default()
-    };
-    let loosened = match keyword {
-        "maximum" | "maxLength" | "maxItems" | "maxProperties" => match (number(before), number(after)) {
-            (_, None) => true,
-            (Some(a), Some(b)) => b >= a,
-            (None, Some(_)) => false,
-        },
-        "minimum" | "minLength" | "minItems" | "minProperties" => match (number(before), number(after)) {
-            (_, None) => true,
-            (Some(a), Some(b)) => b <= a,
-            (None, Some(_)) => false,
-        },
-        "enum" => {
-            after.is_none() || (before.is_some() && list(before).iter().all(|v| list(after).contains(v)))
-        }
-        "required" => list(after).iter().all(|v| list(before).contains(v)),
-        "pattern" | "format" | "multipleOf" | "not" | "allOf" => after.is_none(),
-        "anyOf" | "oneOf" => after.is_none(),
-        "uniqueItems" | "exclusiveMaximum" | "exclusiveMinimum" => !on(after),
-        "nullable" => on(after),
-        "default" | "x-kubernetes-preserve-unknown-fields" => return default_or_unknown(keyword, on(after)),
-        // Types, list types, map types, keys, embedded resources: what is stored may no longer be readable.
-        _ => return Meaning::Breaking,
-    };
-    if loosened {
-        Meaning::Safe
-    } else {
-        Meaning::SafeWithRatcheting
-    }
-}
-
-fn default_or_unknown(keyword: &str, on: bool) -> Meaning {
-    if keyword == "default" || on {
-        Meaning::Safe
-    } else {
-        Meaning::Breaking
-    }
+    let said = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
+    let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_int);
+    said("type") == Some("integer")
+        && schema.get("nullable").and_then(Value::as_bool) != Some(true)
+        && bound("minimum").is_some_and(|n| n >= 0)
+        && (said("format") == Some("int32") || bound("maximum").is_some_and(|n| n <= i64::from(i32::MAX)))
 }

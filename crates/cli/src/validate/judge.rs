@@ -4,7 +4,7 @@ use super::Judged;
 use crate::args;
 use crate::catalog::{Catalog, Found, Stored};
 use crate::input::{Document, Object};
-use crate::locate::{locate, locate_said, path_of, value_at};
+use crate::locate::{Sent, Spots, path_of, place_all, value_at};
 use crate::problem::Problem;
 use crate::report::Issue;
 use rayon::prelude::*;
@@ -65,8 +65,9 @@ impl<'a> Judge<'a> {
             Ok(objects) => objects,
             Err(problem) => return (Vec::new(), vec![problem]),
         };
-        let judge = |object: Object| self.object(document.file, Some(document), object, None);
-        let judged: Vec<Result<Option<Judged>, Problem>> = if objects.len() < SHARED {
+        let sent = Sent::new(document);
+        let judge = |object: Object| self.judge(document.file, Some(&sent), object, None);
+        let judged: Vec<Result<Option<(Judged, Spots)>, Problem>> = if objects.len() < SHARED {
             objects.into_iter().map(judge).collect()
         } else {
             objects.into_par_iter().map(judge).collect()
@@ -78,7 +79,7 @@ impl<'a> Judge<'a> {
                 Err(problem) => problems.push(problem),
             }
         }
-        (verdicts, problems)
+        (place_all(&sent, verdicts, Judged::placed), problems)
     }
 
     fn is_skipped(&self, object: &Object) -> bool {
@@ -88,18 +89,31 @@ impl<'a> Judge<'a> {
         self.skip.iter().any(skipped)
     }
 
-    /// Judges an object; nothing comes of one that is to be skipped. What each rule costs is told to the meter.
+    /// Judges an object that no document holds; nothing comes of one that is to be skipped. What each rule costs is
+    /// told to the meter.
     pub(crate) fn object(
         &self,
         file: &Arc<str>,
-        document: Option<&Document<'_>>,
+        object: Object,
+        meter: Meter<'_>,
+    ) -> Result<Option<Judged>, Problem> {
+        let judged = self.judge(file, None, object, Some(meter))?;
+        Ok(judged.map(|(judged, _)| judged))
+    }
+
+    /// Judges an object, and says which places are to be looked up for that: of errors, of what else the last error
+    /// is about, and of warnings.
+    fn judge(
+        &self,
+        file: &Arc<str>,
+        sent: Option<&Sent<'_>>,
         object: Object,
         meter: Option<Meter<'_>>,
-    ) -> Result<Option<Judged>, Problem> {
+    ) -> Result<Option<(Judged, Spots)>, Problem> {
         if self.is_skipped(&object) {
             return Ok(None);
         }
-        let mut judged = Judged {
+        let judged = Judged {
             file: Arc::clone(file),
             api_version: object.api_version().to_owned(),
             kind: object.kind().to_owned(),
@@ -116,22 +130,22 @@ impl<'a> Judge<'a> {
             by: None,
         };
         let mut trial = Trial {
-            judged: &mut judged,
-            document,
+            judged,
+            spots: Spots::default(),
+            sent,
             index: object.index.clone(),
         };
         if object.is_definition() {
             self.definition(&mut trial, &object);
-            return Ok(Some(judged));
+            return Ok(Some(trial.end()));
         }
         let Some(found) = self.catalog.find(&trial.judged.api_version, &trial.judged.kind) else {
             if self.missing == Missing::Skipped {
                 return Ok(None);
             }
-            let text = no_match(&trial.judged.kind, &trial.judged.api_version);
-            trial.refuse_plainly("NotFound", text);
-            trial.place("kind");
-            return Ok(Some(judged));
+            let issue = Issue::undefined(&trial.judged.kind, &trial.judged.api_version);
+            trial.refuse_for(issue, "kind");
+            return Ok(Some(trial.end()));
         };
         let resource = self.catalog.usable(found)?;
         let old = match self.stored {
@@ -139,26 +153,29 @@ impl<'a> Judge<'a> {
             None => None,
         };
         self.state(&mut trial, found, object, old, resource, meter);
-        Ok(Some(judged))
+        Ok(Some(trial.end()))
     }
 
     /// A definition among the inputs is checked as one.
-    fn definition(&self, trial: &mut Trial<'_, '_>, object: &Object) {
+    fn definition(&self, trial: &mut Trial<'_>, object: &Object) {
         let (file, name) = (&trial.judged.file, &trial.judged.name);
         let entry = self.catalog.entries().iter().rev();
         let mut entry = entry.filter(|e| e.file == *file && e.definition.name() == name);
         match entry.next() {
-            Some(entry) => {
-                let errors = self.catalog.refused(entry);
-                trial.refuse(errors, &object.value, None);
-            }
-            None => trial.refuse_plainly("BadRequest", "the definition cannot be read".to_owned()),
+            Some(entry) => match entry.unserved() {
+                Some(issue) => trial.refuse_for(issue, "apiVersion"),
+                None => trial.refuse(self.catalog.refused(entry), &object.value, None),
+            },
+            None => trial.refuse_for(
+                Issue::plain("BadRequest", "the definition cannot be read"),
+                "kind",
+            ),
         }
     }
 
     fn state(
         &self,
-        trial: &mut Trial<'_, '_>,
+        trial: &mut Trial<'_>,
         found: Found<'_>,
         object: Object,
         old: Option<Value>,
@@ -183,8 +200,7 @@ impl<'a> Judge<'a> {
         let version = old
             .as_ref()
             .and_then(|old| old.at(["metadata", "resourceVersion"]));
-        // The metadata that a server adds cannot be known: those that were sent are shown.
-        let metadata = self.show_object.then(|| value.get("metadata").cloned());
+        let unknown = self.show_object.then(|| Unknown::of(&value, old.as_ref()));
         settle(resource, &mut value, version);
         trial.judged.update = old.is_some();
         let request = Request {
@@ -211,19 +227,14 @@ impl<'a> Judge<'a> {
             }
             Some(Refusal::Strict(found)) => {
                 trial.refuse_undecodable(&format!("strict decoding error: {}", found.join(", ")));
-                trial.place_strict(found);
+                trial.place_strict(&patch::warnings(found));
             }
             Some(Refusal::Undecodable(why)) => trial.refuse_undecodable(why),
         }
-        if let Some(metadata) = metadata {
-            trial.show(outcome.object, metadata);
+        if let Some(unknown) = unknown {
+            trial.show(outcome.object, unknown);
         }
     }
-}
-
-/// What a client says of a kind that nobody defines.
-pub(crate) fn no_match(kind: &str, api_version: &str) -> String {
-    format!("no matches for kind \"{kind}\" in version \"{api_version}\"")
 }
 
 /// Adds what a request says beside the object: the namespace in its path, and which state it is a change of.
@@ -252,18 +263,50 @@ pub(crate) fn settle(resource: &Resource, object: &mut Value, version: Option<&V
     }
 }
 
+/// The metadata that are not to be known without the server that stores an object.
+struct Unknown(Vec<&'static str>);
+
+impl Unknown {
+    /// Those of an object as it was sent, and of the one that it takes the place of.
+    fn of(object: &Value, old: Option<&Value>) -> Self {
+        let has = |object: &Value, field: &str| object.at(["metadata", field]).is_some();
+        let mut fields = vec!["resourceVersion", "managedFields"];
+        match old {
+            None => fields.extend(["uid", "creationTimestamp"]),
+            // What a file leaves out of the state before is there nevertheless.
+            Some(old) => {
+                let kept = ["uid", "creationTimestamp", "generation"];
+                fields.extend(kept.into_iter().filter(|field| !has(old, field)));
+            }
+        }
+        // Whoever sends the object says which one is meant; names may be generated.
+        fields.extend(
+            ["namespace", "name"]
+                .into_iter()
+                .filter(|field| !has(object, field)),
+        );
+        Unknown(fields)
+    }
+}
+
 /// What is written about an object, and where it comes from.
-struct Trial<'j, 'd> {
-    judged: &'j mut Judged,
+struct Trial<'d> {
+    judged: Judged,
+    /// What is to be looked up for it.
+    spots: Spots,
     /// Objects of a cluster have none.
-    document: Option<&'d Document<'d>>,
+    sent: Option<&'d Sent<'d>>,
     index: Vec<usize>,
 }
 
-impl Trial<'_, '_> {
+impl Trial<'_> {
+    fn end(self) -> (Judged, Spots) {
+        (self.judged, self.spots)
+    }
+
     /// Adds a server's warnings.
     fn warn(&mut self, found: Found<'_>, warnings: Vec<String>) {
-        let judged = &mut *self.judged;
+        let judged = &mut self.judged;
         if let Some(version) = found.version() {
             if !version.served {
                 let text = format!("{} {} is not served", judged.api_version, judged.kind);
@@ -272,75 +315,73 @@ impl Trial<'_, '_> {
             let spec = &found.entry.definition.spec;
             judged.warnings.extend(spec.deprecation(version));
         }
-        // What concerns the version as a whole stands where the version is named.
-        let mut said = vec!["apiVersion"; judged.warnings.len()];
-        said.extend(warnings.iter().map(String::as_str));
-        if let Some(document) = self.document {
-            judged.warning_positions = locate_said(document, &self.index, &said);
+        if let Some(sent) = self.sent {
+            let [_, _, spots] = &mut self.spots;
+            // What concerns the version as a whole stands where the version is named.
+            spots.extend(
+                judged
+                    .warnings
+                    .iter()
+                    .map(|_| sent.said(&self.index, "apiVersion")),
+            );
+            spots.extend(warnings.iter().map(|text| sent.said(&self.index, text)));
         }
         judged.warnings.extend(warnings);
     }
 
     fn refuse(&mut self, errors: &[FieldError], object: &Value, old: Option<&Value>) {
         self.judged.accepted = self.judged.accepted && errors.is_empty();
-        let paths: Vec<_> = errors.iter().map(|error| path_of(error, object)).collect();
-        let places = match self.document {
-            Some(document) => locate(document, &self.index, &paths),
-            None => vec![None; paths.len()],
-        };
-        for ((error, path), place) in errors.iter().zip(&paths).zip(places) {
-            let mut issue = Issue::new(error, place);
-            issue.old = old.and_then(|old| value_at(old, path)).map(Value::to_json);
-            let value = value_at(object, path).map(Value::to_json);
+        for error in errors {
+            let path = path_of(error, object);
+            let mut issue = Issue::new(error, None);
+            issue.old = old.and_then(|old| value_at(old, &path)).map(Value::to_json);
+            let value = value_at(object, &path).map(Value::to_json);
             issue.value = value.filter(|v| issue.old.is_some() && !issue.message.contains(v.as_str()));
-            self.judged.errors.push(issue);
+            self.add(issue, &path);
         }
     }
 
-    fn refuse_plainly(&mut self, reason: &str, message: String) {
+    fn add(&mut self, issue: Issue, path: &PathBuf) {
+        self.judged.errors.push(issue);
+        let [spots, ..] = &mut self.spots;
+        spots.push(self.sent.and_then(|sent| sent.spot(&self.index, path)));
+    }
+
+    /// Refuses for what a field says.
+    fn refuse_for(&mut self, issue: Issue, field: &str) {
         self.judged.accepted = false;
-        self.judged.errors.push(Issue::plain(reason, message));
+        self.add(issue, &PathBuf::from(&Path::ROOT.field(field)));
     }
 
     fn refuse_undecodable(&mut self, why: &str) {
         let Judged {
             kind, api_version, ..
-        } = &*self.judged;
+        } = &self.judged;
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
-        self.refuse_plainly("BadRequest", text);
-    }
-
-    /// The last error is about a field of the object.
-    fn place(&mut self, field: &str) {
-        if let (Some(document), Some(issue)) = (self.document, self.judged.errors.last_mut()) {
-            let path = PathBuf::from(&Path::ROOT.field(field));
-            issue.place = locate(document, &self.index, &[path])
-                .into_iter()
-                .next()
-                .flatten();
-        }
+        self.refuse_for(Issue::plain("BadRequest", text), "");
     }
 
     /// The one error about all that strict decoding found points at the first of it, and names the places of the rest.
     fn place_strict(&mut self, found: &[String]) {
-        let (Some(document), Some(issue)) = (self.document, self.judged.errors.last_mut()) else {
+        let Some(sent) = self.sent else {
             return;
         };
-        let mut places = locate_said(document, &self.index, &patch::warnings(found))
-            .into_iter()
-            .flatten();
-        issue.place = places.next();
-        issue.also = places.collect();
+        let mut said = found.iter().filter_map(|text| sent.said(&self.index, text));
+        let [first, rest, _] = &mut self.spots;
+        if let Some(spot) = first.last_mut() {
+            *spot = said.next();
+        }
+        rest.extend(said.map(Some));
     }
 
-    /// Adds the object as it would be stored.
-    fn show(&mut self, mut stored: Value, metadata: Option<Value>) {
-        if let Some(members) = stored.as_object_mut() {
-            match metadata {
-                Some(metadata) => members.insert("metadata", metadata),
-                None => members.remove("metadata"),
-            };
+    /// Adds the object as it would be stored, as far as that is to be known.
+    fn show(&mut self, mut stored: Value, Unknown(fields): Unknown) {
+        let metadata = stored.as_object_mut().and_then(|o| o.get_mut("metadata"));
+        if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+            for field in fields {
+                metadata.remove(field);
+            }
         }
         self.judged.object = RawValue::from_string(stored.to_json()).ok();
         self.judged.stored = Some(stored);

@@ -1,0 +1,150 @@
+//! What rules look at.
+
+use super::meaning::rules;
+use crate::rules::Step;
+use scantling_cel::ast::{Ast, Expr, ExprKind};
+use scantling_cel::syntax::{ParseOptions, parse};
+use scantling_value::{Map, Value};
+
+/// Whether a rule looks at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Concern {
+    /// It does not.
+    None,
+    /// It does.
+    State,
+    /// It does, and at what was there before an update: it runs whatever is touched.
+    Change,
+}
+
+/// Whether a rule looks at a place that is some steps below its own.
+pub(super) fn concern(rule: &str, below: &[Step]) -> Concern {
+    let Ok(ast) = parse(rule, &ParseOptions::default()) else {
+        return Concern::Change;
+    };
+    let chains = chains(&ast);
+    let mut concerned = chains.iter().filter(|chain| chain.leads_to(below)).peekable();
+    if concerned.peek().is_none() {
+        Concern::None
+    } else if chains.iter().any(|chain| chain.root == OLD) {
+        Concern::Change
+    } else {
+        Concern::State
+    }
+}
+
+/// Whether a rule looks at the state before an update.
+pub(super) fn compares(rule: &str) -> bool {
+    let Ok(ast) = parse(rule, &ParseOptions::default()) else {
+        return true;
+    };
+    chains(&ast).iter().any(|chain| chain.root == OLD)
+}
+
+/// Whether any rule at a schema or below it looks at the state before an update.
+pub(super) fn compare_states(schema: &Map) -> bool {
+    let own = rules(schema.get("x-kubernetes-validations"));
+    let below = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::values)
+        .chain(schema.get("items"))
+        .chain(schema.get("additionalProperties"));
+    own.iter().any(|rule| compares(rule.text)) || below.filter_map(Value::as_object).any(compare_states)
+}
+
+/// Whether a rule holds for everything that an update leaves as it is. `schema` is the one it belongs to: a field that
+/// may be missing makes a rule fail.
+pub(super) fn holds_unchanged(rule: &str, schema: Option<&Map>) -> bool {
+    parse(rule, &ParseOptions::default()).is_ok_and(|ast| holds(&ast.root, schema))
+}
+
+fn holds(expression: &Expr, schema: Option<&Map>) -> bool {
+    let ExprKind::Call { function, args, .. } = &expression.kind else {
+        return false;
+    };
+    let [a, b] = args.as_slice() else {
+        return false;
+    };
+    match &**function {
+        "_&&_" => holds(a, schema) && holds(b, schema),
+        "_||_" => holds(a, schema) || holds(b, schema),
+        "_==_" | "_<=_" | "_>=_" => match (Chain::of(a), Chain::of(b)) {
+            (Some(a), Some(b)) => !a.test && !b.test && a.fields == b.fields && a.is_there(schema),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+const NEW: &str = "self";
+const OLD: &str = "oldSelf";
+
+/// `self.spec.replicas`
+struct Chain<'e> {
+    root: &'e str,
+    fields: Vec<&'e str>,
+    /// Whether it only asks for the last field.
+    test: bool,
+}
+
+impl<'e> Chain<'e> {
+    fn of(mut expression: &'e Expr) -> Option<Self> {
+        let (mut fields, mut tests) = (Vec::new(), false);
+        loop {
+            match &expression.kind {
+                ExprKind::Ident(name) if matches!(&**name, NEW | OLD) => {
+                    fields.reverse();
+                    return Some(Chain {
+                        root: name,
+                        fields,
+                        test: tests,
+                    });
+                }
+                ExprKind::Select { operand, field, test } => {
+                    tests = tests || *test;
+                    fields.push(&**field);
+                    expression = operand;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Whether what it selects holds the place, or the place holds it.
+    fn leads_to(&self, below: &[Step]) -> bool {
+        self.fields.iter().zip(below).all(|(field, step)| match step {
+            // Names that are no identifiers are spelled differently in rules.
+            Step::Property(name) => field == name || field.contains("__"),
+            Step::Items | Step::Additional => true,
+        })
+    }
+
+    /// Whether every field on the way must be there.
+    fn is_there(&self, schema: Option<&Map>) -> bool {
+        let mut schema = schema;
+        self.fields.iter().all(|field| {
+            let property = || schema?.get("properties")?.get(field)?.as_object();
+            let required = || {
+                let required = schema?.get("required")?.as_array()?;
+                required.iter().find(|name| name.as_str() == Some(field))
+            };
+            let there = required().is_some() || property().is_some_and(|p| p.contains_key("default"));
+            schema = property();
+            there
+        })
+    }
+}
+
+/// Everything that an expression selects from the object.
+fn chains(ast: &Ast) -> Vec<Chain<'_>> {
+    let (mut found, mut pending) = (Vec::new(), vec![&ast.root]);
+    while let Some(expression) = pending.pop() {
+        match Chain::of(expression) {
+            Some(chain) => found.push(chain),
+            None => expression.for_each_child(|child| pending.push(child)),
+        }
+    }
+    found
+}

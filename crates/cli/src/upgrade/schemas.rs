@@ -1,0 +1,309 @@
+//! What changed between two schemas, and what each change means for objects.
+//!
+//! A change that takes more than before is safe. One that takes less is let pass for what is not touched, wherever a
+//! write can leave it alone: no write leaves the root and its metadata alone. Whoever looks at a value from above (a
+//! limit on the whole, a rule) is affected by what changes it: a default, a null that is kept or dropped.
+
+use super::expressions::{self, Concern};
+use super::meaning::{self, Effect, Meaning, Presence};
+use crate::rules::{Step, spell};
+use scantling_value::{Map, Value};
+
+/// What changed at one place of a schema.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) path: String,
+    pub(super) what: String,
+    pub(super) meaning: Meaning,
+}
+
+/// How objects are treated, whatever their schema says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Treatment {
+    /// Whether updates may leave what is wrong as it is.
+    pub(super) ratcheting: bool,
+    /// Whether fields that no schema describes stay, as definitions of old could ask for.
+    pub(super) everything_stays: bool,
+}
+
+/// The changes from one schema to another.
+pub(super) fn compare(old: &Map, new: &Map, treatment: Treatment) -> Vec<Change> {
+    let mut walk = Walk {
+        treatment,
+        above: Vec::new(),
+        steps: Vec::new(),
+        changes: Vec::new(),
+    };
+    walk.schema(old, new);
+    walk.changes
+}
+
+/// What looks at a value from above, or at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// Limits and rules above it.
+    Above(Presence),
+    /// And those of the place itself.
+    Here(Presence),
+    /// Rules alone, there and above: its type looks different to them.
+    Rules,
+}
+
+struct Walk<'a> {
+    treatment: Treatment,
+    /// The new schemas from the root to the place, and the steps between them.
+    above: Vec<&'a Map>,
+    steps: Vec<Step>,
+    changes: Vec<Change>,
+}
+
+impl<'a> Walk<'a> {
+    fn add(&mut self, what: String, meaning: Meaning) {
+        let path = spell(&self.steps);
+        self.changes.push(Change { path, what, meaning });
+    }
+
+    fn below(&mut self, step: Step, old: &Map, new: &'a Map) {
+        self.steps.push(step);
+        self.schema(old, new);
+        self.steps.pop();
+    }
+
+    fn schema(&mut self, old: &Map, new: &'a Map) {
+        self.above.push(new);
+        let keywords = old.keys().chain(new.keys().filter(|k| !old.contains_key(k)));
+        for keyword in keywords {
+            let (before, after) = (old.get(keyword), new.get(keyword));
+            if before == after {
+                continue;
+            }
+            match keyword.as_str() {
+                "description" | "title" | "example" | "externalDocs" => {}
+                "properties" => self.properties(before, after, old, new),
+                "items" => self.entries(Step::Items, keyword, before, after),
+                "additionalProperties" => self.entries(Step::Additional, keyword, before, after),
+                "x-kubernetes-validations" => self.rules(before, after),
+                _ => self.keyword(keyword, old, new),
+            }
+        }
+        self.above.pop();
+    }
+
+    fn entries(&mut self, step: Step, keyword: &str, before: Option<&Value>, after: Option<&'a Value>) {
+        match (
+            before.and_then(Value::as_object),
+            after.and_then(Value::as_object),
+        ) {
+            (Some(old), Some(new)) => self.below(step, old, new),
+            // What was kept may go now.
+            _ => self.add(changes(keyword, before, after), Meaning::Breaking),
+        }
+    }
+
+    fn properties(&mut self, before: Option<&Value>, after: Option<&'a Value>, old: &Map, new: &'a Map) {
+        let none = Map::new();
+        let fields = |v: Option<&'a Value>| v.and_then(Value::as_object);
+        let old_fields = before.and_then(Value::as_object).unwrap_or(&none);
+        for (name, field) in old_fields.iter() {
+            let kept = fields(after).and_then(|fields| fields.get(name));
+            match (field.as_object(), kept.and_then(Value::as_object)) {
+                (Some(old), Some(new)) => self.below(Step::Property(name.to_string()), old, new),
+                _ => self.gone(name, field, new),
+            }
+        }
+        for (name, field) in fields(after).into_iter().flat_map(Map::iter) {
+            if let (false, Some(field)) = (old_fields.contains_key(name), field.as_object()) {
+                self.described(name, field, old);
+            }
+        }
+    }
+
+    /// A field is no longer described.
+    fn gone(&mut self, name: &str, field: &Value, new: &Map) {
+        let kept = self.is_implied(name) || self.keeps_unknown(new);
+        self.steps.push(Step::Property(name.to_owned()));
+        if kept {
+            let default = field
+                .get("default")
+                .map_or(Meaning::Safe, |_| self.seen(Sight::Above(Presence::Ends)));
+            let meaning = default.max(self.seen(Sight::Rules));
+            self.add("the field is no longer described".to_owned(), meaning);
+        } else {
+            let what = "the field is gone: its values are dropped".to_owned();
+            self.add(what, Meaning::Breaking);
+        }
+        self.steps.pop();
+    }
+
+    /// A field is described for the first time.
+    fn described(&mut self, name: &str, field: &'a Map, old: &Map) {
+        let (implied, kept, metadata) = (self.is_implied(name), self.keeps_unknown(old), self.is_metadata());
+        self.steps.push(Step::Property(name.to_owned()));
+        if implied {
+            // It was there, and of that type, all the time.
+            let ty = field.get("type").map(|ty| ("type", ty.clone()));
+            self.schema(&ty.into_iter().collect(), field);
+        } else if kept {
+            // What its schema does not describe goes. What metadata hold is known.
+            let stays = self.treatment.everything_stays || metadata || is_on(field, PRESERVE);
+            let meaning = if stays {
+                self.tightened()
+            } else {
+                Meaning::Breaking
+            };
+            let meaning = meaning.max(self.seen(Sight::Rules)).max(self.with_default(field));
+            let what = "the field is described: so far its values were anything".to_owned();
+            self.add(what, meaning);
+        } else {
+            let meaning = self.with_default(field);
+            self.add("the field is new".to_owned(), meaning);
+        }
+        self.steps.pop();
+    }
+
+    /// What it means that a field begins to have a default, if it has one. Rules that compare states begin to run there.
+    fn with_default(&self, field: &Map) -> Meaning {
+        match field.get("default") {
+            Some(_) if expressions::compare_states(field) => Meaning::Breaking,
+            Some(_) => self.seen(Sight::Above(Presence::Begins)),
+            None => Meaning::Safe,
+        }
+    }
+
+    /// Whether a field is there whatever the schema at the place says.
+    fn is_implied(&self, name: &str) -> bool {
+        matches!(name, "apiVersion" | "kind" | "metadata") && self.is_resource(self.steps.len())
+    }
+
+    /// Whether a whole resource stands so many steps from the root.
+    fn is_resource(&self, depth: usize) -> bool {
+        let embedded = |schema: &&Map| is_on(schema, "x-kubernetes-embedded-resource");
+        depth == 0 || self.above.get(depth).is_some_and(embedded)
+    }
+
+    /// Whether the place holds the metadata of a resource.
+    fn is_metadata(&self) -> bool {
+        match self.steps.split_last() {
+            Some((Step::Property(name), above)) => name == "metadata" && self.is_resource(above.len()),
+            _ => false,
+        }
+    }
+
+    /// Whether fields stay that a schema at the place does not describe.
+    fn keeps_unknown(&self, schema: &Map) -> bool {
+        self.is_metadata() || self.treatment.everything_stays || is_on(schema, PRESERVE)
+    }
+
+    fn rules(&mut self, before: Option<&Value>, after: Option<&'a Value>) {
+        let (before, after) = (meaning::rules(before), meaning::rules(after));
+        for rule in after.iter().filter(|rule| !before.contains(rule)) {
+            let here = self.above.last().copied();
+            let meaning =
+                if !expressions::compares(rule.text) || expressions::holds_unchanged(rule.text, here) {
+                    self.tightened()
+                } else {
+                    Meaning::Breaking
+                };
+            self.add(format!("the rule `{}` is new", rule.text), meaning);
+        }
+        for rule in before.iter().filter(|rule| !after.contains(rule)) {
+            self.add(format!("the rule `{}` is gone", rule.text), Meaning::Safe);
+        }
+    }
+
+    fn keyword(&mut self, keyword: &str, old: &Map, new: &Map) {
+        if let Some(effect) = meaning::effect(keyword, old, new) {
+            let meaning = self.of_effect(effect);
+            self.add(changes(keyword, old.get(keyword), new.get(keyword)), meaning);
+        }
+    }
+
+    fn of_effect(&self, effect: Effect) -> Meaning {
+        match effect {
+            Effect::Loosens => Meaning::Safe,
+            Effect::Tightens => self.tightened(),
+            Effect::Breaks => Meaning::Breaking,
+            Effect::Retypes => self.seen(Sight::Rules),
+            Effect::TightensAndRetypes => self.tightened().max(self.seen(Sight::Rules)),
+            // A null that was dropped is kept: those that look at the place meet it. In a list it was refused.
+            Effect::KeepsNulls => match self.steps.last() {
+                Some(Step::Items) => self.seen(Sight::Rules),
+                _ => self.seen(Sight::Here(Presence::Begins)),
+            },
+            Effect::DropsNulls => self.tightened().max(self.seen(Sight::Here(Presence::Ends))),
+            Effect::Defaults(presence) => match self.above.last() {
+                Some(new) if presence == Presence::Begins => self.with_default(new),
+                _ => self.seen(Sight::Above(presence)),
+            },
+            Effect::Holds => Meaning::SafeWithRatcheting,
+        }
+    }
+
+    /// What it means that less is taken at a place than before.
+    fn tightened(&self) -> Meaning {
+        self.tightened_at(self.steps.len())
+    }
+
+    /// The same at a place above, so many steps from the root.
+    fn tightened_at(&self, depth: usize) -> Meaning {
+        let metadata = |step: &Step| matches!(step, Step::Property(name) if name == "metadata");
+        let touched = depth == 0 || (depth == 1 && self.steps.first().is_some_and(metadata));
+        if self.treatment.ratcheting && !touched {
+            Meaning::SafeWithRatcheting
+        } else {
+            Meaning::Breaking
+        }
+    }
+
+    /// What it means for those who look at a place that its value or type becomes another one.
+    fn seen(&self, sight: Sight) -> Meaning {
+        let mut worst = self.seen_as_key();
+        for (depth, schema) in self.above.iter().enumerate() {
+            let below = self.steps.get(depth..).unwrap_or_default();
+            let limited = match (sight, below) {
+                (Sight::Rules, _) | (Sight::Above(_), []) => false,
+                (Sight::Above(presence) | Sight::Here(presence), [step]) => {
+                    meaning::limits_whole(schema) || meaning::counts(schema, step, presence)
+                }
+                _ => meaning::limits_whole(schema),
+            };
+            if limited {
+                worst = worst.max(self.tightened_at(depth));
+            }
+            // A default meets the rules of its own place, or its definition is refused.
+            if matches!(sight, Sight::Above(_)) && below.is_empty() {
+                continue;
+            }
+            for rule in meaning::rules(schema.get("x-kubernetes-validations")) {
+                worst = worst.max(match expressions::concern(rule.text, below) {
+                    Concern::None => Meaning::Safe,
+                    Concern::State => self.tightened_at(depth),
+                    Concern::Change => Meaning::Breaking,
+                });
+            }
+        }
+        worst
+    }
+
+    /// What tells elements of a list apart may no longer do so.
+    fn seen_as_key(&self) -> Meaning {
+        let [.., Step::Items, Step::Property(name)] = self.steps.as_slice() else {
+            return Meaning::Safe;
+        };
+        let list = self.steps.len().checked_sub(2).and_then(|n| self.above.get(n));
+        let keys = list.and_then(|list| list.get("x-kubernetes-list-map-keys")?.as_array());
+        let is_key = keys.is_some_and(|keys| keys.iter().any(|key| key.as_str() == Some(name)));
+        if is_key { self.tightened() } else { Meaning::Safe }
+    }
+}
+
+fn changes(keyword: &str, before: Option<&Value>, after: Option<&Value>) -> String {
+    let show = |v: Option<&Value>| v.map_or_else(|| "nothing".to_owned(), Value::to_json);
+    format!("{keyword} changes from {} to {}", show(before), show(after))
+}
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+
+fn is_on(schema: &Map, keyword: &str) -> bool {
+    schema.get(keyword).and_then(Value::as_bool) == Some(true)
+}

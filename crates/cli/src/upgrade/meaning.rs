@@ -127,13 +127,13 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
             switched(before, after, Effect::Tightens, Effect::Loosens)
         }
         "nullable" => switched(before, after, Effect::KeepsNulls, Effect::DropsNulls),
-        "x-kubernetes-preserve-unknown-fields" => switched(before, after, Effect::Retypes, Effect::Breaks),
+        PRESERVE => switched(before, after, Effect::Retypes, Effect::Breaks),
         // What it takes the place of is a type, or none.
         INT_OR_STRING if old.contains_key("type") || new.contains_key("type") => {
             switched(before, after, Effect::Loosens, Effect::Loosens)
         }
         INT_OR_STRING => switched(before, after, Effect::TightensAndRetypes, Effect::Retypes),
-        "x-kubernetes-embedded-resource" => switched(before, after, Effect::Breaks, Effect::Breaks),
+        EMBEDDED => switched(before, after, Effect::Breaks, Effect::Breaks),
         "x-kubernetes-immutable" => switched(before, after, Effect::Holds, Effect::Loosens),
         "x-kubernetes-immutable-keys" | "x-kubernetes-addition-only" | "x-kubernetes-deletion-only" => {
             switched(before, after, Effect::Holds, Effect::Loosens)
@@ -200,6 +200,26 @@ pub(super) fn rules(list: Option<&Value>) -> Vec<Rule<'_>> {
     self::list(list).iter().filter_map(rule).collect()
 }
 
+/// Whether a schema may describe less than its values hold. Lists that have no keys are compared without it.
+pub(super) fn holds_undescribed(schema: &Map) -> bool {
+    let keyed = text(schema.get("x-kubernetes-list-type")) == Some("map");
+    let mut below = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::values)
+        .chain(schema.get("additionalProperties"))
+        .chain(schema.get("items").filter(|_| keyed));
+    is_on(schema.get(PRESERVE))
+        || is_on(schema.get(EMBEDDED))
+        || below.any(|below| match below {
+            Value::Object(below) => holds_undescribed(below),
+            other => is_on(Some(other)),
+        })
+}
+
+pub(super) const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+pub(super) const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 /// Whether rules see something else than a text because of a format.
@@ -207,7 +227,8 @@ fn is_typed(format: Option<&Value>) -> bool {
     matches!(text(format), Some("byte" | "date" | "date-time" | "duration"))
 }
 
-fn is_on(value: Option<&Value>) -> bool {
+/// Whether a switch is on; it is off where it is not there.
+pub(super) fn is_on(value: Option<&Value>) -> bool {
     value.and_then(Value::as_bool) == Some(true)
 }
 

@@ -5,7 +5,7 @@
 //! limit on the whole, a rule) is affected by what changes it: a default, a null that is kept or dropped.
 
 use super::expressions::{self, Concern};
-use super::meaning::{self, Effect, Meaning, Presence};
+use super::meaning::{self, EMBEDDED, Effect, Meaning, PRESERVE, Presence, is_on};
 use crate::rules::{Step, spell};
 use scantling_value::{Map, Value};
 
@@ -144,9 +144,8 @@ impl<'a> Walk<'a> {
             let ty = field.get("type").map(|ty| ("type", ty.clone()));
             self.schema(&ty.into_iter().collect(), field);
         } else if kept {
-            // What its schema does not describe goes. What metadata hold is known.
-            let stays = self.treatment.everything_stays || metadata || is_on(field, PRESERVE);
-            let meaning = if stays {
+            // What its schema does not describe goes, or keeps it from being let pass. What metadata hold is known.
+            let meaning = if metadata {
                 self.tightened()
             } else {
                 Meaning::Breaking
@@ -177,7 +176,7 @@ impl<'a> Walk<'a> {
 
     /// Whether a whole resource stands so many steps from the root.
     fn is_resource(&self, depth: usize) -> bool {
-        let embedded = |schema: &&Map| is_on(schema, "x-kubernetes-embedded-resource");
+        let embedded = |schema: &&Map| is_on(schema.get(EMBEDDED));
         depth == 0 || self.above.get(depth).is_some_and(embedded)
     }
 
@@ -191,7 +190,7 @@ impl<'a> Walk<'a> {
 
     /// Whether fields stay that a schema at the place does not describe.
     fn keeps_unknown(&self, schema: &Map) -> bool {
-        self.is_metadata() || self.treatment.everything_stays || is_on(schema, PRESERVE)
+        self.is_metadata() || self.treatment.everything_stays || is_on(schema.get(PRESERVE))
     }
 
     fn rules(&mut self, before: Option<&Value>, after: Option<&'a Value>) {
@@ -244,11 +243,14 @@ impl<'a> Walk<'a> {
         self.tightened_at(self.steps.len())
     }
 
-    /// The same at a place above, so many steps from the root.
+    /// The same at a place above, so many steps from the root. To a server, what holds fields that no schema describes
+    /// is never the same as before.
     fn tightened_at(&self, depth: usize) -> Meaning {
         let metadata = |step: &Step| matches!(step, Step::Property(name) if name == "metadata");
         let touched = depth == 0 || (depth == 1 && self.steps.first().is_some_and(metadata));
-        if self.treatment.ratcheting && !touched {
+        let undescribed = |schema: &&Map| meaning::holds_undescribed(schema);
+        let unknowable = self.treatment.everything_stays || self.above.get(depth).is_some_and(undescribed);
+        if self.treatment.ratcheting && !touched && !unknowable {
             Meaning::SafeWithRatcheting
         } else {
             Meaning::Breaking
@@ -285,7 +287,7 @@ impl<'a> Walk<'a> {
         worst
     }
 
-    /// What tells elements of a list apart may no longer do so.
+    /// What tells elements of a list apart may no longer do so, and then none is known to be the same as before.
     fn seen_as_key(&self) -> Meaning {
         let [.., Step::Items, Step::Property(name)] = self.steps.as_slice() else {
             return Meaning::Safe;
@@ -293,17 +295,11 @@ impl<'a> Walk<'a> {
         let list = self.steps.len().checked_sub(2).and_then(|n| self.above.get(n));
         let keys = list.and_then(|list| list.get("x-kubernetes-list-map-keys")?.as_array());
         let is_key = keys.is_some_and(|keys| keys.iter().any(|key| key.as_str() == Some(name)));
-        if is_key { self.tightened() } else { Meaning::Safe }
+        if is_key { Meaning::Breaking } else { Meaning::Safe }
     }
 }
 
 fn changes(keyword: &str, before: Option<&Value>, after: Option<&Value>) -> String {
     let show = |v: Option<&Value>| v.map_or_else(|| "nothing".to_owned(), Value::to_json);
     format!("{keyword} changes from {} to {}", show(before), show(after))
-}
-
-const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
-
-fn is_on(schema: &Map, keyword: &str) -> bool {
-    schema.get(keyword).and_then(Value::as_bool) == Some(true)
 }

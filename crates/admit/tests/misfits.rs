@@ -27,13 +27,13 @@ fn definition(schema: &str) -> Definition {
 }
 
 /// Checks an object whose `spec` was `old`, if it was anything, and of which something else has changed.
-fn update(schema: &str, old: Option<&str>, new: &str, expect: Expect) {
+fn update(schema: &str, old: Option<&str>, new: &str, expect: &Expect) {
     let schema =
         format!(r#"{{"type": "object", "properties": {{"other": {{"type": "string"}}, "spec": {schema}}}}}"#);
     judge(&schema, old, new, expect);
 }
 
-fn judge(schema: &str, old: Option<&str>, new: &str, expect: Expect) {
+fn judge(schema: &str, old: Option<&str>, new: &str, expect: &Expect) {
     let spec = definition(schema).spec;
     let resource = Workshop::default()
         .resource(&spec, spec.version("v1").unwrap())
@@ -67,7 +67,7 @@ fn an_element_that_cannot_be_read_is_like_no_other() {
         &schema,
         Some("[null]"),
         r#"["b"]"#,
-        expect![[r#"
+        &expect![[r#"
             spec: Invalid value: failed rule: self == oldSelf
             cost 3"#]],
     );
@@ -105,7 +105,7 @@ fn an_optional_field_that_cannot_be_read_costs_nothing() {
         schema,
         Some(r#"{"url": true}"#),
         r#"{"url": true}"#,
-        expect![[r#"
+        &expect![[r#"
             spec: Invalid value: "object": invalid data, expected string, got bool evaluating rule: self.?url.orValue('').size() > 0
             cost 3"#]],
     );
@@ -118,7 +118,7 @@ fn an_integer_or_a_string_has_no_parts_whose_rules_would_run() {
             "properties": {"spec": {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'a'"}]}}}"#,
         None,
         r#""a""#,
-        expect![[r#"
+        &expect![[r#"
             <nil>: Invalid value: "object":  in body must be of type integer,string: "object"
             cost 0"#]],
     );
@@ -132,7 +132,7 @@ fn a_time_ends_the_reading_of_metadata() {
         schema,
         None,
         &resource(r#"{"annotations": 1, "deletionTimestamp": 1}"#),
-        expect![[r#"
+        &expect![[r#"
             spec.metadata: Invalid value: {"annotations":1,"deletionTimestamp":1}: json: cannot unmarshal number into Go struct field ObjectMeta.deletionTimestamp of type string
             cost 0"#]],
     );
@@ -140,7 +140,7 @@ fn a_time_ends_the_reading_of_metadata() {
         schema,
         None,
         &resource(r#"{"managedFields": [{"manager": 1}, {"time": []}], "name": 3}"#),
-        expect![[r#"
+        &expect![[r#"
             spec.metadata: Invalid value: {"managedFields":[{"manager":1},{"time":[]}],"name":3}: json: cannot unmarshal array into Go struct field ManagedFieldsEntry.managedFields.time of type string
             cost 0"#]],
     );
@@ -148,7 +148,7 @@ fn a_time_ends_the_reading_of_metadata() {
         schema,
         None,
         &resource(r#"{"annotations": 1, "name": 1}"#),
-        expect![[r#"
+        &expect![[r#"
             spec.metadata: Invalid value: {"annotations":1,"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.annotations of type map[string]string
             cost 0"#]],
     );

@@ -34,7 +34,7 @@ impl Map {
     }
 
     /// The position of a key. Most objects are so small that asking every key is faster than halving.
-    fn position(&self, key: &str) -> Option<usize> {
+    pub fn position(&self, key: &str) -> Option<usize> {
         const FEW: usize = 12;
         if self.entries.len() > FEW {
             return self.find(key).ok();

@@ -6,9 +6,11 @@
 
 mod class;
 mod parse;
+mod scan;
 
 use regex_automata::meta;
 use regex_syntax::hir::{Class, Hir, HirKind};
+use scan::Scan;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -20,20 +22,35 @@ pub struct Pattern(Arc<Lazy>);
 struct Lazy {
     text: Box<str>,
     /// `None` if there is no compiled form. Whoever made the pattern has ruled that out.
-    compiled: OnceLock<Option<meta::Regex>>,
+    compiled: OnceLock<Option<Matcher>>,
+}
+
+/// What matches texts.
+#[derive(Debug)]
+enum Matcher {
+    Scan(Scan),
+    Engine(meta::Regex),
 }
 
 /// A compiled pattern may take this many bytes.
 const MAX_COMPILED_SIZE: usize = 32 << 20;
 
-fn compile(pattern: &str) -> Result<meta::Regex, PatternError> {
+fn compile(pattern: &str) -> Result<Matcher, PatternError> {
     let tree = parse::parse(pattern)?;
-    let config = meta::Config::new().nfa_size_limit(Some(MAX_COMPILED_SIZE));
-    let compiled = meta::Builder::new().configure(config).build_from_hir(&tree);
-    compiled.map_err(|_| PatternError {
+    if let Some(scan) = Scan::of(&tree) {
+        return Ok(Matcher::Scan(scan));
+    }
+    let engine = engine(&tree).map_err(|_| PatternError {
         code: ErrorCode::Large,
         at: pattern.to_owned(),
-    })
+    })?;
+    Ok(Matcher::Engine(engine))
+}
+
+fn engine(tree: &Hir) -> Result<meta::Regex, Box<meta::BuildError>> {
+    let config = meta::Config::new().nfa_size_limit(Some(MAX_COMPILED_SIZE));
+    let engine = meta::Builder::new().configure(config).build_from_hir(tree);
+    engine.map_err(Box::new)
 }
 
 /// A pattern of so many states is not too large, whatever they are.
@@ -132,12 +149,12 @@ impl Pattern {
         Ok(Self::with(pattern, OnceLock::new()))
     }
 
-    fn with(pattern: &str, compiled: OnceLock<Option<meta::Regex>>) -> Self {
+    fn with(pattern: &str, compiled: OnceLock<Option<Matcher>>) -> Self {
         let text = pattern.into();
         Pattern(Arc::new(Lazy { text, compiled }))
     }
 
-    fn compiled(&self) -> Option<&meta::Regex> {
+    fn compiled(&self) -> Option<&Matcher> {
         self.0
             .compiled
             .get_or_init(|| compile(&self.0.text).ok())
@@ -146,21 +163,31 @@ impl Pattern {
 
     /// Whether it matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
-        self.compiled().is_some_and(|regex| regex.is_match(text))
+        match self.compiled() {
+            Some(Matcher::Scan(scan)) => scan.length(text).is_some(),
+            Some(Matcher::Engine(engine)) => engine.is_match(text),
+            None => false,
+        }
     }
 
     /// The leftmost match.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.compiled()?.find(text).and_then(|m| text.get(m.range()))
+        match self.compiled()? {
+            Matcher::Scan(scan) => scan.find(text),
+            Matcher::Engine(engine) => engine.find(text).and_then(|m| text.get(m.range())),
+        }
     }
 
     /// All matches that do not overlap; no empty one right after another match.
     pub fn matches<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'_, 't> {
-        let found = self
-            .compiled()
-            .into_iter()
-            .flat_map(move |regex| regex.find_iter(text));
-        found.filter_map(|m| text.get(m.range()))
+        let (only, engine) = match self.compiled() {
+            Some(Matcher::Scan(scan)) => (scan.find(text), None),
+            Some(Matcher::Engine(engine)) => (None, Some(engine)),
+            None => (None, None),
+        };
+        let found = engine.into_iter().flat_map(move |engine| engine.find_iter(text));
+        let found = found.filter_map(|m| text.get(m.range()));
+        only.into_iter().chain(found)
     }
 }
 
@@ -297,7 +324,63 @@ mod tests {
         assert!(Pattern::new(&deep).is_ok());
     }
 
+    #[test]
+    fn simple_patterns_need_no_engine() {
+        let is_simple = |pattern: &&&str| Scan::of(&parse::parse(pattern).unwrap()).is_some();
+        let simple = [
+            "^",
+            "^$",
+            "^[^/]+",
+            "^([^/]+)",
+            "^a+b*$",
+            "^[a-z]{2,5}-([0-9]+)$",
+            r"^\d+\.\d+$",
+            "^.*$",
+            "^(a)*b",
+            "^a{3}a",
+        ];
+        assert_eq!(simple.iter().find(|p| !is_simple(p)), None);
+        let others = [
+            "a",
+            "^a*a",
+            "^a?b?a",
+            "^(a|b)c|d",
+            "^.",
+            "^[a-z\u{e9}]+",
+            "^(ab)+",
+            "^a+?",
+            "(?m)^a",
+            r"^a\b",
+            "^.{2,}",
+            "a^",
+            "^a*$b",
+        ];
+        assert_eq!(others.iter().find(is_simple), None);
+    }
+
+    fn simple_pattern() -> impl Strategy<Value = String> {
+        let set = prop::sample::select(vec![
+            "a", "b", "[ab]", "[^a]", "[b-y]", ".", "/", "(b)", "[^/]", "(?i:a)",
+        ]);
+        let times = prop::sample::select(vec!["", "*", "+", "?", "{2}", "{1,2}", "{0,3}", "{2,}"]);
+        let end = prop::sample::select(vec!["", "$"]);
+        let steps = prop::collection::vec((set, times), 0..5);
+        (steps, end).prop_map(|(steps, end)| {
+            let steps: String = steps.iter().flat_map(|(set, times)| [*set, *times]).collect();
+            format!("^{steps}{end}")
+        })
+    }
+
     proptest! {
+        #[test]
+        fn scans_find_what_the_engine_finds(pattern in simple_pattern(), text in "[ab/\u{e9}\nA]{0,7}") {
+            let tree = parse::parse(&pattern).unwrap();
+            if let Some(scan) = Scan::of(&tree) {
+                let found = engine(&tree).unwrap().find(&text).map(|m| &text[m.range()]);
+                prop_assert_eq!(scan.find(&text), found);
+            }
+        }
+
         #[test]
         fn no_pattern_panics(pattern in r"[\\\[\](){}?*+|^$.,:\-0-9a-zPQExp<>=\u{e9}]{0,24}", text in ".{0,16}") {
             if let Ok(pattern) = Pattern::new(&pattern) {

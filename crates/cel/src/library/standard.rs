@@ -160,9 +160,21 @@ pub(crate) fn equal_cost<'a>(args: &[Option<Val<'a>>], result: Option<Val<'a>>) 
     }
 }
 
+/// What a pass over the shorter of two texts costs.
+#[inline]
+pub(crate) fn shorter_text_cost(a: &str, b: &str) -> u64 {
+    /// So many characters cost as much as one.
+    const FEW: usize = 10;
+    match a.len().min(b.len()) {
+        0 => 0,
+        1..=FEW => 1,
+        _ => text_cost(shorter_text(a, b)),
+    }
+}
+
 /// The size of the shorter of two texts. No character takes more than four bytes: a text that is that much longer
 /// need not be counted.
-pub(crate) fn shorter_text(a: &str, b: &str) -> u64 {
+fn shorter_text(a: &str, b: &str) -> u64 {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let size = val::text_size(short);
     if long.len() as u64 / 4 >= size {
@@ -174,9 +186,8 @@ pub(crate) fn shorter_text(a: &str, b: &str) -> u64 {
 
 /// A pass over the shorter operand.
 pub(crate) fn shorter_pass<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
-    let shorter = match args {
-        [Some(Val::Str(a)), Some(Val::Str(b))] => shorter_text(a, b),
-        _ => args.iter().copied().map(size).min().unwrap_or(1),
-    };
-    text_cost(shorter)
+    match args {
+        [Some(Val::Str(a)), Some(Val::Str(b))] => shorter_text_cost(a, b),
+        _ => text_cost(args.iter().copied().map(size).min().unwrap_or(1)),
+    }
 }

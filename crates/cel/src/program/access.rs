@@ -357,7 +357,7 @@ impl Name {
         {
             return Some(value);
         }
-        let position = object.find(key).ok()?;
+        let position = object.position(key)?;
         self.hint.store(position, Ordering::Relaxed);
         entries.get(position).map(|(_, v)| v)
     }

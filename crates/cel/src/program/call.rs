@@ -17,19 +17,22 @@ impl<'a> Machine<'a, '_> {
     /// A call on one argument. It costs even if the argument is an error.
     #[inline(never)]
     pub(super) fn unary(&mut self, call: &'a Unary) -> Res<'a> {
-        let arg = self.eval(&call.arg);
-        if let Err(e) = &arg
-            && e.is_final()
-        {
-            return arg;
-        }
-        let result = match arg {
-            Ok(arg) => (call.run)(self.arena, arg),
-            Err(ref e) => Err(e.clone()),
+        let arg = match self.operand(&call.arg) {
+            Ok(arg) => arg,
+            Err(e) if e.is_final() => return Err(e),
+            Err(e) => {
+                let result = Err(e);
+                self.settle(call.actual, &[None], &result)?;
+                return result;
+            }
         };
-        self.settle(call.actual, &[ok(&arg)], &result)?;
+        let result = (call.run)(self.arena, arg);
+        match call.actual {
+            Actual::Fixed(cost) => self.charge(cost)?,
+            actual => self.settle(actual, &[Some(arg)], &result)?,
+        }
         match result {
-            Err(EvalError::NoSuchOverload) => Err(no_such_overload(self.arena, call.overload, &[arg?])),
+            Err(EvalError::NoSuchOverload) => Err(no_such_overload(self.arena, call.overload, &[arg])),
             result => result,
         }
     }

@@ -4,11 +4,11 @@ use super::call::ok;
 use super::node::{Alternative, Block, Choice, Construction, Element, Equality, Gives, Member, Node};
 use super::{Input, Limits, Program};
 use crate::env::Strictness;
-use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST, text_cost};
-use crate::library::standard::{equal_cost, shorter_pass, shorter_text};
+use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST};
+use crate::library::standard::{equal_cost, shorter_pass, shorter_text_cost};
 use crate::shape::Shape;
-use crate::val::{self, Arena, EvalError, Owned, Res, Val, text_size};
-use scantling_value::Value;
+use crate::val::{self, Arena, EvalError, Owned, Res, Val};
+use scantling_value::{Value, same_text};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -287,16 +287,18 @@ impl<'a, 'c> Machine<'a, 'c> {
                 Ok(Val::Bool((a == b) != *negated))
             }
             (Val::Str(a), Val::Str(b)) => self.equal_texts(a, b, *negated),
+            (Val::Bool(a), Val::Bool(b)) => {
+                self.charge(1)?;
+                Ok(Val::Bool((a == b) != *negated))
+            }
             _ => self.any_equality(a, b, *negated),
         }
     }
 
     #[inline]
     fn equal_texts(&mut self, a: &str, b: &str, negated: bool) -> Res<'a> {
-        let equal = a == b;
-        let shorter = if equal { text_size(a) } else { shorter_text(a, b) };
-        self.charge(text_cost(shorter))?;
-        Ok(Val::Bool(equal != negated))
+        self.charge(shorter_text_cost(a, b))?;
+        Ok(Val::Bool(same_text(a, b) != negated))
     }
 
     #[inline(never)]

@@ -1,0 +1,206 @@
+//! Patterns that are read from the beginning of a text without a choice, such as `^[^/]+` and `^[a-z]+:[0-9]{1,5}$`.
+//!
+//! Many patterns of definitions are of this kind. They need no engine: neither its memory, nor the time that it takes to
+//! make one, nor that of a search.
+
+use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
+
+/// A pattern that starts at the beginning of the text and in which one character always tells how to go on.
+#[derive(Debug)]
+pub(super) struct Scan {
+    steps: Box<[Step]>,
+    end: End,
+}
+
+/// Where a match may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Anywhere,
+    WithTheText,
+}
+
+/// As many characters of a set as there are, within limits.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    set: Set,
+    min: usize,
+    max: usize,
+}
+
+/// A set of characters: some of ASCII, and all or none beyond it.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    ascii: u128,
+    beyond: bool,
+}
+
+/// Longer patterns are left to the engine.
+const MAX_STEPS: usize = 64;
+
+impl Scan {
+    /// The scan that finds what the pattern finds, if it is that simple.
+    pub(super) fn of(pattern: &Hir) -> Option<Self> {
+        let mut parts = Vec::new();
+        flatten(pattern, &mut parts);
+        let (first, mut parts) = parts.split_first()?;
+        if !matches!(first.kind(), HirKind::Look(Look::Start)) {
+            return None;
+        }
+        let mut end = End::Anywhere;
+        if let Some((last, rest)) = parts.split_last()
+            && matches!(last.kind(), HirKind::Look(Look::End))
+        {
+            (end, parts) = (End::WithTheText, rest);
+        }
+        let mut steps = Vec::new();
+        for part in parts {
+            add_steps(part, &mut steps)?;
+        }
+        let fits = steps.len() <= MAX_STEPS && leaves_no_choice(&steps);
+        fits.then(|| Scan {
+            steps: steps.into(),
+            end,
+        })
+    }
+
+    /// The match, which is the only one.
+    pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        text.get(..self.length(text)?)
+    }
+
+    /// The length of the match.
+    pub(super) fn length(&self, text: &str) -> Option<usize> {
+        let mut rest = text.as_bytes();
+        for step in &self.steps {
+            let bytes = rest.iter().take(step.max);
+            let run = bytes.take_while(|byte| step.set.has(**byte)).count();
+            if run < step.min {
+                return None;
+            }
+            rest = rest.get(run..)?;
+        }
+        (self.end == End::Anywhere || rest.is_empty()).then(|| text.len() - rest.len())
+    }
+}
+
+/// The parts that follow each other. Groups stand for what is in them: nobody asks what they matched.
+fn flatten<'h>(tree: &'h Hir, parts: &mut Vec<&'h Hir>) {
+    match tree.kind() {
+        HirKind::Concat(each) => each.iter().for_each(|part| flatten(part, parts)),
+        HirKind::Capture(group) => flatten(&group.sub, parts),
+        HirKind::Empty => {}
+        _ => parts.push(tree),
+    }
+}
+
+fn add_steps(part: &Hir, steps: &mut Vec<Step>) -> Option<()> {
+    match part.kind() {
+        HirKind::Literal(literal) => {
+            for byte in &literal.0 {
+                steps.push(Step::new(Set::byte(*byte)?, 1, Some(1))?);
+            }
+        }
+        HirKind::Class(class) => steps.push(Step::new(Set::of(class)?, 1, Some(1))?),
+        HirKind::Repetition(repetition) => {
+            let mut of = &*repetition.sub;
+            while let HirKind::Capture(group) = of.kind() {
+                of = &group.sub;
+            }
+            let set = match of.kind() {
+                HirKind::Class(class) => Set::of(class)?,
+                HirKind::Literal(literal) => match *literal.0 {
+                    [byte] => Set::byte(byte)?,
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            if !repetition.greedy && repetition.max != Some(repetition.min) {
+                return None;
+            }
+            steps.push(Step::new(set, repetition.min, repetition.max)?);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Whether a step that takes all it can never takes what a later one needs.
+fn leaves_no_choice(steps: &[Step]) -> bool {
+    steps.iter().enumerate().all(|(i, step)| {
+        let mut later = steps.iter().skip(i + 1);
+        let required = later.clone().position(|other| other.min > 0);
+        let reachable = required.map_or(usize::MAX, |at| at + 1);
+        step.min == step.max
+            || later
+                .by_ref()
+                .take(reachable)
+                .all(|other| !step.set.meets(other.set))
+    })
+}
+
+impl Step {
+    /// Steps go by bytes: characters that take several can be told from none and many, but are not counted.
+    fn new(set: Set, min: u32, max: Option<u32>) -> Option<Self> {
+        if set.beyond && (min > 1 || max.is_some()) {
+            return None;
+        }
+        Some(Step {
+            set,
+            min: usize::try_from(min).ok()?,
+            max: match max {
+                Some(max) => usize::try_from(max).ok()?,
+                None => usize::MAX,
+            },
+        })
+    }
+}
+
+impl Set {
+    fn byte(byte: u8) -> Option<Self> {
+        byte.is_ascii().then(|| Set {
+            ascii: 1 << byte,
+            beyond: false,
+        })
+    }
+
+    fn of(class: &Class) -> Option<Self> {
+        match class {
+            Class::Unicode(class) => Self::of_characters(class),
+            Class::Bytes(_) => None,
+        }
+    }
+
+    fn of_characters(class: &ClassUnicode) -> Option<Self> {
+        let mut set = Set {
+            ascii: 0,
+            beyond: false,
+        };
+        for range in class.ranges() {
+            if !range.end().is_ascii() {
+                if range.start() > '\u{80}' || range.end() != char::MAX {
+                    return None;
+                }
+                set.beyond = true;
+            }
+            for byte in 0..0x80u8 {
+                if (range.start()..=range.end()).contains(&char::from(byte)) {
+                    set.ascii |= 1 << byte;
+                }
+            }
+        }
+        Some(set)
+    }
+
+    #[inline]
+    fn has(self, byte: u8) -> bool {
+        if byte.is_ascii() {
+            (self.ascii >> byte) & 1 == 1
+        } else {
+            self.beyond
+        }
+    }
+
+    fn meets(self, other: Set) -> bool {
+        self.ascii & other.ascii != 0 || (self.beyond && other.beyond)
+    }
+}

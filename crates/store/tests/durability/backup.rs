@@ -1,6 +1,7 @@
 //! Check, export, import: backups and moves.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use scantling_store::{
@@ -135,6 +136,49 @@ async fn a_backup_that_was_changed_or_cut_is_refused() {
             "{outcome:?}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_one_state_whatever_is_written_meanwhile() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(EmbeddedStore::open(small(directory.path())).unwrap());
+    fill(&*store).await;
+    let (begun, mut writing) = tokio::sync::watch::channel(0);
+    let writer = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move {
+            // Two keys that always change one after the other: no state has the second without the first.
+            for n in 0..3_000 {
+                for name in ["first", "second"] {
+                    let value = format!("{n}").into();
+                    let key = format!("/registry/g/pairs/ns/{n:05}-{name}");
+                    store.write(&key, Write::Create { value }).await.unwrap();
+                }
+                begun.send_replace(n);
+            }
+        }
+    });
+    for round in 0..5 {
+        let _ = writing.wait_for(|n| *n > round * 20).await;
+        let mut backup = Vec::new();
+        let summary = export(&*store, "/", &mut backup).await.unwrap();
+        let restored = tempfile::tempdir().unwrap();
+        EmbeddedStore::restore(restored.path(), backup.as_slice()).unwrap();
+        let restored = EmbeddedStore::open(small(restored.path())).unwrap();
+        let then = ListRequest {
+            prefix: "/".to_owned(),
+            at: ReadAt::Exact(summary.revision),
+            ..ListRequest::default()
+        };
+        let then = store.list(then).await.unwrap();
+        let found = contents(&restored).await;
+        assert_eq!(found.len(), then.entries.len());
+        for entry in &then.entries {
+            let want = (entry.mod_revision, entry.value.clone());
+            assert_eq!(found.get(&*entry.key), Some(&want));
+        }
+    }
+    writer.abort();
 }
 
 /// Keys and values of any kind, as a store may hold them.

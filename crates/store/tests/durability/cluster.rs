@@ -302,3 +302,69 @@ async fn servers_turn_from_a_member_that_hangs() {
     assert_eq!(found, expected);
     assert_eq!(watch.try_next().unwrap(), None);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_continue_while_the_leader_hangs() {
+    let Some(etcd) = Cluster::start(3, Security::Plain) else {
+        return;
+    };
+    let (one, two): (Arc<dyn Store>, Arc<dyn Store>) =
+        (Arc::new(etcd.connect().await), Arc::new(etcd.connect().await));
+    linear::run(&[one, two], PREFIX, 6, 60, async {
+        for _ in 0..2 {
+            let leader = etcd.leader();
+            etcd.pause(leader);
+            // Long enough for the others to choose another, which the one that hung then hears of.
+            tokio::time::sleep(Duration::from_millis(2500)).await;
+            etcd.unpause(leader);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compaction_takes_nothing_from_who_listens() {
+    const WRITES: usize = 400;
+    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+        return;
+    };
+    let (one, two) = (Arc::new(etcd.connect().await), etcd.connect().await);
+    let start = two.revision().await.unwrap();
+    let mut watch = two.watch(PREFIX, start).await.unwrap();
+    let writer = tokio::spawn({
+        let one = Arc::clone(&one);
+        async move {
+            let mut written = Vec::new();
+            for n in 0..WRITES {
+                written.push(create(&one, &format!("{n:04}")).await);
+                if n % 10 == 9 {
+                    // All that has happened is forgotten, whoever has heard of it or not.
+                    one.compact(written[n]).await.unwrap();
+                }
+            }
+            written
+        }
+    });
+    let mut seen = Vec::new();
+    while seen.len() < WRITES {
+        match tokio::time::timeout(Duration::from_secs(60), watch.next()).await {
+            Ok(Ok(event)) => seen.push(event.revision),
+            // It came too late for some: what a client then does is list, and watch from there.
+            Ok(Err(StoreError::Compacted { oldest, .. })) => {
+                seen = all(&two)
+                    .await
+                    .into_iter()
+                    .map(|(_, revision)| revision)
+                    .collect();
+                let from = seen.last().copied().unwrap_or(start);
+                assert!(from >= oldest, "the list is older than what is known");
+                watch = two.watch(PREFIX, from).await.unwrap();
+            }
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+    assert_eq!(seen, writer.await.unwrap());
+    assert_eq!(watch.try_next().unwrap(), None);
+    assert_eq!(all(&one).await, all(&two).await);
+}

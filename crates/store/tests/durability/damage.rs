@@ -137,6 +137,20 @@ async fn missing_and_short_files_are_noticed() {
 }
 
 #[tokio::test]
+async fn what_a_dead_process_left_in_the_lock_file_keeps_nobody_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("lock");
+    // A process that is gone, one that lives but holds no lock, and no process at all.
+    for left in ["4194304\n", "1\n", "", "not a number\n"] {
+        std::fs::write(&lock, left).unwrap();
+        let store = EmbeddedStore::open(small(directory.path())).unwrap();
+        let holder = std::fs::read_to_string(&lock).unwrap();
+        assert_eq!(holder.trim(), std::process::id().to_string());
+        store.close().unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_second_process_is_kept_out() {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(small(directory.path())).unwrap();

@@ -11,7 +11,7 @@ use scantling_store::{
     Write,
 };
 
-use crate::{contents, small};
+use crate::{contents, copy_all, small};
 
 type Contents = BTreeMap<String, (Revision, Packed)>;
 
@@ -196,6 +196,72 @@ async fn a_disk_that_is_really_full() {
 }
 
 #[tokio::test]
+async fn a_disk_without_room_for_a_checkpoint() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let directory = disk.0.path().join("data");
+    // The journal has all the room that it needs; the state at rest has none to grow.
+    let config = EmbeddedConfig {
+        segment_bytes: 3 << 20,
+        ..small(&directory)
+    };
+    let store = EmbeddedStore::open(config.clone()).unwrap();
+    let filler = disk.0.path().join("filler");
+    let mut file = std::fs::File::create(&filler).unwrap();
+    while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
+    drop(file);
+    let mut expected: Contents = BTreeMap::new();
+    let large = |n: usize| Packed::from(vec![n as u8; 5_000]);
+    let mut n = 0;
+    let error = loop {
+        let value = large(n);
+        match store.write(&key(n), Write::Create { value }).await {
+            Ok(event) => expected.insert(key(n), (event.revision, large(n))),
+            Err(error) => break error,
+        };
+        n += 1;
+        assert!(n < 500, "writers should have waited for a checkpoint");
+    };
+    assert!(n > 20, "writes go on while a checkpoint is due: {n}");
+    assert!(error.to_string().contains("No space left"), "{error}");
+    assert_eq!(contents(&store).await, expected, "reads go on");
+    std::fs::remove_file(filler).unwrap();
+    let value = large(n);
+    let event = store.write(&key(n), Write::Create { value }).await.unwrap();
+    expected.insert(key(n), (event.revision, large(n)));
+    store.close().unwrap();
+    EmbeddedStore::check(&directory).unwrap();
+    assert_eq!(contents(&EmbeddedStore::open(config).unwrap()).await, expected);
+}
+
+#[tokio::test]
+async fn a_file_system_that_cannot_be_written() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let directory = disk.0.path().join("data");
+    let store = EmbeddedStore::open(small(&directory)).unwrap();
+    let expected = create(&store, 0..3).await;
+    store.close().unwrap();
+    let remount = |how: &str| {
+        let done = Command::new("mount")
+            .args(["-o", &format!("remount,{how}")])
+            .arg(disk.0.path())
+            .status();
+        assert!(done.unwrap().success());
+    };
+    remount("ro");
+    let error = EmbeddedStore::open(small(&directory)).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("Read-only file system") && text.contains("lock"),
+        "{text}"
+    );
+    remount("rw");
+    assert_eq!(
+        contents(&EmbeddedStore::open(small(&directory)).unwrap()).await,
+        expected
+    );
+}
+
+#[tokio::test]
 async fn a_compaction_outlives_the_process() {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(small(directory.path())).unwrap();
@@ -223,11 +289,7 @@ async fn a_compaction_outlives_the_process() {
     };
     check(&store, "before").await;
     // As a crash leaves it, and as a clean end does.
-    let crashed = tempfile::tempdir().unwrap();
-    for file in std::fs::read_dir(directory.path()).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), crashed.path().join(file.file_name())).unwrap();
-    }
+    let crashed = copy_all(directory.path());
     check(
         &EmbeddedStore::open(small(crashed.path())).unwrap(),
         "after a crash",

@@ -17,6 +17,7 @@ mod etcd;
 mod faults;
 #[path = "../support/linear.rs"]
 mod linear;
+mod power;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,4 +47,14 @@ async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, Packed)>
         .iter()
         .map(|entry| (entry.key.to_string(), (entry.mod_revision, entry.value.clone())))
         .collect()
+}
+
+/// The files of a store as they are now, in a directory of their own.
+fn copy_all(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.path().join(file.file_name())).unwrap();
+    }
+    to
 }

@@ -11,7 +11,7 @@ use scantling_schema::rules::Environments;
 use scantling_value::{Limits, json};
 
 /// Checks a definition whose objects have a `spec` of that schema; the errors without their values.
-fn errors(schema: &str, expect: Expect) {
+fn errors(schema: &str, expect: &Expect) {
     let document = format!(
         r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {{"name": "widgets.example.com"}}, "spec": {{"group": "example.com", "scope": "Namespaced",
@@ -49,7 +49,7 @@ fn what_is_wrong_with_a_list_does_not_keep_the_rules_of_its_elements_from_being_
             rules("self.a"),
             rules("self.zz")
         ),
-        expect![[r#"
+        &expect![[r#"
             .items.type
             .items.x-kubernetes-validations[0].rule"#]],
     );
@@ -59,7 +59,7 @@ fn what_is_wrong_with_a_list_does_not_keep_the_rules_of_its_elements_from_being_
             rules("self"),
             rules("true")
         ),
-        expect![[r#"
+        &expect![[r#"
             .items.type
             .items.x-kubernetes-validations"#]],
     );

@@ -36,13 +36,13 @@ impl Hash for Node<'_> {
             rules,
             validation,
         } = self.0;
-        // Most nodes have little more than a type: what they lack is not hashed.
-        (ty, nullable).hash(state);
+        // Most nodes have little more than a type: what they lack is not hashed, nor are the ends of texts.
+        state.write_u8(ty.map_or(0, |ty| ty as u8 + 1) << 1 | u8::from(*nullable));
         default.iter().for_each(|default| default.hash(state));
         extensions.iter().for_each(|extensions| extensions.hash(state));
         rules.iter().for_each(|rule| rule.hash(state));
         for (name, child) in properties {
-            name.hash(state);
+            state.write(name.as_bytes());
             address(child, state);
         }
         match additional {
@@ -63,13 +63,18 @@ impl Hash for Node<'_> {
                 required,
                 ..
             } = &**v;
-            for text in [pattern, format].into_iter().chain(required) {
-                text.hash(state);
+            let texts = [pattern, format].into_iter().chain(required);
+            for text in texts.filter(|text| !text.is_empty()) {
+                state.write(text.as_bytes());
             }
             enumeration.iter().for_each(|value| value.hash(state));
             v.maximum.iter().chain(&v.minimum).for_each(|n| n.hash(state));
-            for limit in [v.max_length, v.min_length, v.max_items, v.min_items] {
-                limit.unwrap_or(-1).hash(state);
+            let limits = [v.max_length, v.min_length, v.max_items, v.min_items];
+            for (which, limit) in (0u8..).zip(limits) {
+                if let Some(limit) = limit {
+                    state.write_u8(which);
+                    state.write_i64(limit);
+                }
             }
             for junctor in [all_of, one_of, any_of] {
                 junctor.iter().for_each(|child| address(child, state));

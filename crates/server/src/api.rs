@@ -436,7 +436,7 @@ impl Api {
             // Namespaced objects are named within a namespace, others without one; lists may cross namespaces.
             let across = path.namespace.is_none()
                 && path.name.is_none()
-                && (built_in || path.watch || head.method == Method::GET);
+                && (built_in || path.watch || matches!(head.method, Method::GET | Method::HEAD));
             let fits = kind.namespaced == path.namespace.is_some() || (kind.namespaced && across);
             fits.then_some((kind, version))
         });

@@ -59,15 +59,19 @@ impl Custom {
 
 impl Strategy for Custom {
     fn read(&self, kind: &Kind, version: &Version, mut stored: Value) -> ApiResult<Value> {
-        // Defaults come from the version that objects are stored in; what the requested version does not know goes.
-        let storage = kind
-            .storage_version()
-            .map_or(version.name.as_str(), |v| v.name.as_str());
-        if let Some(r) = self.resource(storage) {
+        let written = stored
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let (_, written) = parts(written);
+        let is_asked = written == version.name;
+        // Defaults come from the version that the object was written in, which may be another than that of today; what
+        // the requested version does not know goes.
+        let of_today = || self.resource(&kind.storage_version()?.name);
+        if let Some(r) = self.resource(written).or_else(of_today) {
             load(r, &mut stored);
         }
-        let api_version = crate::discovery::api_version(&kind.group, &version.name);
-        if stored.get("apiVersion").and_then(Value::as_str) != Some(&api_version) {
+        if !is_asked {
             stored = self.convert(kind, &version.name, stored);
         }
         Ok(stored)

@@ -353,6 +353,10 @@ impl Definitions {
                 && let Some(prefix) = prefix.filter(|p| !p.is_empty())
             {
                 let name = format!("{prefix}{}", identity.suffix);
+                if let Some(shown) = crate::write::metadata_mut(&mut outcome.object) {
+                    // A refusal names it, too.
+                    shown.insert("name", name.as_str().into());
+                }
                 new.metadata.insert("name", name.into());
             }
         }

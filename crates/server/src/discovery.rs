@@ -182,7 +182,11 @@ fn resource(kind: &Kind) -> Value {
 
 /// By which clients see that the stored form of a kind has changed.
 fn storage_hash(kind: &Kind) -> String {
-    let stored = kind.storage_version().map_or("", |v| v.name.as_str());
+    let stored = match kind.group.as_str() {
+        // Servers store definitions in their first version, and clients compare hashes.
+        crate::definitions::GROUP => "v1beta1",
+        _ => kind.storage_version().map_or("", |v| v.name.as_str()),
+    };
     let digest = sha2::Sha256::digest(format!("{}/{stored}/{}", kind.group, kind.kind));
     base64::engine::general_purpose::STANDARD.encode(digest.get(..8).unwrap_or_default())
 }
@@ -199,15 +203,6 @@ const SUB_VERBS: &[&str] = &["get", "patch", "update"];
 
 fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>> {
     let mut out = Vec::new();
-    if version.has_status() {
-        out.push(Subresource {
-            name: "status",
-            kind: &kind.kind,
-            group: "",
-            version: "",
-            verbs: SUB_VERBS,
-        });
-    }
     if version.finalize {
         out.push(Subresource {
             name: "finalize",
@@ -215,6 +210,15 @@ fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>
             group: "",
             version: "",
             verbs: &["update"],
+        });
+    }
+    if version.has_status() {
+        out.push(Subresource {
+            name: "status",
+            kind: &kind.kind,
+            group: "",
+            version: "",
+            verbs: SUB_VERBS,
         });
     }
     if version.scale.is_some() {
@@ -272,9 +276,11 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         .filter_map(|kind| {
             let v = kind.served_version(version)?;
             let scope = if kind.namespaced { "Namespaced" } else { "Cluster" };
+            // What is built in is of the group and version in which it is listed, without saying so.
+            let (own_group, own_version) = if kind.built_in { ("", "") } else { (group, version) };
             let mut m: Map = [
                 ("resource", Value::from(kind.plural.as_str())),
-                ("responseKind", response(group, version, &kind.kind)),
+                ("responseKind", response(own_group, own_version, &kind.kind)),
                 ("scope", scope.into()),
                 ("singularResource", kind.singular.as_str().into()),
                 ("verbs", texts(kind.verbs())),
@@ -291,7 +297,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
                 .into_iter()
                 .map(|s| {
                     let (g, v) = if s.group.is_empty() {
-                        (group, version)
+                        (own_group, own_version)
                     } else {
                         (s.group, s.version)
                     };

@@ -121,7 +121,9 @@ impl Kind {
             "update",
             "watch",
         ];
+        const ENDING: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
         match self.built_in {
+            false if self.terminating => ENDING,
             false => CUSTOM,
             true if self.strategy.deletes_collections() => ALL,
             true => ONE_BY_ONE,

@@ -216,7 +216,15 @@ impl Core {
                 let at = root.field("status");
                 let wrong = (!found.is_empty() && found != only)
                     .then(|| FieldError::invalid(&at.field("Phase"), found.as_str(), why));
-                wrong.into_iter().collect()
+                let spec = root.field("spec");
+                let unqualified = crate::namespaces::finalizers(&Value::Object(object.clone()));
+                let unqualified = unqualified
+                    .iter()
+                    .filter(|f| *f != KUBERNETES && !f.contains('/'));
+                let why = "name is neither a standard finalizer name nor is it fully qualified";
+                let errors =
+                    unqualified.map(|f| FieldError::invalid(&spec.field("finalizers"), f.as_str(), why));
+                errors.chain(wrong).collect()
             }
             CoreKind::Event => check_event(object, metadata),
             CoreKind::Scale => Vec::new(),

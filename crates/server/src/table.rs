@@ -57,14 +57,10 @@ impl Column {
 }
 
 impl Columns {
-    /// The name, and the declared columns or else the age. A column whose path does not parse leaves the name alone.
+    /// The name, and the declared columns or else the age. A column whose path does not parse is the end of them.
     pub(crate) fn new(declared: &[Column]) -> Columns {
         let default = [Column::age()];
         let declared = if declared.is_empty() { &default } else { declared };
-        let parsed: Result<Vec<_>, String> = declared
-            .iter()
-            .map(|c| Ok(Cell::Found(c.kind.clone(), JsonPath::parse(&c.path)?)))
-            .collect();
         let name = Column {
             name: "Name".to_owned(),
             kind: "string".to_owned(),
@@ -75,9 +71,12 @@ impl Columns {
         };
         let mut definitions = vec![definition(&name)];
         let mut cells = vec![Cell::Made(|object, _| crate::write::text(object, "name").into())];
-        if let Ok(parsed) = parsed {
-            definitions.extend(declared.iter().map(definition));
-            cells.extend(parsed);
+        for column in declared {
+            let Ok(path) = JsonPath::parse(&column.path) else {
+                break;
+            };
+            definitions.push(definition(column));
+            cells.push(Cell::Found(column.kind.clone(), path));
         }
         Columns { definitions, cells }
     }

@@ -361,7 +361,9 @@ impl Api {
         };
         match target {
             Target::Index => Ok(Reply::object(200, &index(&kinds), Encoding::Json).indented()),
-            Target::Health { probe, check } => Ok(health::answer(self, probe, check.as_deref(), &head.query)),
+            Target::Health { probe, check } => {
+                Ok(health::answer(self, probe, check.as_deref(), &head.query).await)
+            }
             Target::Metrics => Ok(Reply::bytes(
                 200,
                 "text/plain; version=0.0.4; charset=utf-8",

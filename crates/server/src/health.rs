@@ -5,6 +5,7 @@ use crate::reply::Reply;
 use crate::request::{Probe, Query};
 use scantling_value::go;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// What is looked at, under the names that probes of a kube-apiserver ask for, as far as there is something like it.
 const CHECKS: [(&str, When); 9] = [
@@ -37,14 +38,23 @@ impl Probe {
     }
 }
 
+/// How long the store may take to say where it is.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// `/healthz`, `/livez`, `/readyz`, and single checks below them.
-pub(crate) fn answer(api: &Api, probe: Probe, check: Option<&str>, query: &Query) -> Reply {
+pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: &Query) -> Reply {
     let asked = CHECKS
         .iter()
         .filter(|(_, when)| *when == When::Always || probe == Probe::Ready);
     let mut names = asked.map(|(name, _)| *name);
-    // A server that answers has read its store and its definitions; what may be wrong is that it is about to end.
-    let is_well = |name: &str| name != "shutdown" || api.ready.load(Ordering::Acquire);
+    let stores = tokio::time::timeout(PATIENCE, api.store.revision()).await;
+    let stores = matches!(stores, Ok(Ok(_)));
+    // A server that answers has read its definitions, and goes on serving what it knows.
+    let is_well = |name: &str| match name {
+        "etcd" | "etcd-readiness" => stores,
+        "shutdown" => api.ready.load(Ordering::Acquire),
+        _ => true,
+    };
     if let Some(one) = check {
         return match names.find(|name| *name == one) {
             Some(name) if is_well(name) => Reply::text(200, "ok"),

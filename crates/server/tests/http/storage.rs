@@ -290,3 +290,27 @@ async fn keys_are_where_a_kubernetes_server_looks_for_them() {
     }
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_lost_its_store_says_so() {
+    let Some(mut etcd) = Cluster::start(1, Security::Plain) else {
+        return;
+    };
+    let (server, mut client) = serve_over(&etcd).await;
+    assert_eq!(client.get("/readyz").await.text(), "ok");
+    etcd.kill(0);
+    let unready = client.get("/readyz").await;
+    assert_eq!(unready.status, 500);
+    let unready = unready.text();
+    let failed: Vec<&str> = unready.lines().filter(|line| line.starts_with("[-]")).collect();
+    let [etcd_check, readiness] =
+        ["etcd", "etcd-readiness"].map(|c| format!("[-]{c} failed: reason withheld"));
+    assert_eq!(failed, [etcd_check, readiness]);
+    assert_eq!(client.get("/livez?exclude=etcd").await.text(), "ok");
+    etcd.resume(0);
+    eventually("the store is back", async || {
+        client.get("/readyz/etcd").await.status == 200
+    })
+    .await;
+    server.stop().await;
+}

@@ -30,7 +30,7 @@ use self::checkpoint::{Backlog, Checkpointer};
 use self::file::failed;
 use self::journal::Journal;
 use self::lock::Lock;
-use self::queue::{Pace, Queue, Reply};
+use self::queue::{Asker, Pace, Queue, Reply};
 use self::table::{Meta, Purpose, Table};
 use self::writer::Writer;
 use crate::backup::{BackupError, BackupSummary};
@@ -89,6 +89,7 @@ pub struct CheckReport {
 pub struct EmbeddedStore {
     cache: Arc<Cache>,
     requests: Arc<Queue>,
+    writer: Arc<writer::Shared>,
     backlog: Arc<Backlog>,
     threads: Mutex<Option<Threads>>,
 }
@@ -176,10 +177,12 @@ impl EmbeddedStore {
         };
         let requests = Arc::new(Queue::new(Arc::clone(&cache)));
         let queue = Arc::clone(&requests);
+        let shared = Arc::new(writer::Shared::new(Some(writer)));
+        let writer = Arc::clone(&shared);
         let thread = |name: &str| std::thread::Builder::new().name(format!("store-{name}"));
         let spawned = |source| failed("start a thread for", &directory, source);
         let writer = thread("writer")
-            .spawn(move || writer.run(&queue))
+            .spawn(move || Writer::run(&writer, &queue))
             .map_err(spawned)?;
         let checkpointer = thread("checkpoint")
             .spawn(move || checkpointer.run())
@@ -192,6 +195,7 @@ impl EmbeddedStore {
         Ok(Self {
             cache,
             requests,
+            writer: shared,
             backlog,
             threads,
         })
@@ -284,6 +288,15 @@ impl Drop for EmbeddedStore {
     fn drop(&mut self) {
         // Nobody is left to hear of a failed checkpoint; the journal has everything that was acknowledged.
         let _ = self.shut_down();
+    }
+}
+
+/// Only a runtime with several threads can do without one of them for a while.
+fn asker() -> Asker {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => Asker::MayWrite,
+        _ => Asker::MayOnlyWait,
     }
 }
 
@@ -382,7 +395,18 @@ impl Store for EmbeddedStore {
 
     async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
         check_write(key, &write)?;
-        self.request(|queue, reply| queue.write(key, &write, reply)).await
+        self.request(|queue, reply| {
+            if let Some((turn, batch)) = queue.write(key, &write, asker(), reply) {
+                // The runtime finds another thread for the others who need this one.
+                tokio::task::block_in_place(|| {
+                    if let Some(writer) = self.writer.lock().as_mut() {
+                        writer.carry_out(batch, queue);
+                    }
+                });
+                drop(turn);
+            }
+        })
+        .await
     }
 
     async fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {

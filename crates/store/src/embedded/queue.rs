@@ -10,6 +10,9 @@
 //! it has answered, it would flush for the few that were late for the last flush, and the many would be late for that
 //! one: two flushes where one is enough. So it waits for as many as there were lately, for a part of the time that a
 //! flush takes.
+//!
+//! One who asks alone, while the writer sleeps, would wait for two threads to wake up: the writer, and then its own. If
+//! it has a thread that may wait for the disk, it takes the writer's turn instead.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -57,7 +60,37 @@ struct Gathering {
     open: Batch,
     /// How many requests the writer sleeps for; zero while it is awake.
     wanted: usize,
+    /// Whether one who asked has taken the writer's turn.
+    taken_over: bool,
     closed: bool,
+}
+
+/// What one who asks may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// It may take the writer's turn.
+    MayWrite,
+    /// Others need its thread.
+    MayOnlyWait,
+}
+
+/// A turn of the writer that one who asked has taken. It lasts as long as this.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    queue: &'a Queue,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut gathering = self.queue.gathering.lock();
+        gathering.taken_over = false;
+        if std::thread::panicking() {
+            gathering.end();
+        }
+        let awaited = gathering.closed || self.queue.waiting.load(Ordering::Relaxed) > 0;
+        drop(gathering);
+        self.queue.tell(awaited);
+    }
 }
 
 /// The last change of each key.
@@ -110,6 +143,7 @@ impl Queue {
             full: VecDeque::new(),
             open: Batch::new(0),
             wanted: 0,
+            taken_over: false,
             closed: false,
         };
         Self {
@@ -121,12 +155,18 @@ impl Queue {
     }
 
     /// Decides about a write; the answer comes when what was decided is durable. If the queue is closed, nobody will
-    /// answer.
-    pub(crate) fn write(&self, key: &str, write: &Write, reply: Reply<Event>) {
+    /// answer. If there is a turn to take, the caller is to carry out the batch that comes with it.
+    pub(crate) fn write(
+        &self,
+        key: &str,
+        write: &Write,
+        asker: Asker,
+        reply: Reply<Event>,
+    ) -> Option<(Turn<'_>, Batch)> {
         let mut guard = self.gathering.lock();
         let gathering = &mut *guard;
         if gathering.closed {
-            return;
+            return None;
         }
         // What is on its way stays in sight until it is published, and is looked for first.
         let current = match gathering.change(key) {
@@ -147,9 +187,20 @@ impl Queue {
             let full = std::mem::replace(open, Batch::new(0));
             gathering.full.push_back(full);
         }
+        // A writer that wants one request sleeps, and what it has written is published.
+        let alone = gathering.wanted == 1 && self.waiting.load(Ordering::Relaxed) == 0;
+        if asker == Asker::MayWrite
+            && alone
+            && !gathering.taken_over
+            && let Some(batch) = gathering.next(0)
+        {
+            gathering.taken_over = true;
+            return Some((Turn { queue: self }, batch));
+        }
         let enough = self.count(gathering);
         drop(guard);
         self.tell(enough);
+        None
     }
 
     /// Asks for history to be forgotten.
@@ -167,7 +218,7 @@ impl Queue {
     /// Counts one more request. Answers with whether the writer is to be woken.
     fn count(&self, gathering: &Gathering) -> bool {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        gathering.wanted > 0 && waiting >= gathering.wanted
+        gathering.wanted > 0 && waiting >= gathering.wanted && !gathering.taken_over
     }
 
     fn tell(&self, enough: bool) {
@@ -186,6 +237,19 @@ impl Queue {
         self.gathering.lock().closed = true;
         self.ready.notify_one();
     }
+
+    /// Takes everything that was decided in view of what has not happened, and goes back to the state that is.
+    pub(crate) fn abandon(&self) -> Vec<Batch> {
+        let mut gathering = self.gathering.lock();
+        let mut abandoned = Vec::new();
+        while let Some(batch) = gathering.next(0) {
+            abandoned.push(batch);
+        }
+        gathering.taken = Changes::new();
+        gathering.revision = self.cache.revision();
+        self.waiting.store(0, Ordering::Relaxed);
+        abandoned
+    }
 }
 
 /// The one who takes requests. When it goes, however it goes, the queue is closed and what is in it is dropped,
@@ -197,10 +261,7 @@ pub(crate) struct Service<'a> {
 
 impl Drop for Service<'_> {
     fn drop(&mut self) {
-        let mut gathering = self.queue.gathering.lock();
-        gathering.closed = true;
-        gathering.full.clear();
-        gathering.open = Batch::new(0);
+        self.queue.gathering.lock().end();
     }
 }
 
@@ -231,7 +292,7 @@ impl Service<'_> {
             }
         }
         gathering.wanted = 1;
-        while count() == 0 && !gathering.closed {
+        while gathering.taken_over || (count() == 0 && !gathering.closed) {
             ready.wait(&mut gathering);
         }
         gathering.wanted = 0;
@@ -239,22 +300,16 @@ impl Service<'_> {
         waiting.fetch_sub(batch.requests(), Ordering::Relaxed);
         Some(batch)
     }
-
-    /// Takes everything that was decided in view of what has not happened, and goes back to the state that is.
-    pub(crate) fn abandon(&self) -> Vec<Batch> {
-        let mut gathering = self.queue.gathering.lock();
-        let mut abandoned = Vec::new();
-        while let Some(batch) = gathering.next(0) {
-            abandoned.push(batch);
-        }
-        gathering.taken = Changes::new();
-        gathering.revision = self.queue.cache.revision();
-        self.queue.waiting.store(0, Ordering::Relaxed);
-        abandoned
-    }
 }
 
 impl Gathering {
+    /// Closes the queue and drops what is in it.
+    fn end(&mut self) {
+        self.closed = true;
+        self.full.clear();
+        self.open = Batch::new(0);
+    }
+
     /// The last change of a key that may not be published yet.
     fn change(&self, key: &str) -> Option<&Arc<Event>> {
         let full = self.full.iter().rev().map(|batch| &batch.changes);

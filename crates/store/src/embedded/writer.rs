@@ -1,4 +1,5 @@
-//! The writer: one thread that makes durable what has gathered, many requests at a time.
+//! The writer: makes durable what has gathered, many requests at a time. It has a thread of its own; one who asks
+//! alone lends it another (see [`super::queue`]).
 //!
 //! While one batch is being flushed, requests gather; together they are the next one (see [`super::queue`]). What was
 //! decided about them is shown and answered once it is durable; a batch that fails leaves no trace.
@@ -6,12 +7,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
+
 use super::checkpoint::Backlog;
 use super::journal::{AppendError, Journal};
 use super::queue::{Batch, Pace, Queue};
 use super::record::Draft;
 use crate::cache::Cache;
 use crate::{Revision, StoreError};
+
+/// The writer, for whoever has its turn.
+pub(crate) type Shared = Mutex<Option<Writer>>;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -24,32 +30,41 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Works until the queue is closed.
-    pub(crate) fn run(mut self, queue: &Queue) {
+    /// Works until the queue is closed; then the journal is let go of.
+    pub(crate) fn run(shared: &Shared, queue: &Queue) {
         let service = queue.serve();
-        while let Some(mut batch) = service.take(self.pace) {
-            self.pace.requests = batch.requests();
-            self.pace.bytes = batch.record.len();
-            let flushed = self.write(&mut batch);
-            let abandoned = match &flushed {
-                Ok(()) => {
-                    self.cache.publish(&batch.events);
-                    Vec::new()
-                }
-                Err(_) => service.abandon(),
-            };
-            for Batch {
-                decided, compactions, ..
-            } in std::iter::once(batch).chain(abandoned)
-            {
-                for (outcome, reply) in decided {
-                    // What was refused was refused in view of writes before it: it stands or falls with them. And a
-                    // caller that is gone does not want to know.
-                    let _ = reply.send(flushed.clone().and(outcome));
-                }
-                for (revision, reply) in compactions {
-                    let _ = reply.send(flushed.clone().and_then(|()| self.compact(revision)));
-                }
+        let pace = || shared.lock().as_ref().map(|writer| writer.pace);
+        while let Some(batch) = pace().and_then(|pace| service.take(pace)) {
+            if let Some(writer) = shared.lock().as_mut() {
+                writer.carry_out(batch, queue);
+            }
+        }
+        drop(shared.lock().take());
+    }
+
+    /// Makes a batch durable, shows what it changes, and answers.
+    pub(crate) fn carry_out(&mut self, mut batch: Batch, queue: &Queue) {
+        self.pace.requests = batch.requests();
+        self.pace.bytes = batch.record.len();
+        let flushed = self.write(&mut batch);
+        let abandoned = match &flushed {
+            Ok(()) => {
+                self.cache.publish(&batch.events);
+                Vec::new()
+            }
+            Err(_) => queue.abandon(),
+        };
+        for Batch {
+            decided, compactions, ..
+        } in std::iter::once(batch).chain(abandoned)
+        {
+            for (outcome, reply) in decided {
+                // What was refused was refused in view of writes before it: it stands or falls with them. And a
+                // caller that is gone does not want to know.
+                let _ = reply.send(flushed.clone().and(outcome));
+            }
+            for (revision, reply) in compactions {
+                let _ = reply.send(flushed.clone().and_then(|()| self.compact(revision)));
             }
         }
     }

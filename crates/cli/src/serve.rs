@@ -4,16 +4,24 @@ use crate::args;
 use crate::problem::{Problem, Verdict};
 use scantling_server::{AuthorizationMode, Config, Server};
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, KeySpace, MemStore, Store};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// The allocator's setting of how long it keeps what was freed, in milliseconds.
+const KEEP_FREE: &str = "MIMALLOC_PURGE_DELAY";
+/// Within this time, what one request has freed is what the next one wants.
+const KEEP_FREE_MILLIS: &str = "50";
 
 /// How often free memory goes back to the system.
 const GIVE_BACK: Duration = Duration::from_secs(2);
 
 /// Serves until it is told to stop.
 pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
+    set_allocator();
     log_to_standard_error(flags.logging_format, flags.verbosity);
     // Every connection is a file: as many as this process may have.
     if let Err(e) = rlimit::increase_nofile_limit(u64::MAX) {
@@ -75,11 +83,27 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Has the allocator keep what was freed for a short time only.
+///
+/// It keeps memory because that is often wanted again, for a second if it is not told otherwise: long enough for a
+/// burst of requests to take new memory where what others have freed would do. It takes its settings from the
+/// environment, before the program begins; so the program begins again. If it cannot, it is larger for a while.
+fn set_allocator() {
+    if std::env::var_os(KEEP_FREE).is_some() {
+        return;
+    }
+    let mut arguments = std::env::args_os();
+    let (Some(name), Ok(program)) = (arguments.next(), std::env::current_exe()) else {
+        return;
+    };
+    let mut again = Command::new(program);
+    let _ = again.arg0(name).args(arguments).env(KEEP_FREE, KEEP_FREE_MILLIS).exec();
+}
+
 /// Gives memory that is free back to the system, for ever.
 ///
-/// The allocator keeps what was freed for a second, because it is often wanted again, and looks at it only when it is
-/// asked for more: what a burst of requests took, it would keep until the next one. It looks at it when a thread ends,
-/// too.
+/// The allocator looks at what was freed only when it is asked for more: what a burst of requests took, it would keep
+/// until the next one. It looks at it when a thread ends, too.
 async fn give_back() {
     let mut time = tokio::time::interval(GIVE_BACK);
     loop {

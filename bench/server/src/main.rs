@@ -33,6 +33,8 @@ const CONNECTIONS: usize = 16;
 const WATCHERS: usize = 1_000;
 /// How many definitions there are when one more is added.
 const MANY_DEFINITIONS: usize = 2_000;
+/// In this time, what was freed goes back to the system.
+const REST: Duration = Duration::from_secs(3);
 /// How many definitions the real server was measured with.
 const SOME_DEFINITIONS: usize = 300;
 
@@ -522,7 +524,7 @@ async fn register(arguments: &Arguments, definitions: &[Definition]) -> Result<(
     let directory = tempfile::tempdir()?;
     let server = Server::start(&arguments.program, directory.path()).await?;
     let (some, rest) = definitions.split_at(SOME_DEFINITIONS.min(definitions.len()));
-    let cpu = server.cpu();
+    let (cpu, idle) = (server.cpu(), server.rss());
     let took = register_all(&server, some).await?;
     figure(
         &format!("{} definitions", some.len()),
@@ -542,6 +544,8 @@ async fn register(arguments: &Arguments, definitions: &[Definition]) -> Result<(
         "MB",
         Reference::less(Some(2200.0), 60.0),
     );
+    tokio::time::sleep(REST).await;
+    figure("    after a rest", server.rss(), "MB", Reference::NONE);
     let more = register_all(&server, rest).await?;
     figure(
         &format!("all {}", definitions.len()),
@@ -550,6 +554,14 @@ async fn register(arguments: &Arguments, definitions: &[Definition]) -> Result<(
         Reference::NONE,
     );
     figure("  memory", server.rss(), "MB", Reference::NONE);
+    tokio::time::sleep(REST).await;
+    figure("    after a rest", server.rss(), "MB", Reference::NONE);
+    figure(
+        "    of each definition",
+        (server.rss() - idle) * 1e3 / definitions.len() as f64,
+        "kB",
+        Reference::NONE,
+    );
     // Copies in groups of their own bring the number up to where one more is measured.
     let copies: Vec<Definition> = definitions
         .iter()

@@ -44,7 +44,8 @@ async fn create(store: &EmbeddedStore, keys: std::ops::Range<usize>) -> Contents
     acknowledged
 }
 
-#[tokio::test]
+// With several threads, one who writes alone does it by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_one_failure_loses_nothing() {
     let failures = [
         (Operation::Write, Failure::Error(ErrorKind::StorageFull)),
@@ -106,7 +107,8 @@ fn with_faults(directory: &Path) -> (EmbeddedStore, Arc<Faults>) {
     (EmbeddedStore::open(config).unwrap(), faults)
 }
 
-#[tokio::test]
+// With several threads, one who writes alone does it by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_failed_flush_nothing_is_acknowledged() {
     let directory = tempfile::tempdir().unwrap();
     let (store, faults) = with_faults(directory.path());

@@ -97,7 +97,11 @@ fn set_allocator() {
         return;
     };
     let mut again = Command::new(program);
-    let _ = again.arg0(name).args(arguments).env(KEEP_FREE, KEEP_FREE_MILLIS).exec();
+    let _ = again
+        .arg0(name)
+        .args(arguments)
+        .env(KEEP_FREE, KEEP_FREE_MILLIS)
+        .exec();
 }
 
 /// Gives memory that is free back to the system, for ever.

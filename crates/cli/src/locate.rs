@@ -30,6 +30,9 @@ pub(crate) enum Spot {
     Line(usize),
 }
 
+/// So many paths are looked for one by one.
+const FEW: usize = 8;
+
 /// Spots of three sorts, as many as any command tells apart.
 pub(crate) type Spots = [Vec<Option<Spot>>; 3];
 
@@ -97,7 +100,11 @@ impl<'d> Sent<'d> {
         let document = self.document;
         let positions = match (document.notation, paths.as_slice()) {
             (_, []) => Vec::new(),
-            (Notation::Json, [path]) => vec![Position::in_json(document.text, path)],
+            // For a few paths, looking through a text is cheaper than making a tree of it.
+            (Notation::Json, few) if few.len() <= FEW => few
+                .iter()
+                .map(|path| Position::in_json(document.text, path))
+                .collect(),
             _ => Position::all_in_yaml(document.text, &paths, Limits::SERVER),
         };
         let mut positions = positions.into_iter();

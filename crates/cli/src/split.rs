@@ -79,12 +79,25 @@ pub(crate) fn split<'a>(
     notation: Notation,
     start: Start,
 ) -> (Vec<Document<'a>>, Vec<Problem>) {
+    split_at(file, bytes, notation, start, &[])
+}
+
+/// The same for a text of which it is known where documents of JSON end.
+pub(crate) fn split_at<'a>(
+    file: &'a Arc<str>,
+    bytes: &'a [u8],
+    notation: Notation,
+    start: Start,
+    ends: &[usize],
+) -> (Vec<Document<'a>>, Vec<Problem>) {
     let (mut documents, mut problems) = (Vec::new(), Vec::new());
     match notation {
         Notation::Json => {
             let (mut rest, mut start) = (bytes, start);
+            let mut ends = ends.iter();
             while !rest.trim_ascii_start().is_empty() {
-                let end = value_end(rest).unwrap_or(rest.len());
+                let known = ends.next().map(|end| end + rest.len() - bytes.len());
+                let end = known.or_else(|| value_end(rest)).unwrap_or(rest.len());
                 let (text, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
                 documents.push(Document {
                     file,
@@ -121,16 +134,20 @@ pub(crate) fn split<'a>(
     (documents, problems)
 }
 
-/// So much of a text consists of whole documents, if it goes on later.
-pub(crate) fn whole_documents(bytes: &[u8], notation: Notation) -> usize {
+/// Where the whole documents of a text end that goes on later; of YAML, where the last of them ends.
+pub(crate) fn whole_documents(bytes: &[u8], notation: Notation) -> Vec<usize> {
     match notation {
-        Notation::Yaml => memchr::memmem::rfind(bytes, b"\n---").map_or(0, |at| at + 1),
+        Notation::Yaml => memchr::memmem::rfind(bytes, b"\n---")
+            .map(|at| at + 1)
+            .into_iter()
+            .collect(),
         Notation::Json => {
-            let mut end = 0;
+            let (mut ends, mut end) = (Vec::new(), 0);
             while let Some(length) = value_end(bytes.get(end..).unwrap_or_default()) {
                 end += length;
+                ends.push(end);
             }
-            end
+            ends
         }
     }
 }
@@ -233,8 +250,8 @@ mod tests {
 
     #[test]
     fn blocks_end_with_a_document() {
-        assert_eq!(whole_documents(b"{} {} {", Json), 5);
-        assert_eq!(whole_documents(b"a: 1\n---\nb: 1\n", Yaml), 5);
-        assert_eq!(whole_documents(b"a: 1\nb: 1\n", Yaml), 0);
+        assert_eq!(whole_documents(b"{} {} {", Json), [2, 5]);
+        assert_eq!(whole_documents(b"a: 1\n---\nb: 1\n", Yaml), [5]);
+        assert_eq!(whole_documents(b"a: 1\nb: 1\n", Yaml), [0usize; 0]);
     }
 }

@@ -76,6 +76,8 @@ struct Block {
     bytes: Vec<u8>,
     notation: Notation,
     start: Start,
+    /// Where its documents end, as far as that is known.
+    ends: Vec<usize>,
 }
 
 impl Part<'_> {
@@ -87,8 +89,13 @@ impl Part<'_> {
                 done.into_iter().flatten().collect()
             }
             Part::Block(block) => {
-                let (documents, problems) =
-                    split::split(&block.file, &block.bytes, block.notation, block.start);
+                let (documents, problems) = split::split_at(
+                    &block.file,
+                    &block.bytes,
+                    block.notation,
+                    block.start,
+                    &block.ends,
+                );
                 all(documents, problems, work)
             }
             Part::Problem(problem) => vec![Err(problem)],
@@ -210,10 +217,13 @@ impl<'s> Blocks<'s> {
             if self.notation.is_none() {
                 self.notation = split::notation(&self.rest, self.end);
             }
-            let cut = match (self.end, self.notation) {
-                (End::Here, _) => self.rest.len(),
-                (End::Later, Some(notation)) => split::whole_documents(&self.rest, notation),
-                (End::Later, None) => 0,
+            let (cut, ends) = match (self.end, self.notation) {
+                (End::Here, _) => (self.rest.len(), Vec::new()),
+                (End::Later, Some(notation)) => {
+                    let ends = split::whole_documents(&self.rest, notation);
+                    (ends.last().copied().unwrap_or(0), ends)
+                }
+                (End::Later, None) => (0, Vec::new()),
             };
             if cut > 0 {
                 let after = self.rest.split_off(cut);
@@ -225,6 +235,7 @@ impl<'s> Blocks<'s> {
                     bytes,
                     notation: self.notation.unwrap_or(Notation::Yaml),
                     start,
+                    ends,
                 }));
             }
             // A document of this size needs more.

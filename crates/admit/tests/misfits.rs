@@ -112,7 +112,7 @@ fn an_optional_field_that_cannot_be_read_costs_nothing() {
 }
 
 #[test]
-fn an_integer_or_a_string_has_no_parts_whose_rules_would_run() {
+fn an_integer_or_a_string_has_no_fields_whose_rules_would_run() {
     judge(
         r#"{"type": "object", "x-kubernetes-int-or-string": true,
             "properties": {"spec": {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'a'"}]}}}"#,
@@ -120,6 +120,17 @@ fn an_integer_or_a_string_has_no_parts_whose_rules_would_run() {
         r#""a""#,
         &expect![[r#"
             <nil>: Invalid value: "object":  in body must be of type integer,string: "object"
+            cost 0"#]],
+    );
+    // The rules of elements count as rules nevertheless.
+    update(
+        r#"{"type": "object", "required": ["a"], "properties": {"a": {"type": "array", "x-kubernetes-int-or-string": true,
+            "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'a'"}]}}}}"#,
+        None,
+        "{}",
+        &expect![[r#"
+            <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation
+            spec.a: Required value
             cost 0"#]],
     );
 }

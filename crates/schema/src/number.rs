@@ -54,13 +54,22 @@ pub(crate) fn in_range(value: &Value, types: Types, format: Option<&Format>) -> 
     true
 }
 
+/// Whether a format is one of numbers of that type. Any other says nothing about them.
+fn is_of_type(format: FormatKind, types: Types) -> bool {
+    match format {
+        FormatKind::Int32 | FormatKind::Int64 => types == Types::INTEGER,
+        FormatKind::Float | FormatKind::Double => types == Types::NUMBER,
+        _ => false,
+    }
+}
+
 /// Checks the limits on a number.
 pub(crate) fn check<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &mut S) -> Result<(), Stop> {
     let types = node.types();
     let checks = node.checks();
     let format = checks
         .and_then(|c| c.format.as_ref())
-        .filter(|f| !f.is_for_strings());
+        .filter(|f| is_of_type(f.kind(), types));
     let name = format.map(Format::name);
     if !in_range(value, types, format) {
         sink.fail(at, |spot| spot.out_of_range("Checked", types.names(), name))?;

@@ -11,7 +11,7 @@ mod view;
 
 pub use check::{Check, ExpressionLimit};
 pub use compile::{Accepted, CompiledRule, Environments, Expression, Expressions, compile};
-pub(crate) use ready::{Context, Place, Rules, is_visible, shows_parts};
+pub(crate) use ready::{Context, Place, Rules, is_visible, shows_fields};
 pub(crate) use run::NOT_COMPILED;
 pub use run::{BUDGET, Meter, Options, Report, run};
 pub use shape::Shapes;

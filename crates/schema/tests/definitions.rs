@@ -8,10 +8,10 @@ use expect_test::{Expect, expect};
 use scantling_cel::kubernetes::Version;
 use scantling_schema::definition::{ApiVersion, Definition, Gates, Setting};
 use scantling_schema::rules::Environments;
-use scantling_value::{Limits, json};
+use scantling_value::{FieldError, Limits, json};
 
-/// Checks a definition whose objects have a `spec` of that schema; the errors without their values.
-fn errors(schema: &str, expect: &Expect) {
+/// Checks a definition whose objects have a `spec` of that schema.
+fn check(schema: &str) -> Vec<FieldError> {
     let document = format!(
         r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {{"name": "widgets.example.com"}}, "spec": {{"group": "example.com", "scope": "Namespaced",
@@ -23,27 +23,37 @@ fn errors(schema: &str, expect: &Expect) {
     let mut definition = received.definition;
     definition.prepare_create(Gates::default());
     let environments = Environments::of(Version::LATEST);
-    let setting = Setting {
+    definition.validate(&Setting {
         api: ApiVersion::V1,
         gates: Gates::default(),
         environments: &environments,
-    };
-    let shown = |field: &str| {
-        field
-            .trim_start_matches("spec.validation.openAPIV3Schema.properties[spec]")
-            .to_owned()
-    };
-    let errors = definition.validate(&setting);
-    let mut lines: Vec<String> = errors.iter().map(|e| shown(e.field())).collect();
+    })
+}
+
+fn assert_lines(lines: impl Iterator<Item = String>, expect: &Expect) {
+    let below_spec = "spec.validation.openAPIV3Schema.properties[spec]";
+    let mut lines: Vec<String> = lines
+        .map(|l| l.trim_start_matches(below_spec).to_owned())
+        .collect();
     lines.sort();
     expect.assert_eq(&lines.join("\n"));
+}
+
+/// The fields of the errors.
+fn fields(schema: &str, expect: &Expect) {
+    assert_lines(check(schema).iter().map(|e| e.field().to_owned()), expect);
+}
+
+/// The errors in full.
+fn texts(schema: &str, expect: &Expect) {
+    assert_lines(check(schema).iter().map(ToString::to_string), expect);
 }
 
 #[test]
 fn what_is_wrong_with_a_list_does_not_keep_the_rules_of_its_elements_from_being_checked() {
     let rules = |rule: &str| format!(r#""x-kubernetes-validations": [{{"rule": "{rule}"}}]"#);
     let keyed = r#""type": "array", "maxItems": 3, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]"#;
-    errors(
+    fields(
         &format!(
             r#"{{{keyed}, "items": {{"type": "boolean", {}}}, {}}}"#,
             rules("self.a"),
@@ -53,7 +63,7 @@ fn what_is_wrong_with_a_list_does_not_keep_the_rules_of_its_elements_from_being_
             .items.type
             .items.x-kubernetes-validations[0].rule"#]],
     );
-    errors(
+    fields(
         &format!(
             r#"{{{keyed}, "x-kubernetes-int-or-string": true, "items": {{"type": "boolean", {}}}, {}}}"#,
             rules("self"),
@@ -62,5 +72,15 @@ fn what_is_wrong_with_a_list_does_not_keep_the_rules_of_its_elements_from_being_
         &expect![[r#"
             .items.type
             .items.x-kubernetes-validations"#]],
+    );
+}
+
+#[test]
+fn a_format_of_something_else_says_nothing_about_numbers() {
+    texts(
+        r#"{"type": "integer", "format": "url", "default": -1e19}"#,
+        &expect![[r#"
+            .default: Invalid value: "": Checked value must be of type integer (default format) in 
+            .default: Invalid value: "float64":  in body must be of type url: "float64""#]],
     );
 }

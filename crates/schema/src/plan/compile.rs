@@ -142,8 +142,7 @@ impl Compiler {
         let mut within = here;
         for property in &properties {
             let mut below = property.within;
-            if schema.ty != Some(Type::Object) {
-                // Rules see no properties of what is no object.
+            if !rules::shows_fields(schema) {
                 below.remove(Features::RULES);
             }
             within.add(below);
@@ -151,9 +150,8 @@ impl Compiler {
         for child in additional.iter().chain(&items) {
             within.add(child.within);
         }
-        if !visible || !rules::shows_parts(schema) {
+        if !visible {
             within.remove(Features::RULES);
-            within.add(here);
         }
         let rules = here.contains(Features::RULES);
         let rules = rules.then(|| Box::new(Rules::new(Arc::clone(&self.rules), place)));

@@ -3,7 +3,7 @@
 use super::compile::{Environments, programs};
 use super::shape::Shapes;
 use crate::field_path::{self, Brackets, Step};
-use crate::structural::{Structural, ValidationRule};
+use crate::structural::{Structural, Type, ValidationRule};
 use scantling_cel::program::Program;
 use scantling_cel::shape::Shape;
 use std::fmt::Write as _;
@@ -125,7 +125,6 @@ fn shown_path(rule: &ValidationRule, schema: &Arc<Structural>) -> Option<Box<str
 
 /// Whether expressions see values of a schema at all. Fields that they do not see have no rules.
 pub(crate) fn is_visible(schema: &Structural) -> bool {
-    use crate::structural::Type;
     if schema.is_int_or_string() {
         return true;
     }
@@ -137,8 +136,7 @@ pub(crate) fn is_visible(schema: &Structural) -> bool {
     }
 }
 
-/// Whether expressions see what is below a schema. Of an integer or a string there are no parts, whatever else its schema
-/// says.
-pub(crate) fn shows_parts(schema: &Structural) -> bool {
-    !schema.is_int_or_string()
+/// Whether expressions see the fields of a schema. What is no object has none, whatever else its schema says.
+pub(crate) fn shows_fields(schema: &Structural) -> bool {
+    schema.ty == Some(Type::Object) && !schema.is_int_or_string()
 }

@@ -1,6 +1,6 @@
 //! Runs rules over an object.
 
-use super::ready::{Ready, ReadyRule, shows_parts};
+use super::ready::{Ready, ReadyRule};
 use super::shape::declares_metadata;
 use crate::correlate::OldList;
 use crate::plan::{Features, Node};
@@ -172,10 +172,9 @@ impl Run<'_> {
         if node.is(Features::RULES) {
             self.rules(node, value, old, spot, at)?;
         }
-        if !shows_parts(node.schema()) {
-            return Ok(());
-        }
-        match (value, node.schema().ty) {
+        // An integer or a string has no parts, whatever else its schema says.
+        let schema = node.schema();
+        match (value, schema.ty.filter(|_| !schema.is_int_or_string())) {
             (Value::Object(map), Some(Type::Object)) => {
                 self.object(node, map, old.and_then(Value::as_object), spot, at)
             }

@@ -24,7 +24,10 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("api/strategic-on-definitions", 6, REFUSED_AS_A_PATCH),
     ("flows/definitions-without-a-version", 1, WITHOUT_A_VERSION),
     ("flows/definitions-without-a-version", 3, WITHOUT_A_VERSION),
+    ("flows/what-does-not-change", 18, ANOTHER_NAME),
 ];
+
+const ANOTHER_NAME: &str = "a patch that gives another name is refused before it makes a definition";
 
 const WITHOUT_A_VERSION: &str = "a patch that takes the version away is refused before it makes a definition";
 

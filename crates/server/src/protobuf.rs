@@ -84,6 +84,9 @@ pub(crate) fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
                 .to_owned(),
         );
     };
+    if inner.is_empty() {
+        return Err("empty body".to_owned());
+    }
     let mut envelope = Envelope {
         api_version: "",
         kind: "",

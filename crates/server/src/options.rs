@@ -23,6 +23,17 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
+impl FieldValidation {
+    /// The same in the terms of admission.
+    pub(crate) fn admission(self) -> scantling_admit::FieldValidation {
+        match self {
+            FieldValidation::Ignore => scantling_admit::FieldValidation::Ignore,
+            FieldValidation::Warn => scantling_admit::FieldValidation::Warn,
+            FieldValidation::Strict => scantling_admit::FieldValidation::Strict,
+        }
+    }
+}
+
 /// The options that creating, updating and patching share.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteOptions {

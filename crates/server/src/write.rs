@@ -1,11 +1,13 @@
 //! Creating and updating.
 
+mod identity;
+
 use crate::api::{Api, Call, Head};
 use crate::body::{self, Sent};
 use crate::kind::Kind;
 use crate::managed;
 use crate::media;
-use crate::options::{FieldValidation, WriteKind, WriteOptions};
+use crate::options::{WriteKind, WriteOptions};
 use crate::protobuf;
 use crate::read::{self, store_error};
 use crate::reply::Reply;
@@ -13,9 +15,12 @@ use crate::request::parse_uint;
 use crate::status::{About, ApiError, ApiResult};
 use crate::text::{Stored, in_stored_version, note_written};
 use bytes::Bytes;
-use scantling_admit::{Identity, Operation, Outcome, Refusal};
+use scantling_admit::{Operation, Outcome, Refusal};
 use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
 use scantling_value::{FieldError, Map, Path, Value, go, json};
+
+use identity::agent_name;
+pub(crate) use identity::{identity, timestamp};
 
 /// A write on its way.
 pub(crate) struct Write<'a> {
@@ -94,7 +99,7 @@ impl Write<'_> {
         let fits = body::fit_version(call, &object).and_then(|()| fit_namespace(call, &mut object));
         if let Err(e) = fits {
             // Nothing comes of it, but what is found in the object is told.
-            let mode = admission_mode(options.field_validation);
+            let mode = options.field_validation.admission();
             self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
             return Err(e);
         }
@@ -118,7 +123,7 @@ impl Write<'_> {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
         }
-        let mode = admission_mode(options.field_validation);
+        let mode = options.field_validation.admission();
         let mut object = object;
         self.receive(&mut object, found, mode, ownership, source, None)?;
         self.create_received(object, options, ownership, source).await
@@ -214,7 +219,7 @@ impl Write<'_> {
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Update)?;
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
-        let mode = admission_mode(options.field_validation);
+        let mode = options.field_validation.admission();
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
         body::fit_version(call, &object)?;
         fit_name(&object, name)?;
@@ -308,7 +313,7 @@ impl Write<'_> {
             ownership,
             received,
         } = change(&old)?;
-        let mode = admission_mode(options.field_validation);
+        let mode = options.field_validation.admission();
         if !received {
             self.receive(&mut object, &found, mode, ownership, source, Some(&old))?;
             fit_namespace(call, &mut object)?;
@@ -774,54 +779,6 @@ fn is_released(object: &Value) -> bool {
         && m.get("deletionTimestamp").is_some()
         && m.get("deletionGracePeriodSeconds")
             .is_none_or(|s| s.as_int() == Some(0))
-}
-
-/// The manager that a client is that names none: its program's name.
-fn agent_name(user_agent: &str) -> String {
-    let name = user_agent.split('/').next().unwrap_or_default();
-    let printable: String = name
-        .chars()
-        .filter(|c| scantling_value::go::is_print(*c))
-        .take(128)
-        .collect();
-    if printable.is_empty() {
-        "unknown".to_owned()
-    } else {
-        printable
-    }
-}
-
-fn admission_mode(mode: FieldValidation) -> scantling_admit::FieldValidation {
-    match mode {
-        FieldValidation::Ignore => scantling_admit::FieldValidation::Ignore,
-        FieldValidation::Warn => scantling_admit::FieldValidation::Warn,
-        FieldValidation::Strict => scantling_admit::FieldValidation::Strict,
-    }
-}
-
-/// The time now, in the form of metadata.
-pub(crate) fn timestamp() -> String {
-    let now = jiff::Timestamp::now();
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// What makes a new object itself.
-pub(crate) fn identity() -> Identity {
-    // The letters of Kubernetes' generated names: no vowels, so that no words come about.
-    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    let uid = uuid::Uuid::new_v4();
-    let random = uuid::Uuid::new_v4().into_bytes();
-    let letter = |b: &u8| {
-        LETTERS
-            .get(usize::from(*b) % LETTERS.len())
-            .copied()
-            .map_or('x', char::from)
-    };
-    Identity {
-        uid: uid.to_string().into(),
-        created: timestamp().into(),
-        suffix: random.iter().take(5).map(letter).collect::<String>().into(),
-    }
 }
 
 impl Api {

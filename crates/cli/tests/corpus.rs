@@ -122,6 +122,8 @@ fn creates(round: &[&Value]) -> usize {
 fn changes(round: &[&Value]) -> usize {
     let (mut before, mut after, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
     for case in round {
+        // What a rule costs that looks at a name depends on it, and these objects are given other names.
+        let named_alike = !case["crd"].to_string().contains("self.metadata.name");
         for update in list(&case["updates"]) {
             let named = |key: &str, form: &str| {
                 let index = usize::try_from(update[key].as_u64().unwrap()).unwrap();
@@ -135,7 +137,7 @@ fn changes(round: &[&Value]) -> usize {
             };
             before.push(named("old", "stored"));
             after.push(named("new", "object"));
-            wanted.push(update);
+            wanted.push((update, named_alike));
         }
     }
     let directory = tempfile::tempdir().unwrap();
@@ -156,16 +158,15 @@ fn changes(round: &[&Value]) -> usize {
     let report = run(at, &arguments);
     let items = list(&report["items"]);
     assert_eq!(items.len(), wanted.len());
-    for (item, update) in items.iter().zip(&wanted) {
+    for (item, (update, named_alike)) in items.iter().zip(&wanted) {
         // Objects of the corpus may lack metadata; these were given some.
         let mut wanted = texts(&update["errors"]);
         wanted.retain(|error| error != "metadata: Required value");
         assert_eq!(errors(item), wanted, "{item}");
-        assert_eq!(
-            item["celCost"].as_u64(),
-            update["celCost"].as_u64().or(Some(0)),
-            "{item}"
-        );
+        if *named_alike {
+            let cost = update["celCost"].as_u64().or(Some(0));
+            assert_eq!(item["celCost"].as_u64(), cost, "{item}");
+        }
     }
     wanted.len()
 }
@@ -213,7 +214,7 @@ fn object(sample: &Value, item: &Value) -> bool {
     true
 }
 
-/// The errors as a server words them, sorted, without the numbers in names of types.
+/// The errors as a server words them, sorted, without what differs from run to run.
 fn errors(item: &Value) -> Vec<String> {
     let text = |e: &Value| {
         format!(
@@ -234,6 +235,10 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 fn plain(text: &str) -> String {
+    // Of rules that cost the same, Kubernetes names some, and not always the same ones.
+    if let Some((_, said)) = text.split_once(".rule: Forbidden: contributed to ") {
+        return said.to_owned();
+    }
     let mut parts = text.split("selfType");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {

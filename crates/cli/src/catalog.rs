@@ -6,7 +6,6 @@ use crate::files::Source;
 use crate::input::{Document, Object};
 use crate::locate::{Origin, Place};
 use crate::problem::{Problem, warn};
-use crate::report::Issue;
 use crate::stream;
 use crate::validate::title;
 use rayon::prelude::*;
@@ -67,13 +66,12 @@ impl Entry {
         }
     }
 
-    /// What a cluster says of a definition in a version of definitions that it does not serve. Of those that it has
-    /// since before, objects are made all the same.
-    pub(crate) fn unserved(&self) -> Option<Issue> {
-        (self.api == ApiVersion::V1Beta1).then(|| Issue {
-            help: Some("write it as apiextensions.k8s.io/v1: since Kubernetes 1.22, clusters serve no other"),
-            ..Issue::undefined(KIND, "apiextensions.k8s.io/v1beta1")
-        })
+    /// What clusters said of definitions of this version for as long as they took them.
+    pub(crate) fn deprecation(&self) -> Option<&'static str> {
+        (self.api == ApiVersion::V1Beta1).then_some(
+            "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; \
+             use apiextensions.k8s.io/v1 CustomResourceDefinition",
+        )
     }
 
     /// Why nothing can be done with the definition.

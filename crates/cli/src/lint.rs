@@ -211,13 +211,7 @@ impl Linter<'_> {
                 return (item, [vec![sent.spelled(&index, "")], Vec::new(), Vec::new()]);
             }
         };
-        if let Some(issue) = entry.unserved() {
-            item.errors.push(issue);
-            return (
-                item,
-                [vec![sent.spelled(&index, "apiVersion")], Vec::new(), Vec::new()],
-            );
-        }
+        item.warnings.extend(entry.deprecation().map(str::to_owned));
         item.warnings.extend(
             entry
                 .unknown

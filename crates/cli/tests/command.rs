@@ -559,29 +559,26 @@ fn metadata_are_shown_as_they_would_be_stored() {
     .assert_eq(&all);
 }
 
-/// Definitions of old are not served any more, whatever they say.
+/// Definitions of old are judged as they were, and their age is told.
 #[test]
 fn definitions_of_old_are_told() {
     let definition = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: as.b.c}\nspec:\n  \
-        group: b.c\n  scope: Cluster\n  names: {plural: as, singular: a, kind: A, listKind: AList}\n  version: v1\n  validation:\n    \
+        group: b.c\n  scope: Cluster\n  preserveUnknownFields: false\n  names: {plural: as, singular: a, kind: A, listKind: AList}\n  version: v1\n  validation:\n    \
         openAPIV3Schema:\n      type: object\n      properties: {spec: {type: object, properties: {a: {type: integer}}}}\n";
     let object = "apiVersion: b.c/v1\nkind: A\nmetadata: {name: a}\nspec: {a: 1, b: 2}\n";
     let (lint, _, code) = run("lint -", definition);
-    assert_eq!(code, 1);
-    // A cluster that has such a definition since before keeps what it does not describe.
+    assert_eq!(code, 0);
     let (validate, _, code) = run("validate --show-object -", &format!("{definition}---\n{object}"));
-    assert_eq!(code, 1);
+    assert_eq!(code, 0);
     expect![[r#"
-        <stdin>:1:1: error: as.b.c: no matches for kind "CustomResourceDefinition" in version "apiextensions.k8s.io/v1beta1"
-          |
-        1 | apiVersion: apiextensions.k8s.io/v1beta1
-          | ^
-          = help: write it as apiextensions.k8s.io/v1: since Kubernetes 1.22, clusters serve no other
-        <stdin>:1:1: error: CustomResourceDefinition as.b.c: no matches for kind "CustomResourceDefinition" in version "apiextensions.k8s.io/v1beta1"
-          |
-        1 | apiVersion: apiextensions.k8s.io/v1beta1
-          | ^
-          = help: write it as apiextensions.k8s.io/v1: since Kubernetes 1.22, clusters serve no other
+        <stdin>: warning: as.b.c: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition
+        <stdin>: as.b.c: accepted
+        <stdin>: warning: CustomResourceDefinition as.b.c: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition
+        <stdin>: CustomResourceDefinition as.b.c: accepted
+        <stdin>:18:14: warning: A a: unknown field "spec.b"
+           |
+        18 | spec: {a: 1, b: 2}
+           |              ^
         <stdin>: A a: accepted
         ---
         apiVersion: b.c/v1
@@ -591,7 +588,6 @@ fn definitions_of_old_are_told() {
           name: a
         spec:
           a: 1
-          b: 2
     "#]].assert_eq(&format!("{lint}{validate}"));
 }
 

@@ -162,10 +162,11 @@ impl<'a> Judge<'a> {
         let entry = self.catalog.entries().iter().rev();
         let mut entry = entry.filter(|e| e.file == *file && e.definition.name() == name);
         match entry.next() {
-            Some(entry) => match entry.unserved() {
-                Some(issue) => trial.refuse_for(issue, "apiVersion"),
-                None => trial.refuse(self.catalog.refused(entry), &object.value, None),
-            },
+            Some(entry) => {
+                let warnings = entry.deprecation().map(str::to_owned);
+                trial.judged.warnings.extend(warnings);
+                trial.refuse(self.catalog.refused(entry), &object.value, None);
+            }
             None => trial.refuse_for(
                 Issue::plain("BadRequest", "the definition cannot be read"),
                 "kind",

@@ -1,6 +1,7 @@
 //! Creating and updating.
 
 mod identity;
+mod refusals;
 
 use crate::api::{Api, Call, Head};
 use crate::body::{self, Sent};
@@ -17,10 +18,12 @@ use crate::text::{Stored, in_stored_version, note_written};
 use bytes::Bytes;
 use scantling_admit::{Operation, Outcome, Refusal};
 use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
-use scantling_value::{FieldError, Map, Path, Value, go, json};
+use scantling_value::{Map, Value, go, json};
 
 use identity::agent_name;
 pub(crate) use identity::{identity, timestamp};
+pub(crate) use refusals::{cannot_be_handled, fit_name, fit_namespace, modified, patch_refusal};
+use refusals::{check_version, immutable, other_uid, taken, unnamed};
 
 /// A write on its way.
 pub(crate) struct Write<'a> {
@@ -584,126 +587,6 @@ impl Write<'_> {
             options.field_manager.clone()
         }
     }
-}
-
-/// The refusal of a body that says what it is but cannot be read as that.
-pub(crate) fn cannot_be_handled(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
-    let api_version = object.get("apiVersion").map(|v| v.as_str().unwrap_or_default());
-    let version = api_version.map_or(call.version.name.as_str(), |v| {
-        v.split_once('/').map_or(v, |(_, v)| v)
-    });
-    ApiError::bad_request(format!(
-        "{} in version {} cannot be handled as a {}: {why}",
-        object_kind(object, &call.kind.kind),
-        go::quote(version),
-        call.kind.kind
-    ))
-}
-
-/// The refusal of what a patch made.
-pub(crate) fn patch_refusal(shown: String, why: &str) -> ApiError {
-    let root = Path::ROOT;
-    let error = FieldError::invalid(&root.field("patch"), shown, why);
-    ApiError::invalid(About { group: "", kind: "" }, "", &[error])
-}
-
-/// The refusal of a change to what cannot change: 400, with the causes of each field.
-fn immutable(about: About<'_>, name: &str, errors: &[FieldError]) -> ApiError {
-    ApiError::invalid(about, name, errors).with_code(400, "BadRequest")
-}
-
-/// The refusal of a write to an object that is another one than was meant.
-fn other_uid(call: &Call<'_>, name: &str, key: &str, asked: &str, found: &str) -> ApiError {
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
-         UID in precondition: {asked}, UID in object meta: {found}"
-    );
-    ApiError::conflict(call.about(), name, &why)
-}
-
-/// A write that came too late.
-pub(crate) fn modified(about: About<'_>, name: &str) -> ApiError {
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    ApiError::conflict(about, name, why)
-}
-
-/// The refusal of a name that is taken.
-fn taken(call: &Call<'_>, name: &str, wanted: &Value, current: &Entry) -> ApiError {
-    let e = ApiError::already_exists(call.about(), name);
-    if !text(wanted, "generateName").is_empty() {
-        let why = format!(
-            "{}, the server was not able to generate a unique name for the object",
-            e.message()
-        );
-        return e.with_message(why).retry_after(1);
-    }
-    let leaving = read::stored(current).is_ok_and(|o| !text(&o, "deletionTimestamp").is_empty());
-    if leaving {
-        let why = format!("object is being deleted: {}", e.message());
-        return e.with_message(why);
-    }
-    e
-}
-
-/// The version that the client's object is of: required, a number, and the stored one.
-fn check_version(call: &Call<'_>, name: &str, object: &Value, current: u64) -> ApiResult<()> {
-    let asked = match text(object, "resourceVersion") {
-        "" => 0,
-        asked => parse_uint(asked).map_err(ApiError::internal)?,
-    };
-    if asked == current || (asked == 0 && call.kind.strategy.unconditional_update()) {
-        return Ok(());
-    }
-    if asked == 0 {
-        let root = Path::ROOT;
-        let at = root.field("metadata");
-        let why = "must be specified for an update";
-        let error = FieldError::invalid(&at.field("resourceVersion"), Value::Int(0), why);
-        return Err(ApiError::invalid(call.about(), name, &[error]));
-    }
-    Err(modified(call.about(), name))
-}
-
-/// The refusal of an object without a name.
-fn unnamed(name: &str) -> ApiError {
-    ApiError::bad_request(format!(
-        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-    ))
-}
-
-/// The name in the body is that of the path.
-pub(crate) fn fit_name(object: &Value, name: &str) -> ApiResult<()> {
-    match text(object, "name") {
-        "" => Err(unnamed(name)),
-        other if other != name => Err(ApiError::bad_request(format!(
-            "the name of the object ({other}) does not match the name on the URL ({name})"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// The namespace in the body is that of the path, or is set to it.
-pub(crate) fn fit_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
-    let found = text(object, "namespace").to_owned();
-    match &call.path.namespace {
-        None => {
-            if let Some(m) = metadata_mut(object) {
-                m.remove("namespace");
-            }
-        }
-        Some(ns) if found.is_empty() => {
-            if let Some(m) = metadata_mut(object) {
-                m.insert("namespace", ns.as_str().into());
-            }
-        }
-        Some(ns) if *ns != found => {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        Some(_) => {}
-    }
-    Ok(())
 }
 
 /// A text of an object's metadata; empty where there is none.

@@ -11,6 +11,7 @@ use crate::validate::title;
 use rayon::prelude::*;
 use scantling_admit::{Resource, Workshop};
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Version};
+use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
 use scantling_value::{FieldError, PathBuf, Value};
 use std::collections::BTreeMap;
@@ -448,7 +449,7 @@ type Key = (String, String, String, String);
 fn key(object: &Value) -> Key {
     let text = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
     let api_version = text(object.get("apiVersion"));
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let (group, _) = group_version(&api_version);
     let metadata = object.get("metadata");
     let namespace = text(metadata.and_then(|m| m.get("namespace")));
     (

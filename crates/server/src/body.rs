@@ -2,10 +2,11 @@
 
 use crate::api::Call;
 use crate::media::{self, BodyForm};
-use crate::options::FieldValidation;
 use crate::protobuf;
 use crate::status::{ApiError, ApiResult};
 use crate::write::cannot_be_handled;
+use scantling_admit::FieldValidation;
+use scantling_schema::names::group_version;
 use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
 
 /// An object as it was sent.
@@ -133,20 +134,16 @@ fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> 
         api_version
     };
     let kind = if kind.is_empty() { &call.kind.kind } else { kind };
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = group_version(api_version);
     let known = group == call.kind.group && call.kind.versions.iter().any(|v| v.name == version);
     if !known || kind != call.kind.kind {
-        let scheme = match call.kind.group.as_str() {
-            "" => "kubernetes/pkg/api/legacyscheme/scheme.go:30",
-            _ => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56",
-        };
         let wanted = &call.kind.kind;
         return Err(ApiError::bad_request(format!(
             "{kind} in version {} cannot be handled as a {wanted}: no kind {} is registered for version {} in scheme {}",
             go::quote(version),
             go::quote(kind),
             go::quote(api_version),
-            go::quote(scheme)
+            go::quote(call.kind.scheme())
         )));
     }
     if api_version != expected {

@@ -139,19 +139,11 @@ pub(crate) fn settle_findings(
 
 /// Whether a field that stands twice is one that is unknown, or stands in it.
 fn is_within(finding: &str, unknown: &str) -> bool {
-    let path = |text: &'_ str, kind: &str| {
-        let path = text
-            .strip_prefix(kind)?
-            .strip_prefix(" field \"")?
-            .strip_suffix('"')?;
-        Some(path.to_owned())
-    };
-    match (path(finding, "duplicate"), path(unknown, "unknown")) {
-        (Some(twice), Some(unknown)) => twice
-            .strip_prefix(unknown.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])),
-        _ => false,
-    }
+    let twice = finding.strip_prefix("duplicate field \"");
+    let rest = unknown
+        .strip_prefix("unknown field \"")
+        .and_then(|unknown| twice?.strip_prefix(unknown.strip_suffix('"')?));
+    rest.is_some_and(|rest| rest == "\"" || rest.starts_with(['.', '[']))
 }
 
 /// How objects of a version of a built-in kind merge: by its published schema, read when the first patch comes along.
@@ -217,7 +209,7 @@ impl Core {
                 let wrong = (!found.is_empty() && found != only)
                     .then(|| FieldError::invalid(&at.field("Phase"), found.as_str(), why));
                 let spec = root.field("spec");
-                let unqualified = crate::namespaces::finalizers(&Value::Object(object.clone()));
+                let unqualified = crate::namespaces::finalizers(object.get("spec"));
                 let unqualified = unqualified
                     .iter()
                     .filter(|f| *f != KUBERNETES && !f.contains('/'));
@@ -349,31 +341,27 @@ fn check_event(event: &Map, metadata: &Map) -> Vec<FieldError> {
     if !is_new {
         return errors;
     }
-    let mut limit = |name: &str, most: usize, required: bool| {
+    let (at, component) = (root.field("reportingComponent"), field("reportingComponent"));
+    if component.is_empty() {
+        errors.push(FieldError::required(&at, ""));
+    }
+    let wrong = names::label_key(&component).into_iter();
+    errors.extend(wrong.map(|why| FieldError::invalid(&at, component.as_str(), why)));
+    for (name, most) in [
+        ("reportingInstance", 128),
+        ("action", 128),
+        ("reason", 128),
+        ("message", 1024),
+    ] {
         let (at, text) = (root.field(name), field(name));
-        if required && text.is_empty() {
+        if text.is_empty() && name != "message" {
             errors.push(FieldError::required(&at, ""));
         }
-        if name == "reportingComponent" {
-            let wrong = names::label_key(&text);
-            errors.extend(
-                wrong
-                    .into_iter()
-                    .map(|why| FieldError::invalid(&at, text.as_str(), why)),
-            );
-        } else if text.len() > most {
-            errors.push(FieldError::invalid(
-                &at,
-                "",
-                format!("can have at most {most} characters"),
-            ));
+        if text.len() > most {
+            let why = format!("can have at most {most} characters");
+            errors.push(FieldError::invalid(&at, "", why));
         }
-    };
-    limit("reportingComponent", usize::MAX, true);
-    limit("reportingInstance", 128, true);
-    limit("action", 128, true);
-    limit("reason", 128, true);
-    limit("message", 1024, false);
+    }
     errors
 }
 
@@ -381,7 +369,7 @@ fn check_event(event: &Map, metadata: &Map) -> Vec<FieldError> {
 const KUBERNETES: &str = "kubernetes";
 
 fn new_namespace(object: &mut Map, metadata: &mut Map) {
-    let mut finalizers = crate::namespaces::finalizers(&Value::Object(object.clone()));
+    let mut finalizers = crate::namespaces::finalizers(object.get("spec"));
     if !finalizers.iter().any(|f| f == KUBERNETES) {
         finalizers.push(KUBERNETES.to_owned());
     }
@@ -553,7 +541,7 @@ impl Strategy for Core {
     }
 
     fn is_held(&self, object: &Value) -> bool {
-        self.kind == CoreKind::Namespace && !crate::namespaces::finalizers(object).is_empty()
+        self.kind == CoreKind::Namespace && !crate::namespaces::finalizers(object.get("spec")).is_empty()
     }
 
     fn deletes_collections(&self) -> bool {

@@ -8,6 +8,7 @@ use scantling_admit::{
 };
 use scantling_merge::typed::ObjectType;
 use scantling_schema::meta::{self, Malformed};
+use scantling_schema::names::group_version;
 use scantling_schema::publish::{self, Format};
 use scantling_value::{Path, Value};
 use std::sync::{Arc, OnceLock};
@@ -63,7 +64,7 @@ impl Strategy for Custom {
             .get("apiVersion")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let (_, written) = parts(written);
+        let (_, written) = group_version(written);
         let is_asked = written == version.name;
         // Defaults come from the version that the object was written in, which may be another than that of today; what
         // the requested version does not know goes.
@@ -101,8 +102,8 @@ impl Strategy for Custom {
         };
         let said = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (said("apiVersion"), said("kind"));
-        let (group, name) = parts(api_version);
-        let is_own = group == parts(&asked.api_version).0 && kind == asked.kind;
+        let (group, name) = group_version(api_version);
+        let is_own = group == group_version(&asked.api_version).0 && kind == asked.kind;
         // What is sent may be of any version of the kind, of one that the kind does not have, or of another kind.
         let own = self.resource(name).filter(|_| is_own);
         if kind.ends_with("List") && !is_own && object.get("items").is_some_and(|i| i.as_array().is_some()) {
@@ -192,11 +193,6 @@ impl Strategy for Custom {
             Err(format!("field label not supported: {field}"))
         }
     }
-}
-
-/// The group and the version of an `apiVersion`.
-fn parts(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 /// What becomes of the fields of an object that has no schema.

@@ -43,21 +43,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// `/healthz`, `/livez`, `/readyz`, and single checks below them.
 pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: &Query) -> Reply {
-    let asked = CHECKS
-        .iter()
-        .filter(|(_, when)| *when == When::Always || probe == Probe::Ready);
-    let mut names = asked.map(|(name, _)| *name);
-    let stores = tokio::time::timeout(PATIENCE, api.store.revision()).await;
-    let stores = matches!(stores, Ok(Ok(_)));
-    // A server that answers has read its definitions, and goes on serving what it knows.
-    let is_well = |name: &str| match name {
-        "etcd" | "etcd-readiness" => stores,
-        "shutdown" => api.ready.load(Ordering::Acquire),
-        _ => true,
-    };
     if let Some(one) = check {
-        return match names.find(|name| *name == one) {
-            Some(name) if is_well(name) => Reply::text(200, "ok"),
+        return match names(probe).find(|name| *name == one) {
+            Some(name) if is_well(api, name).await => Reply::text(200, "ok"),
             Some(name) => Reply::text(500, format!("internal server error: {name}: not ready\n")),
             None => Reply::page_not_found(),
         };
@@ -65,12 +53,12 @@ pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: 
     let mut excluded = query.all("exclude");
     excluded.dedup();
     let (mut out, mut well) = (String::new(), true);
-    for name in names {
+    for name in names(probe) {
         let before = excluded.len();
         excluded.retain(|e| *e != name);
         out.push_str(&if excluded.len() < before {
             format!("[+]{name} excluded: ok\n")
-        } else if is_well(name) {
+        } else if is_well(api, name).await {
             format!("[+]{name} ok\n")
         } else {
             well = false;
@@ -92,11 +80,29 @@ pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: 
     }
 }
 
-/// The paths of all checks.
-pub(crate) fn paths(probe: Probe) -> impl Iterator<Item = String> {
-    let name = probe.name();
-    let checks = CHECKS
+/// A server that answers has read its definitions, and goes on serving what it knows; its store may be gone, and it may
+/// be about to end.
+async fn is_well(api: &Api, name: &str) -> bool {
+    match name {
+        "etcd" | "etcd-readiness" => {
+            let revision = tokio::time::timeout(PATIENCE, api.store.revision()).await;
+            matches!(revision, Ok(Ok(_)))
+        }
+        "shutdown" => api.ready.load(Ordering::Acquire),
+        _ => true,
+    }
+}
+
+/// The checks of a probe.
+fn names(probe: Probe) -> impl Iterator<Item = &'static str> {
+    let asked = CHECKS
         .iter()
         .filter(move |(_, when)| *when == When::Always || probe == Probe::Ready);
-    std::iter::once(format!("/{name}")).chain(checks.map(move |(check, _)| format!("/{name}/{check}")))
+    asked.map(|(name, _)| *name)
+}
+
+/// The paths of all checks.
+pub(crate) fn paths(probe: Probe) -> impl Iterator<Item = String> {
+    let path = probe.name();
+    std::iter::once(format!("/{path}")).chain(names(probe).map(move |check| format!("/{path}/{check}")))
 }

@@ -93,6 +93,14 @@ impl Kind {
         self.versions.iter().find(|v| v.served && v.name == name)
     }
 
+    /// The table of types in which a server looks up a kind that is built in, as its refusals name it.
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self.group.as_str() {
+            crate::definitions::GROUP => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56",
+            _ => "kubernetes/pkg/api/legacyscheme/scheme.go:30",
+        }
+    }
+
     /// The version in which objects are stored.
     pub(crate) fn storage_version(&self) -> Option<&Version> {
         self.versions.iter().find(|v| v.storage)

@@ -10,6 +10,7 @@ use scantling_merge::apply::{
 };
 use scantling_merge::fields::FieldPath;
 use scantling_merge::typed::ObjectType;
+use scantling_schema::names::group_version;
 use scantling_value::{Map, Value};
 use std::sync::LazyLock;
 
@@ -19,7 +20,7 @@ struct KindVersions<'a>(&'a Kind);
 impl KindVersions<'_> {
     /// The version of an `apiVersion` of this kind.
     fn version<'v>(&self, api_version: &'v str) -> Option<&'v str> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let (group, version) = group_version(api_version);
         let known = group == self.0.group && self.0.versions.iter().any(|v| v.name == version);
         known.then_some(version)
     }

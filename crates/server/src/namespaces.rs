@@ -26,8 +26,8 @@ const HOLDER: &str = "kubernetes";
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What holds a namespace: the finalizers of its specification.
-pub(crate) fn finalizers(namespace: &Value) -> Vec<String> {
-    let list = namespace.at(["spec", "finalizers"]).and_then(Value::as_array);
+pub(crate) fn finalizers(spec: Option<&Value>) -> Vec<String> {
+    let list = spec.and_then(|spec| spec.get("finalizers")?.as_array());
     let list = list.unwrap_or_default().iter();
     list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
@@ -50,7 +50,7 @@ fn set_finalizers(namespace: &mut Value, finalizers: &[String]) {
 /// The write that brings a stored namespace to a new state: it goes once it is being deleted and nothing holds it.
 fn write_of(namespace: &Value, expected: u64) -> scantling_store::Write {
     let leaving = !text(namespace, "deletionTimestamp").is_empty();
-    if leaving && finalizers(namespace).is_empty() && delete::finalizers(namespace).is_empty() {
+    if leaving && finalizers(namespace.get("spec")).is_empty() && delete::finalizers(namespace).is_empty() {
         return scantling_store::Write::Delete { expected };
     }
     let value = Stored::whole(namespace).value;
@@ -73,7 +73,7 @@ pub(crate) async fn finalize(write: &Write<'_>, name: &str) -> ApiResult<Reply> 
             return Err(modified(call.about(), name));
         }
         let mut namespace = read::stored(&entry)?;
-        set_finalizers(&mut namespace, &finalizers(&sent));
+        set_finalizers(&mut namespace, &finalizers(sent.get("spec")));
         set_version(&mut namespace, entry.mod_revision);
         if options.dry_run {
             return shape.object(200, namespace);
@@ -179,7 +179,7 @@ fn look_at(api: &Arc<Api>, entry: &Entry, emptying: &Emptying) {
     let Ok(namespace) = read::stored(entry) else {
         return;
     };
-    let holders = finalizers(&namespace);
+    let holders = finalizers(namespace.get("spec"));
     let waits = holders.is_empty() || holders.iter().any(|f| f == HOLDER);
     if !waits || text(&namespace, "deletionTimestamp").is_empty() {
         return;
@@ -267,7 +267,7 @@ async fn settle(api: &Arc<Api>, name: &str, left: &Left) -> Result<Settled, Stor
         }
         let mut changed = conditions::update(&mut namespace, left, &timestamp());
         if left.is_nothing() {
-            let mut holders = finalizers(&namespace);
+            let mut holders = finalizers(namespace.get("spec"));
             let before = holders.len();
             holders.retain(|f| f != HOLDER);
             changed |= holders.len() != before;

@@ -3,6 +3,7 @@
 use crate::request::Query;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{About, ApiError, ApiResult};
+use scantling_admit::FieldValidation;
 use scantling_value::{FieldError, Path, Value};
 
 const META: &str = "meta.k8s.io";
@@ -12,25 +13,6 @@ fn refuse(kind: &'static str, errors: &[FieldError]) -> ApiResult<()> {
         Ok(())
     } else {
         Err(ApiError::invalid(About { group: META, kind }, "", errors))
-    }
-}
-
-/// What happens to unknown and duplicate fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldValidation {
-    Ignore,
-    Warn,
-    Strict,
-}
-
-impl FieldValidation {
-    /// The same in the terms of admission.
-    pub(crate) fn admission(self) -> scantling_admit::FieldValidation {
-        match self {
-            FieldValidation::Ignore => scantling_admit::FieldValidation::Ignore,
-            FieldValidation::Warn => scantling_admit::FieldValidation::Warn,
-            FieldValidation::Strict => scantling_admit::FieldValidation::Strict,
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::managed;
 use crate::media;
-use crate::options::{FieldValidation, WriteKind, WriteOptions};
+use crate::options::{WriteKind, WriteOptions};
 use crate::order;
 use crate::read::store_error;
 use crate::reply::Reply;
@@ -10,6 +10,7 @@ use crate::request::parse_uint;
 use crate::scale;
 use crate::status::{ApiError, ApiResult};
 use crate::write::{Change, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text};
+use scantling_admit::FieldValidation;
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::patch::{Patch, PatchError, PatchType, Reading};
 use scantling_schema::structural::Structural;

@@ -17,6 +17,7 @@ use crate::status::{About, ApiError, ApiResult};
 use crate::text::{Stored, in_stored_version, note_written};
 use bytes::Bytes;
 use scantling_admit::{Operation, Outcome, Refusal};
+use scantling_schema::names::group_version;
 use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
 use scantling_value::{Map, Value, go, json};
 
@@ -32,12 +33,6 @@ pub(crate) struct Write<'a> {
     pub(crate) body: Bytes,
     pub(crate) warnings: &'a mut Vec<String>,
 }
-
-/// The table of types in which a server looks up its own kinds.
-const SCHEME: &str = "kubernetes/pkg/api/legacyscheme/scheme.go:30";
-
-/// The same for definitions.
-const DEFINITIONS: &str = "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56";
 
 /// How often a write that others overtake is tried again.
 const TRIES: usize = 8;
@@ -102,7 +97,7 @@ impl Write<'_> {
         let fits = body::fit_version(call, &object).and_then(|()| fit_namespace(call, &mut object));
         if let Err(e) = fits {
             // Nothing comes of it, but what is found in the object is told.
-            let mode = options.field_validation.admission();
+            let mode = options.field_validation;
             self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
             return Err(e);
         }
@@ -126,7 +121,7 @@ impl Write<'_> {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
         }
-        let mode = options.field_validation.admission();
+        let mode = options.field_validation;
         let mut object = object;
         self.receive(&mut object, found, mode, ownership, source, None)?;
         self.create_received(object, options, ownership, source).await
@@ -222,7 +217,7 @@ impl Write<'_> {
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Update)?;
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
-        let mode = options.field_validation.admission();
+        let mode = options.field_validation;
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
         body::fit_version(call, &object)?;
         fit_name(&object, name)?;
@@ -316,7 +311,7 @@ impl Write<'_> {
             ownership,
             received,
         } = change(&old)?;
-        let mode = options.field_validation.admission();
+        let mode = options.field_validation;
         if !received {
             self.receive(&mut object, &found, mode, ownership, source, Some(&old))?;
             fit_namespace(call, &mut object)?;
@@ -452,10 +447,7 @@ impl Write<'_> {
         };
         if call.kind.built_in {
             let expected = call.api_version();
-            let scheme = match call.kind.group.as_str() {
-                crate::definitions::GROUP => DEFINITIONS,
-                _ => SCHEME,
-            };
+            let scheme = call.kind.scheme();
             if api_version.is_empty() && !patched.keeps_kind() {
                 // What says no version is of no version, and has no fields in it, not even a name.
                 let fields = object.as_object().into_iter().flat_map(Map::keys);
@@ -608,7 +600,7 @@ pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
 
 fn object_group<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
     let api_version = object.get("apiVersion").and_then(Value::as_str);
-    api_version.map_or(otherwise, |v| v.split_once('/').map_or("", |(group, _)| group))
+    api_version.map_or(otherwise, |v| group_version(v).0)
 }
 
 fn object_kind<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {

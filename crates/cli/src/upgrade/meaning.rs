@@ -94,16 +94,12 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
             (Some(before), Some(after)) => after != 0.0 && before % after == 0.0 && before.fract() == 0.0,
             (None, Some(_)) => false,
         }),
-        // An empty list of values is none.
-        "enum" => {
+        // An empty list is none.
+        "enum" | "anyOf" => {
             let (before, after) = (list(before), list(after));
             loosens(after.is_empty() || (!before.is_empty() && is_within(before, after)))
         }
         "required" | "allOf" => loosens(is_within(list(after), list(before))),
-        "anyOf" => {
-            let (before, after) = (list(before), list(after));
-            loosens(after.is_empty() || (!before.is_empty() && is_within(before, after)))
-        }
         "oneOf" => loosens(list(after).is_empty()),
         "pattern" | "not" => loosens(after.is_none()),
         "format" => Some(match (after, is_typed(before) || is_typed(after)) {
@@ -134,10 +130,10 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
         }
         INT_OR_STRING => switched(before, after, Effect::TightensAndRetypes, Effect::Retypes),
         EMBEDDED => switched(before, after, Effect::Breaks, Effect::Breaks),
-        "x-kubernetes-immutable" => switched(before, after, Effect::Holds, Effect::Loosens),
-        "x-kubernetes-immutable-keys" | "x-kubernetes-addition-only" | "x-kubernetes-deletion-only" => {
-            switched(before, after, Effect::Holds, Effect::Loosens)
-        }
+        "x-kubernetes-immutable"
+        | "x-kubernetes-immutable-keys"
+        | "x-kubernetes-addition-only"
+        | "x-kubernetes-deletion-only" => switched(before, after, Effect::Holds, Effect::Loosens),
         "x-kubernetes-list-type" => renamed(before, after, "atomic"),
         "x-kubernetes-map-type" => renamed(before, after, "granular"),
         // Keys of lists, unions, and what no structural schema has.

@@ -7,6 +7,7 @@ use super::{Conflicts, Versions};
 use crate::fields::{FieldPath, Set};
 use crate::typed::Duplicates;
 use jiff::Timestamp;
+use scantling_schema::names::group_version;
 use scantling_value::{Map, Str, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -277,7 +278,7 @@ impl<'a> FieldManager<'a> {
 
     fn validate(&self, object: &Versioned<'_>, duplicates: Duplicates) -> Result<(), String> {
         let Some(ty) = self.versions.object_type(&object.api_version) else {
-            let (group, version) = split_version(&object.api_version);
+            let (group, version) = group_version(&object.api_version);
             return Err(format!(
                 "no corresponding type for {group}/{version}, Kind={}",
                 self.kind
@@ -290,7 +291,7 @@ impl<'a> FieldManager<'a> {
     fn shown(&self, object: &Value) -> String {
         let text = |path: [&str; 2]| object.at(path).and_then(Value::as_str).unwrap_or_default();
         let root = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = split_version(root("apiVersion"));
+        let (group, version) = group_version(root("apiVersion"));
         let kind = root("kind");
         format!(
             "{}/{}; {group}/{version}, Kind={kind}",
@@ -345,7 +346,7 @@ impl<'a> FieldManager<'a> {
     fn check_config(&self, config: &Value) -> Result<(), ApplyError> {
         let text = |name| config.get(name).and_then(Value::as_str).unwrap_or_default();
         if text("apiVersion") != self.api_version || text("kind") != self.kind {
-            let (group, version) = split_version(text("apiVersion"));
+            let (group, version) = group_version(text("apiVersion"));
             let kind = text("kind");
             return Err(ApplyError::BadRequest(format!(
                 "invalid object type: {group}/{version}, Kind={kind}"
@@ -440,11 +441,6 @@ impl<'a> FieldManager<'a> {
 fn is_blank(entry: &Value) -> bool {
     let blank = |v: &Value| v.is_null() || v.as_str() == Some("");
     entry.as_object().is_some_and(|e| e.values().all(blank))
-}
-
-/// The group and version of an `apiVersion`.
-fn split_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 /// Joins the oldest managers by update, version by version, until there are few enough.

@@ -5,15 +5,14 @@ use crate::api::Call;
 use crate::read;
 use crate::request::parse_uint;
 use crate::status::{About, ApiError, ApiResult};
+use scantling_schema::names::group_version;
 use scantling_store::Entry;
 use scantling_value::{FieldError, Path, Value, go};
 
 /// The refusal of a body that says what it is but cannot be read as that.
 pub(crate) fn cannot_be_handled(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
     let api_version = object.get("apiVersion").map(|v| v.as_str().unwrap_or_default());
-    let version = api_version.map_or(call.version.name.as_str(), |v| {
-        v.split_once('/').map_or(v, |(_, v)| v)
-    });
+    let version = api_version.map_or(call.version.name.as_str(), |v| group_version(v).1);
     ApiError::bad_request(format!(
         "{} in version {} cannot be handled as a {}: {why}",
         object_kind(object, &call.kind.kind),

@@ -37,18 +37,37 @@ impl Rate {
     }
 }
 
-/// Creates from many tasks at once, each after its last one was answered.
+/// Creates from many tasks at once.
 async fn write(store: &Arc<dyn Store>, writers: usize, round: usize) -> Result<Rate, Failure> {
+    let start = Instant::now();
+    let name = move |writer, n| format!("{round}-{writers}-{writer}/{n:08}");
+    let latencies = latencies(store, writers, RUN, None, name).await?;
+    Ok(Rate::of(latencies, 1, start.elapsed()))
+}
+
+/// How long creates take that many tasks make at once, each when its last one was answered, and no sooner than its
+/// pace says.
+pub(crate) async fn latencies(
+    store: &Arc<dyn Store>,
+    writers: usize,
+    run: Duration,
+    pace: Option<Duration>,
+    name: impl Fn(usize, usize) -> String + Clone + Send + 'static,
+) -> Result<Vec<Duration>, Failure> {
     let start = Instant::now();
     let tasks: Vec<_> = (0..writers)
         .map(|writer| {
-            let store = Arc::clone(store);
+            let (store, name) = (Arc::clone(store), name.clone());
             tokio::spawn(async move {
                 let mut latencies = Vec::new();
-                while start.elapsed() < RUN {
-                    let n = latencies.len();
-                    let key = format!("/registry/example.com/widgets/{round}-{writers}-{writer}/{n:08}");
+                let mut pace = pace.map(tokio::time::interval);
+                while start.elapsed() < run {
+                    let key = format!("/registry/example.com/widgets/{}", name(writer, latencies.len()));
                     let value = vec![b'x'; VALUE].into();
+                    if let Some(pace) = &mut pace {
+                        // What is late is made up for.
+                        pace.tick().await;
+                    }
                     let begin = Instant::now();
                     store.write(&key, Write::Create { value }).await?;
                     latencies.push(begin.elapsed());
@@ -61,7 +80,7 @@ async fn write(store: &Arc<dyn Store>, writers: usize, round: usize) -> Result<R
     for task in tasks {
         latencies.extend(task.await??);
     }
-    Ok(Rate::of(latencies, 1, start.elapsed()))
+    Ok(latencies)
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use scantling_store::{EmbeddedConfig, EmbeddedStore, Store, StoreError, Write};
-use tokio::time::MissedTickBehavior;
+use scantling_store::{EmbeddedConfig, EmbeddedStore, Store};
 
-use crate::{Failure, VALUE};
+use crate::{Failure, creates};
 
 const WRITERS: usize = 16;
 /// How often each of them writes: together about half of what they could.
@@ -20,35 +19,10 @@ async fn latencies(root: &Path, checkpoint_bytes: usize) -> Result<Vec<Duration>
     let directory = tempfile::tempdir_in(root)?;
     let mut config = EmbeddedConfig::new(directory.path());
     config.checkpoint_bytes = checkpoint_bytes;
-    let store = Arc::new(EmbeddedStore::open(config)?);
-    let start = Instant::now();
-    let tasks: Vec<_> = (0..WRITERS)
-        .map(|writer| {
-            let store = Arc::clone(&store);
-            tokio::spawn(async move {
-                let mut latencies = Vec::new();
-                let mut pace = tokio::time::interval(PACE);
-                pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
-                while start.elapsed() < RUN {
-                    let n = latencies.len();
-                    // The keys of neighbours in time are far from each other, as they are in a cluster.
-                    let name = n.wrapping_mul(7_919) % 100_003;
-                    let key = format!("/registry/example.com/widgets/{writer}/{name:06}");
-                    let value = vec![b'x'; VALUE].into();
-                    pace.tick().await;
-                    let begin = Instant::now();
-                    store.write(&key, Write::Create { value }).await?;
-                    latencies.push(begin.elapsed());
-                }
-                Ok::<_, StoreError>(latencies)
-            })
-        })
-        .collect();
-    let mut latencies = Vec::new();
-    for task in tasks {
-        latencies.extend(task.await??);
-    }
-    Ok(latencies)
+    let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(config)?);
+    // The keys of neighbours in time are far from each other, as they are in a cluster.
+    let name = |writer, n: usize| format!("{writer}/{:06}", n.wrapping_mul(7_919) % 100_003);
+    creates::latencies(&store, WRITERS, RUN, Some(PACE), name).await
 }
 
 /// Rounds with checkpoints and rounds without take turns.

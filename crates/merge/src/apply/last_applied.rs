@@ -1,6 +1,6 @@
 //! The annotation of client-side apply, so that objects can move from it to server-side apply.
 
-use scantling_value::{Limits, Value, json};
+use scantling_value::{Limits, Map, Value, json};
 
 /// The manager that client-side and server-side apply have in common.
 pub(super) const MANAGER: &str = "kubectl";
@@ -9,6 +9,11 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 fn annotation(object: &Value) -> Option<&str> {
     let text = object.at(["metadata", "annotations", ANNOTATION])?.as_str()?;
     Some(text).filter(|text| !text.is_empty())
+}
+
+fn annotations_mut(object: &mut Value) -> Option<&mut Map> {
+    let metadata = object.as_object_mut()?.get_mut("metadata")?;
+    metadata.as_object_mut()?.get_mut("annotations")?.as_object_mut()
 }
 
 /// The configuration that client-side apply applied last.
@@ -22,23 +27,11 @@ pub(super) fn refresh(object: &mut Value, config: &Value) {
         return;
     }
     let mut config = config.clone();
-    let annotations = config
-        .as_object_mut()
-        .and_then(|o| o.get_mut("metadata"))
-        .and_then(Value::as_object_mut)
-        .and_then(|m| m.get_mut("annotations"))
-        .and_then(Value::as_object_mut);
-    if let Some(annotations) = annotations {
+    if let Some(annotations) = annotations_mut(&mut config) {
         annotations.remove(ANNOTATION);
     }
     let text = format!("{}\n", config.to_json());
-    let annotations = object
-        .as_object_mut()
-        .and_then(|o| o.get_mut("metadata"))
-        .and_then(Value::as_object_mut)
-        .and_then(|m| m.get_mut("annotations"))
-        .and_then(Value::as_object_mut);
-    if let Some(annotations) = annotations {
+    if let Some(annotations) = annotations_mut(object) {
         annotations.insert(ANNOTATION, text.into());
     }
 }

@@ -1,6 +1,7 @@
 //! A set of field paths as a trie.
 
 use super::{Element, FieldPath};
+use itertools::{EitherOrBoth, Itertools};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -179,29 +180,17 @@ impl Set {
     /// of both the function makes one.
     fn zip(&self, other: &Set, keep: (bool, bool), both: impl Fn(&Entry, &Entry) -> Entry + Copy) -> Set {
         let mut entries = Vec::new();
-        let (mut left, mut right) = (self.entries.iter().peekable(), other.entries.iter().peekable());
-        loop {
-            let order = match (left.peek(), right.peek()) {
-                (None, None) => break,
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some(a), Some(b)) => a.element.cmp(&b.element),
-            };
-            let (a, b) = match order {
-                Ordering::Less => (left.next(), None),
-                Ordering::Greater => (None, right.next()),
-                Ordering::Equal => (left.next(), right.next()),
-            };
-            match (a, b) {
-                (Some(a), Some(b)) => {
+        for pair in (self.entries.iter()).merge_join_by(&other.entries, |a, b| a.element.cmp(&b.element)) {
+            match pair {
+                EitherOrBoth::Both(a, b) => {
                     let entry = both(a, b);
                     if entry.is_needed() {
                         entries.push(entry);
                     }
                 }
-                (Some(a), None) if keep.0 => entries.push(a.clone()),
-                (None, Some(b)) if keep.1 => entries.push(b.clone()),
-                _ => {}
+                EitherOrBoth::Left(a) if keep.0 => entries.push(a.clone()),
+                EitherOrBoth::Right(b) if keep.1 => entries.push(b.clone()),
+                EitherOrBoth::Left(_) | EitherOrBoth::Right(_) => {}
             }
         }
         Set { entries }

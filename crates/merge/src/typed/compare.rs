@@ -2,8 +2,8 @@
 
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
 use crate::fields::{Element, Set, SetBuilder, equal};
+use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Value};
-use std::cmp::Ordering;
 
 /// The fields that differ between two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,21 +138,15 @@ fn maps(
     if kind.atomic || (old_entries.is_empty() && new_entries.is_empty()) {
         return (true, whole(old, new));
     }
-    let (mut left, mut right) = (old_entries.iter().peekable(), new_entries.iter().peekable());
-    loop {
-        let order = match (left.peek(), right.peek()) {
-            (None, None) => break,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some((a, _)), Some((b, _))) => a.cmp(b),
+    for pair in old_entries
+        .iter()
+        .merge_join_by(new_entries, |(a, _), (b, _)| a.cmp(b))
+    {
+        let (name, l, r) = match pair {
+            EitherOrBoth::Both((name, l), (_, r)) => (name, Some(l), Some(r)),
+            EitherOrBoth::Left((name, l)) => (name, Some(l), None),
+            EitherOrBoth::Right((name, r)) => (name, None, Some(r)),
         };
-        let (l, r) = match order {
-            Ordering::Less => (left.next(), None),
-            Ordering::Greater => (None, right.next()),
-            Ordering::Equal => (left.next(), right.next()),
-        };
-        let Some((name, _)) = l.or(r) else { break };
-        let (l, r) = (l.map(|(_, v)| v), r.map(|(_, v)| v));
         let mut below = Differences::default();
         let own = match kind.member(name) {
             Some(ty) => values(l, r, ty, &mut below),

@@ -1,8 +1,8 @@
 //! Merging of an applied value into a live one.
 
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
+use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Str, Value};
-use std::cmp::Ordering;
 
 /// The left value with all that the right one says; none if nothing is left of either.
 // INVARIANT: both values were validated against the type, the right one without duplicates.
@@ -39,26 +39,15 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
 
 fn merge_maps(left: Map, right: &Map, kind: MapKind<'_>) -> Option<Value> {
     let mut out: Vec<(Str, Value)> = Vec::with_capacity(left.len().max(right.len()));
-    let mut left = left.into_iter().peekable();
-    let mut right = right.iter().peekable();
-    loop {
-        let order = match (left.peek(), right.peek()) {
-            (None, None) => break,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some((a, _)), Some((b, _))) => a.cmp(b),
+    for pair in left
+        .into_iter()
+        .merge_join_by(right.iter(), |(a, _), (b, _)| a.cmp(b))
+    {
+        let (name, l, r) = match pair {
+            EitherOrBoth::Both((name, l), (_, r)) => (name, Some(l), Some(r)),
+            EitherOrBoth::Left((name, l)) => (name, Some(l), None),
+            EitherOrBoth::Right((name, r)) => (name.clone(), None, Some(r)),
         };
-        let (l, r) = match order {
-            Ordering::Less => (left.next(), None),
-            Ordering::Greater => (None, right.next()),
-            Ordering::Equal => (left.next(), right.next()),
-        };
-        let (name, l) = match (l, r) {
-            (Some((name, l)), _) => (name, Some(l)),
-            (None, Some((name, _))) => (name.clone(), None),
-            (None, None) => break,
-        };
-        let r = r.map(|(_, v)| v);
         let merged = match kind.member(&name) {
             Some(ty) => merge(l, r, ty),
             None => r.cloned().or(l),

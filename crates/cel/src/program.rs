@@ -12,6 +12,7 @@ mod eval;
 mod fold;
 mod listing;
 mod node;
+mod plain;
 mod plan;
 mod set;
 
@@ -22,6 +23,7 @@ use crate::stack::{SHALLOW, with_room};
 use crate::val::{Arena, EvalError, Owned, Res, Val};
 use eval::Machine;
 use node::Node;
+use plain::Plain;
 use scantling_value::Value;
 use std::sync::Arc;
 
@@ -35,6 +37,8 @@ pub struct Program {
     locals: usize,
     /// How deep the tree is.
     levels: usize,
+    /// Whether it is worth trying without a thought for errors.
+    plain: bool,
     strictness: Strictness,
 }
 
@@ -84,6 +88,16 @@ pub struct Outcome<'a> {
     pub cost: u64,
 }
 
+impl Outcome<'_> {
+    /// What tells it from another.
+    fn shown(&self) -> String {
+        match &self.result {
+            Ok(value) => format!("{} {value} for {}", value.type_name(), self.cost),
+            Err(error) => format!("error {error} for {}", self.cost),
+        }
+    }
+}
+
 impl Program {
     /// Compiles a checked expression. Its inputs are the variables of the environment, in their order.
     ///
@@ -96,6 +110,46 @@ impl Program {
 
     /// Runs the program. Inputs beyond those given are absent.
     pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Outcome<'a> {
+        if self.plain
+            && limits.interrupt.is_none()
+            && let Some((value, cost)) = Plain::run(self, arena, inputs, limits.cost)
+        {
+            let outcome = Outcome {
+                result: Ok(value),
+                cost,
+            };
+            debug_assert_eq!(outcome.shown(), self.run(arena, inputs, limits).shown());
+            return outcome;
+        }
+        self.run(arena, inputs, limits)
+    }
+
+    /// The answer of a predicate and its cost, where all is plain: no step on the way is an error. This is the quickest
+    /// way to learn that a rule is kept; `None` means that only [`Program::eval`] can tell.
+    #[inline]
+    pub fn test<'a>(
+        &'a self,
+        arena: &'a Arena,
+        inputs: &[Input<'a>],
+        limits: Limits<'_>,
+    ) -> Option<(bool, u64)> {
+        if !self.plain || limits.interrupt.is_some() {
+            return None;
+        }
+        let (answer, cost) = Plain::test_root(self, arena, inputs, limits.cost)?;
+        debug_assert_eq!(
+            Outcome {
+                result: Ok(Val::Bool(answer)),
+                cost
+            }
+            .shown(),
+            self.run(arena, inputs, limits).shown()
+        );
+        Some((answer, cost))
+    }
+
+    /// Runs the program step by step, ready for errors at each.
+    fn run<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Outcome<'a> {
         let mut machine = Machine::new(self, arena, inputs, limits);
         let result = if self.levels > SHALLOW {
             with_room(self.levels, || machine.run())

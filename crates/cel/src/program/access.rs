@@ -270,7 +270,10 @@ impl Access {
 
 /// Follows declared fields to the end of a path. `None` where it leads elsewhere, or nowhere.
 #[inline(always)]
-fn follow<'a>(start: (&'a Value, &'a Shape), path: &'a [Qualifier]) -> Option<(&'a Value, &'a Shape)> {
+pub(super) fn follow<'a>(
+    start: (&'a Value, &'a Shape),
+    path: &'a [Qualifier],
+) -> Option<(&'a Value, &'a Shape)> {
     let (mut value, mut shape) = start;
     for qualifier in path {
         (value, shape) = qualifier.declared(value, shape)??;
@@ -281,7 +284,11 @@ fn follow<'a>(start: (&'a Value, &'a Shape), path: &'a [Qualifier]) -> Option<(&
 impl Qualifier {
     /// The declared field of an object that this selects. The outer `None` means that it is not that simple.
     #[inline]
-    fn declared<'a>(&'a self, value: &'a Value, shape: &Shape) -> Option<Option<(&'a Value, &'a Shape)>> {
+    pub(super) fn declared<'a>(
+        &'a self,
+        value: &'a Value,
+        shape: &Shape,
+    ) -> Option<Option<(&'a Value, &'a Shape)>> {
         let (Key::Name(name), Value::Object(object), false) = (&self.key, value, self.optional) else {
             return None;
         };
@@ -333,7 +340,11 @@ fn lossless(d: f64) -> Option<i64> {
 impl Name {
     /// The member of a JSON object, with its shape. The outer `None` means that the object is not to be read so.
     #[inline]
-    fn member<'a>(&self, object: &'a JsonObject, shape: &'a Shape) -> Option<Option<(&'a Value, &'a Shape)>> {
+    pub(super) fn member<'a>(
+        &self,
+        object: &'a JsonObject,
+        shape: &'a Shape,
+    ) -> Option<Option<(&'a Value, &'a Shape)>> {
         match &shape.kind {
             Kind::Object { .. } => {
                 let Some(field) = shape.select(&self.name) else {

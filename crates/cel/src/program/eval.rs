@@ -436,7 +436,7 @@ impl<'a, 'c> Machine<'a, 'c> {
     }
 }
 
-fn equality_cost<'a>(a: Option<Val<'a>>, b: Option<Val<'a>>, negated: bool) -> u64 {
+pub(super) fn equality_cost<'a>(a: Option<Val<'a>>, b: Option<Val<'a>>, negated: bool) -> u64 {
     if negated {
         shorter_pass(&[a, b], None)
     } else {

@@ -157,10 +157,32 @@ pub(super) struct Equality {
 /// A call on one argument.
 #[derive(Debug)]
 pub(super) struct Unary {
+    pub(super) operation: Operation,
     pub(super) run: for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>,
     pub(super) arg: Node,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
+}
+
+/// What a call on one argument does, where that is known without calling it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// `!a`
+    Not,
+    /// `size(a)`
+    Size,
+    /// Anything else.
+    Other,
+}
+
+impl Operation {
+    pub(super) fn of(function: &str) -> Operation {
+        match function {
+            "!_" => Operation::Not,
+            "size" => Operation::Size,
+            _ => Operation::Other,
+        }
+    }
 }
 
 /// A call on two arguments.

@@ -1,14 +1,14 @@
 //! From checked expressions to programs.
 
-use super::Program;
 use super::call::dispatch;
 use super::eval::check_keys;
 use super::node::{
     Access, Alternative, Binary, Block, Call, Choice, Comparison, Construction, Element, Equality, Fold,
-    Gives, Insertion, Key, KnownField, Member, Mode, Name, Node, Order, Qualifier, Relation, Root, Step,
-    Unary,
+    Gives, Insertion, Key, KnownField, Member, Mode, Name, Node, Operation, Order, Qualifier, Relation, Root,
+    Step, Unary,
 };
 use super::set::Set;
+use super::{Program, plain};
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
 use crate::check::{Checked, Reference};
 use crate::data::regex::Pattern;
@@ -40,6 +40,7 @@ pub(super) fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError
     let root = with_room(checked.ast.depth, || planner.expr(&checked.ast.root))?;
     let (locals, levels) = (planner.locals, planner.deepest);
     Ok(Program {
+        plain: plain::is_plain(&root, locals, levels),
         root,
         inputs,
         locals,
@@ -583,6 +584,7 @@ fn call(
             Run::Unary(run) if args.len() == 1 => {
                 if let Some(arg) = args.pop() {
                     return Node::Unary(Box::new(Unary {
+                        operation: Operation::of(first.function),
                         run,
                         arg,
                         actual,

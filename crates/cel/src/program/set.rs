@@ -1,6 +1,7 @@
 //! Sets of constants, for `x in [constants]`.
 
 use crate::val::{Owned, Val, find_key, key_order};
+use scantling_value::same_text;
 use std::sync::Arc;
 
 /// Constants that are booleans, numbers or strings.
@@ -47,17 +48,25 @@ impl Set {
         self.texts.is_empty() && self.scalars.is_empty()
     }
 
+    /// Whether a text is one of them. Few are asked one by one, which most of them answer by their length.
+    #[inline]
+    pub(super) fn contains_text(&self, text: &str) -> bool {
+        const FEW: usize = 16;
+        if self.texts.len() <= FEW {
+            return self.texts.iter().any(|known| same_text(known, text));
+        }
+        let found = self.texts.binary_search_by(|t| {
+            let longer = t.len().cmp(&text.len());
+            longer.then_with(|| t.as_bytes().cmp(text.as_bytes()))
+        });
+        found.is_ok()
+    }
+
     /// Whether a value equals one of them.
     #[inline]
     pub(super) fn contains(&self, value: Val<'_>) -> bool {
         match (value, &self.ints) {
-            (Val::Str(text), _) => {
-                let found = self.texts.binary_search_by(|t| {
-                    let longer = t.len().cmp(&text.len());
-                    longer.then_with(|| t.as_bytes().cmp(text.as_bytes()))
-                });
-                found.is_ok()
-            }
+            (Val::Str(text), _) => self.contains_text(text),
             (Val::Int(i), Some(ints)) => ints.binary_search(&i).is_ok(),
             _ => find_key(&self.scalars, value),
         }

@@ -47,7 +47,15 @@ impl Arena {
     }
 
     /// Frees everything made so far, and keeps the memory for the next evaluation.
+    #[inline]
     pub fn reset(&mut self) {
+        // Whatever is kept takes some of the memory: where none is taken, there is nothing to free.
+        if self.bump.allocated_bytes() > 0 {
+            self.free();
+        }
+    }
+
+    fn free(&mut self) {
         self.bump.reset();
         if !self.opaques.is_empty() {
             self.opaques = FrozenVec::new();

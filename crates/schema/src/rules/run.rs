@@ -3,7 +3,7 @@
 use super::ready::{Ready, ReadyRule};
 use super::shape::declares_metadata;
 use crate::correlate::OldList;
-use crate::plan::{Features, Node};
+use crate::plan::{Features, Node, Types};
 use crate::structural::{Type, ValidationRule};
 use crate::validate::Ratchet;
 use scantling_cel::program::{Input, Limits, Program};
@@ -15,7 +15,10 @@ use std::cell::Cell;
 /// What all rules of one object may cost together.
 pub const BUDGET: u64 = 10_000_000;
 /// What one run of one expression may cost.
-const CALL_LIMIT: u64 = 1_000_000;
+const LIMITS: Limits<'static> = Limits {
+    cost: 1_000_000,
+    interrupt: None,
+};
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 /// What is said of rules about entries of a value whose type has none.
@@ -173,13 +176,15 @@ impl Run<'_> {
             self.rules(node, value, old, spot, at)?;
         }
         // An integer or a string has no parts, whatever else its schema says.
-        let schema = node.schema();
-        match (value, schema.ty.filter(|_| !schema.is_int_or_string())) {
-            (Value::Object(map), Some(Type::Object)) => {
+        let has_parts = || !node.schema().is_int_or_string();
+        match value {
+            Value::Object(map) if node.types() == Types::OBJECT && has_parts() => {
                 self.object(node, map, old.and_then(Value::as_object), spot, at)
             }
-            (Value::Array(list), Some(Type::Array)) => self.list(node, list, old, spot, at),
-            (Value::Object(_) | Value::Array(_), _) => {
+            Value::Array(list) if node.types() == Types::ARRAY && has_parts() => {
+                self.list(node, list, old, spot, at)
+            }
+            Value::Object(_) | Value::Array(_) => {
                 self.unseen(node, value, at);
                 Ok(())
             }
@@ -322,7 +327,11 @@ impl Run<'_> {
                 continue;
             }
             let before = self.budget;
-            let result = self.rule(&place, rule, compiled, program, ready, old);
+            let result = if self.is_kept(program, rule, ready, value, old) {
+                Ok(())
+            } else {
+                self.rule(&place, rule, compiled, program, ready, old)
+            };
             if let Some(meter) = self.options.meter {
                 meter(at, index, before.abs_diff(self.budget));
             }
@@ -331,6 +340,36 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Whether a rule is kept, and that can be told in the quickest way; then it is paid for.
+    #[inline]
+    fn is_kept(
+        &mut self,
+        program: &Program,
+        rule: &ValidationRule,
+        ready: &Ready,
+        value: &Value,
+        old: Option<&Value>,
+    ) -> bool {
+        self.arena.reset();
+        let old = match OldSelf::of(old, rule.optional_old_self == Some(true), rule) {
+            OldSelf::Absent => Input::Absent,
+            OldSelf::Plain(old) => Input::Json(old, &ready.shape),
+            OldSelf::Null | OldSelf::Optional(_) => return false,
+        };
+        let inputs = [Input::Json(value, &ready.shape), old];
+        let Some((true, cost)) = program.test(&self.arena, &inputs, LIMITS) else {
+            return false;
+        };
+        match i64::try_from(cost) {
+            Ok(cost) if cost <= self.budget => {
+                self.budget -= cost;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[inline(never)]
     fn rule(
         &mut self,
         place: &RulePlace<'_>,
@@ -429,10 +468,6 @@ impl Run<'_> {
     fn evaluate(&mut self, program: &Program, ready: &Ready, value: &Value, old: OldSelf<'_>) -> Evaluated {
         self.arena.reset();
         let arena = &self.arena;
-        let limits = Limits {
-            cost: CALL_LIMIT,
-            interrupt: None,
-        };
         let old = match old.input(arena, &ready.shape) {
             Ok(input) => input,
             Err(error) => {
@@ -442,7 +477,7 @@ impl Run<'_> {
                 };
             }
         };
-        let outcome = program.eval(arena, &[Input::Json(value, &ready.shape), old], limits);
+        let outcome = program.eval(arena, &[Input::Json(value, &ready.shape), old], LIMITS);
         let answer = outcome.result.map(|val| match val {
             Val::Bool(true) => Answer::True,
             Val::Str(text) => Answer::Text(text.to_owned()),

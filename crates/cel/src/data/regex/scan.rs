@@ -28,10 +28,10 @@ struct Step {
 }
 
 /// A set of characters: some of ASCII, and all or none beyond it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Set {
-    ascii: u128,
-    beyond: bool,
+    /// A bit for every byte that one of them begins with or goes on with.
+    bytes: [u64; 4],
 }
 
 /// Longer patterns are left to the engine.
@@ -134,14 +134,14 @@ fn leaves_no_choice(steps: &[Step]) -> bool {
             || later
                 .by_ref()
                 .take(reachable)
-                .all(|other| !step.set.meets(other.set))
+                .all(|other| !step.set.meets(&other.set))
     })
 }
 
 impl Step {
     /// Steps go by bytes: characters that take several can be told from none and many, but are not counted.
     fn new(set: Set, min: u32, max: Option<u32>) -> Option<Self> {
-        if set.beyond && (min > 1 || max.is_some()) {
+        if set.is_beyond_ascii() && (min > 1 || max.is_some()) {
             return None;
         }
         Some(Step {
@@ -157,9 +157,10 @@ impl Step {
 
 impl Set {
     fn byte(byte: u8) -> Option<Self> {
-        byte.is_ascii().then(|| Set {
-            ascii: 1 << byte,
-            beyond: false,
+        byte.is_ascii().then(|| {
+            let mut set = Set::default();
+            set.add(byte);
+            set
         })
     }
 
@@ -171,36 +172,40 @@ impl Set {
     }
 
     fn of_characters(class: &ClassUnicode) -> Option<Self> {
-        let mut set = Set {
-            ascii: 0,
-            beyond: false,
-        };
+        let mut set = Set::default();
         for range in class.ranges() {
             if !range.end().is_ascii() {
                 if range.start() > '\u{80}' || range.end() != char::MAX {
                     return None;
                 }
-                set.beyond = true;
+                (0x80..=u8::MAX).for_each(|byte| set.add(byte));
             }
             for byte in 0..0x80u8 {
                 if (range.start()..=range.end()).contains(&char::from(byte)) {
-                    set.ascii |= 1 << byte;
+                    set.add(byte);
                 }
             }
         }
         Some(set)
     }
 
-    #[inline]
-    fn has(self, byte: u8) -> bool {
-        if byte.is_ascii() {
-            (self.ascii >> byte) & 1 == 1
-        } else {
-            self.beyond
+    fn add(&mut self, byte: u8) {
+        if let Some(word) = self.bytes.get_mut(usize::from(byte >> 6)) {
+            *word |= 1 << (byte & 63);
         }
     }
 
-    fn meets(self, other: Set) -> bool {
-        self.ascii & other.ascii != 0 || (self.beyond && other.beyond)
+    #[inline]
+    fn has(&self, byte: u8) -> bool {
+        let word = self.bytes.get(usize::from(byte >> 6));
+        word.is_some_and(|word| (word >> (byte & 63)) & 1 == 1)
+    }
+
+    fn is_beyond_ascii(&self) -> bool {
+        self.has(u8::MAX)
+    }
+
+    fn meets(&self, other: &Set) -> bool {
+        self.bytes.iter().zip(other.bytes).any(|(a, b)| a & b != 0)
     }
 }

@@ -1,14 +1,16 @@
 //! Checks values against the limits of a schema.
 //!
-//! One walk serves two purposes, told apart by its [`Sink`]: [`is_valid`] stops at the first failure, allocates
-//! nothing, and is all that a valid object costs; [`validate`] walks an invalid object again and collects what a
-//! server says about it. The walk also counts what matched, because a server shows the failures of that branch of
+//! A valid object costs no more than [`is_valid`], a walk that knows the common limits and stops at the first failure;
+//! only [`validate`] walks an invalid one again and collects what a server says about it. That walk serves the rarer
+//! limits of the first one, too: what it does with a failure is up to its [`Sink`]. The walk also counts what matched, because a server shows the failures of that branch of
 //! `anyOf` and `oneOf` of which most matched.
 
+mod glance;
 mod junctor;
 mod sink;
 mod spot;
 
+pub use glance::is_valid;
 pub use sink::Ratchet;
 pub(crate) use sink::{Sink, Stop};
 
@@ -17,12 +19,7 @@ use crate::number;
 use crate::plan::{Checks, Features, Members, Node, Types};
 use crate::structural::{Additional, ValueValidation};
 use scantling_value::{FieldError, Map, Path, Value};
-use sink::{Collect, First};
-
-/// Whether a value keeps every limit of a schema.
-pub fn is_valid(node: &Node, value: &Value) -> bool {
-    check(node, value, None, &Path::ROOT, &mut First).is_ok()
-}
+use sink::Collect;
 
 /// What is wrong with a value. Errors are shown below `prefix`; the texts name places from the value on.
 ///
@@ -50,13 +47,8 @@ fn check<S: Sink>(
     at: &Path<'_>,
     sink: &mut S,
 ) -> Result<usize, Stop> {
-    if !S::COLLECTS {
-        if !node.has(Features::LIMITS) {
-            return Ok(0);
-        }
-        if let Some(fits) = fits_at_a_glance(node, value) {
-            return if fits { Ok(0) } else { Err(Stop) };
-        }
+    if !S::COLLECTS && !node.has(Features::LIMITS) {
+        return Ok(0);
     }
     let before = sink.failures();
     let matched = check_value(node, value, old, at, sink)?;
@@ -67,21 +59,6 @@ fn check<S: Sink>(
         sink.forgive(before);
     }
     Ok(matched)
-}
-
-/// Whether a value fits where its type is all there is to it, as with most values. `None` calls for a closer look.
-fn fits_at_a_glance(node: &Node, value: &Value) -> Option<bool> {
-    if node.checks().is_some() {
-        return None;
-    }
-    let types = node.types();
-    match value {
-        Value::Null => Some(types.is_empty() || node.schema().nullable),
-        Value::String(_) => Some(types.is_empty() || types.contains(Types::STRING)),
-        Value::Bool(_) => Some(types.is_empty() || types.contains(Types::BOOLEAN)),
-        Value::Int(_) if types == Types::INTEGER => Some(true),
-        Value::Int(_) | Value::Float(_) | Value::Array(_) | Value::Object(_) => None,
-    }
 }
 
 fn check_value<S: Sink>(
@@ -188,6 +165,24 @@ fn check_type<S: Sink>(node: &Node, value: &Value, at: &Path<'_>, sink: &mut S) 
     Ok(fits)
 }
 
+fn length(s: &str) -> i64 {
+    i64::try_from(s.chars().count()).unwrap_or(i64::MAX)
+}
+
+fn bytes(s: &str) -> i64 {
+    i64::try_from(s.len()).unwrap_or(i64::MAX)
+}
+
+/// Whether a text has more characters. They are counted only where its bytes leave that open.
+fn is_longer(s: &str, max: i64) -> bool {
+    bytes(s) > max && length(s) > max
+}
+
+/// Whether a text has fewer characters.
+fn is_shorter(s: &str, min: i64) -> bool {
+    bytes(s) < min || (bytes(s) < min.saturating_mul(4) && length(s) < min)
+}
+
 /// Of the limits on a string, a server reports only the first that fails.
 fn check_string<S: Sink>(
     v: &ValueValidation,
@@ -196,16 +191,13 @@ fn check_string<S: Sink>(
     at: &Path<'_>,
     sink: &mut S,
 ) -> Result<(), Stop> {
-    let length = || i64::try_from(s.chars().count()).unwrap_or(i64::MAX);
-    let bytes = i64::try_from(s.len()).unwrap_or(i64::MAX);
     if let Some(max) = v.max_length
-        && bytes > max
-        && length() > max
+        && is_longer(s, max)
     {
         return sink.fail(at, |spot| spot.too_long(max));
     }
     if let Some(min) = v.min_length
-        && (bytes < min || (bytes < min.saturating_mul(4) && length() < min))
+        && is_shorter(s, min)
     {
         return sink.fail(at, |spot| spot.too_short(s, min));
     }
@@ -262,15 +254,15 @@ fn check_list<S: Sink>(
     {
         sink.fail(at, |spot| spot.too_many(size, max))?;
     }
-    if v.unique_items
-        && list
-            .iter()
-            .enumerate()
-            .any(|(i, item)| list.iter().take(i).any(|earlier| earlier == item))
-    {
+    if v.unique_items && repeats(list) {
         sink.fail(at, |spot| spot.invalid("", "shouldn't contain duplicates"))?;
     }
     Ok(matched)
+}
+
+fn repeats(list: &[Value]) -> bool {
+    let mut items = list.iter().enumerate();
+    items.any(|(i, item)| list.iter().take(i).any(|earlier| earlier == item))
 }
 
 fn check_object<S: Sink>(

@@ -19,11 +19,13 @@ impl Map {
     }
 
     /// The number of members.
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether there are no members.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -34,6 +36,7 @@ impl Map {
     }
 
     /// The position of a key. Most objects are so small that asking every key is faster than halving.
+    #[inline]
     pub fn position(&self, key: &str) -> Option<usize> {
         const FEW: usize = 12;
         if self.entries.len() > FEW {
@@ -43,18 +46,21 @@ impl Map {
     }
 
     /// The value of a key.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
         let i = self.position(key)?;
         self.entries.get(i).map(|(_, v)| v)
     }
 
     /// The value of a key, to change it.
+    #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let i = self.position(key)?;
         self.entries.get_mut(i).map(|(_, v)| v)
     }
 
     /// Whether the key is there.
+    #[inline]
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
@@ -95,21 +101,25 @@ impl Map {
     }
 
     /// The members in key order, as one slice: walks that merge with another sorted sequence want it.
+    #[inline]
     pub fn entries(&self) -> &[(Str, Value)] {
         &self.entries
     }
 
     /// The member at a position, its value to change.
+    #[inline]
     pub fn entry_mut(&mut self, position: usize) -> Option<(&Str, &mut Value)> {
         self.entries.get_mut(position).map(|(k, v)| (&*k, v))
     }
 
     /// The members in key order.
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Value)> + DoubleEndedIterator {
         self.entries.iter().map(|(k, v)| (k, v))
     }
 
     /// The members in key order, their values to change.
+    #[inline]
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Str, &mut Value)> {
         self.entries.iter_mut().map(|(k, v)| (&*k, v))
     }

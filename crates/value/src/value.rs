@@ -44,16 +44,19 @@ impl PartialEq for Value {
 
 impl Value {
     /// The boolean, if this is one.
+    #[inline]
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(b) = self { Some(*b) } else { None }
     }
 
     /// The integer, if this is one.
+    #[inline]
     pub fn as_int(&self) -> Option<i64> {
         if let Value::Int(i) = self { Some(*i) } else { None }
     }
 
     /// The text, if this is a string.
+    #[inline]
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(s) = self {
             Some(s)
@@ -63,11 +66,13 @@ impl Value {
     }
 
     /// The elements, if this is a list.
+    #[inline]
     pub fn as_array(&self) -> Option<&[Value]> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
     /// The members, if this is an object.
+    #[inline]
     pub fn as_object(&self) -> Option<&Map> {
         if let Value::Object(m) = self {
             Some(m)
@@ -77,11 +82,13 @@ impl Value {
     }
 
     /// The elements, to change them, if this is a list.
+    #[inline]
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
     /// The members, to change them, if this is an object.
+    #[inline]
     pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         if let Value::Object(m) = self {
             Some(m)
@@ -91,11 +98,13 @@ impl Value {
     }
 
     /// Whether this is `null`.
+    #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
     /// The member of that name, if this is an object that has it.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }

@@ -216,7 +216,7 @@ impl Compiler {
 fn names(schema: &Structural, properties: &[Arc<Node>]) -> Box<[Name]> {
     let required = schema.validation.as_deref().map_or(&[][..], |v| &v.required);
     let names = schema.properties.iter().map(|(name, _)| name);
-    let known = |(name, node): (&Str, &Arc<Node>)| Name::new(name, node.within, required.contains(name));
+    let known = |(name, node): (&Str, &Arc<Node>)| Name::new(name, node, required.contains(name));
     names.zip(properties).map(known).collect()
 }
 

@@ -2,52 +2,70 @@
 //!
 //! Both are in order of their names, so that one pass over both finds the node of every member.
 
-use super::{Features, Node};
+use super::{Features, Node, Types};
 use scantling_value::{Map, Path, Str, Value, same_text};
 use std::sync::Arc;
 
 /// What a walk reads of a declared field before it looks any closer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
-    /// How the name begins.
-    beginning: Beginning,
+    word: Word,
+    /// The last eight bytes of a longer name.
+    ending: u64,
     /// What there is to do at the field or below it.
     within: Features,
     /// Whether the field is required.
     required: bool,
+    /// The types of which every value fits; a field that asks for more has none.
+    pub(crate) glance: Types,
 }
 
 impl Name {
-    pub(super) fn new(name: &str, within: Features, required: bool) -> Self {
+    pub(super) fn new(name: &str, node: &Node, required: bool) -> Self {
         Name {
-            beginning: Beginning::of(name),
-            within,
+            word: Word::of(name),
+            ending: ending(name),
+            within: node.within,
             required,
+            glance: node.glance(),
         }
     }
 }
 
-/// The first eight bytes of a name, as a number that orders as names do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Beginning(u64);
+/// How a name begins, and how long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word {
+    beginning: u64,
+    len: usize,
+}
 
-impl Beginning {
-    /// Short names are read in as few steps as long ones: most walks do little else.
+impl Word {
+    /// The first eight bytes of a name, as a number that orders as names do. Short names are read in as few steps as
+    /// long ones: most walks do little else.
     #[inline]
     fn of(name: &str) -> Self {
         let bytes = name.as_bytes();
-        if let Some(word) = bytes.first_chunk() {
-            return Beginning(u64::from_be_bytes(*word));
-        }
-        if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let len = bytes.len();
+        let beginning = if let Some(word) = bytes.first_chunk() {
+            u64::from_be_bytes(*word)
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
             let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
             // The last four bytes, without those that are among the first four.
-            let rest = (u64::from(last) << (8 * (8 - bytes.len()))) & u64::from(u32::MAX);
-            return Beginning((u64::from(first) << 32) | rest);
-        }
-        let byte = |i: usize| u64::from(bytes.get(i).copied().unwrap_or(0));
-        Beginning((byte(0) << 56) | (byte(1) << 48) | (byte(2) << 40))
+            let rest = (u64::from(last) << (8 * (8 - len))) & u64::from(u32::MAX);
+            (u64::from(first) << 32) | rest
+        } else {
+            let byte = |i: usize| u64::from(bytes.get(i).copied().unwrap_or(0));
+            (byte(0) << 56) | (byte(1) << 48) | (byte(2) << 40)
+        };
+        Word { beginning, len }
     }
+}
+
+#[inline]
+fn ending(name: &str) -> u64 {
+    name.as_bytes()
+        .last_chunk()
+        .map_or(0, |word| u64::from_be_bytes(*word))
 }
 
 /// Finds the declared fields of members one after the other.
@@ -58,6 +76,7 @@ pub(crate) struct Members<'n> {
 }
 
 impl<'n> Members<'n> {
+    #[inline]
     pub(crate) fn of(node: &'n Node) -> Self {
         Members {
             node,
@@ -69,19 +88,30 @@ impl<'n> Members<'n> {
     /// The declared field of that name. Names must come in ascending order.
     #[inline]
     pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<Node>> {
-        let wanted = Beginning::of(name);
+        self.find(name)
+            .and_then(|(slot, _)| self.node.properties.get(slot))
+    }
+
+    /// The slot of the declared field of that name. Names must come in ascending order.
+    #[inline]
+    pub(crate) fn find(&mut self, name: &str) -> Option<(usize, &'n Name)> {
+        let wanted = Word::of(name);
         let names = &*self.node.names;
-        while names.get(self.next)?.beginning < wanted {
-            self.next += 1;
-        }
-        // Few names begin alike; those that do follow each other.
         let mut slot = self.next;
+        while names.get(slot)?.word.beginning < wanted.beginning {
+            slot += 1;
+        }
+        self.next = slot;
+        // Few names begin alike; those that do follow each other.
         loop {
-            let known = names.get(slot).filter(|known| known.beginning == wanted)?;
-            if same_text(self.node.name_of(slot)?, name) {
+            let known = names.get(slot)?;
+            if known.word.beginning != wanted.beginning {
+                return None;
+            }
+            if self.node.is_name(slot, known, wanted, name) {
                 self.next = slot + 1;
                 self.required += usize::from(known.required);
-                return self.node.properties.get(slot);
+                return Some((slot, known));
             }
             slot += 1;
         }
@@ -119,8 +149,36 @@ fn step<'p>(object: &'p Path<'p>, name: &'p str, declared: bool) -> Path<'p> {
 }
 
 impl Node {
-    fn name_of(&self, slot: usize) -> Option<&Str> {
-        self.schema.properties.get(slot).map(|(name, _)| name)
+    /// Whether a field has that name, of which the beginning is known to be the same. Two words and the length tell up
+    /// to sixteen bytes.
+    #[inline]
+    fn is_name(&self, slot: usize, known: &Name, wanted: Word, name: &str) -> bool {
+        known.word.len == wanted.len
+            && match wanted.len {
+                0..=8 => true,
+                9..=16 => known.ending == ending(name),
+                _ => {
+                    let declared = self.schema.properties.get(slot);
+                    declared.is_some_and(|(declared, _)| same_text(declared, name))
+                }
+            }
+    }
+
+    /// The types of which every value fits, where a type is all that is asked for.
+    #[inline]
+    pub(crate) fn glance(&self) -> Types {
+        match self.types {
+            _ if self.checks.is_some() => Types::default(),
+            Types::INT_OR_STRING => Types::STRING,
+            types @ (Types::STRING | Types::BOOLEAN | Types::INTEGER) => types,
+            _ => Types::default(),
+        }
+    }
+
+    /// The node of a declared field.
+    #[inline]
+    pub(crate) fn field(&self, slot: usize) -> Option<&Arc<Node>> {
+        self.properties.get(slot)
     }
 
     /// The members of an object of this node in which an algorithm has something to do, in order.
@@ -212,20 +270,20 @@ impl<'n> Search<'n> {
         loop {
             let names = self.node.names.get(self.slot..)?;
             let passed = names.iter().position(|name| name.within.contains(self.feature))?;
-            let wanted = names.get(passed)?.beginning;
+            let field = names.get(passed)?;
+            let wanted = field.word.beginning;
             let slot = self.slot + passed;
             self.slot = slot + 1;
-            let field = self.node.name_of(slot)?;
             // Members that begin alike but are others may still be asked for by the next field.
             let mut position = self.position;
             while let Some((name, _)) = map.entries().get(position) {
-                let beginning = Beginning::of(name);
-                if beginning > wanted {
+                let word = Word::of(name);
+                if word.beginning > wanted {
                     break;
                 }
-                if beginning < wanted {
+                if word.beginning < wanted {
                     self.position = position + 1;
-                } else if same_text(name, field) {
+                } else if self.node.is_name(slot, field, word, name) {
                     self.position = position + 1;
                     let node = self.node.properties.get(slot)?;
                     return Some(Found {
@@ -280,11 +338,12 @@ mod tests {
             "é",
         ];
         for (a, b) in names.iter().zip(names.iter().skip(1)) {
-            assert!(Beginning::of(a) < Beginning::of(b), "{a} {b}");
+            assert!(Word::of(a).beginning < Word::of(b).beginning, "{a} {b}");
         }
-        assert_eq!(Beginning::of("abcdefgh"), Beginning::of("abcdefghi"));
-        assert_eq!(Beginning::of("abcdefg").0, u64::from_be_bytes(*b"abcdefg\0"));
-        assert_eq!(Beginning::of("abcde").0, u64::from_be_bytes(*b"abcde\0\0\0"));
+        let beginning = |name| Word::of(name).beginning;
+        assert_eq!(beginning("abcdefgh"), beginning("abcdefghi"));
+        assert_eq!(beginning("abcdefg"), u64::from_be_bytes(*b"abcdefg\0"));
+        assert_eq!(beginning("abcde"), u64::from_be_bytes(*b"abcde\0\0\0"));
     }
 
     #[test]

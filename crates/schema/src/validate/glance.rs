@@ -1,0 +1,104 @@
+//! Whether a value is valid, as quickly as it can be told.
+//!
+//! Types, sizes, texts and members are looked at here; where a schema asks for more (junctors, numbers, formats of
+//! anything but texts), the walk of [`validate`](super::validate) answers for that part.
+
+use super::sink::First;
+use super::{check, is_longer, is_shorter};
+use crate::enumeration;
+use crate::plan::{Checks, Features, Members, Node, Types};
+use crate::structural::{Additional, ValueValidation};
+use scantling_value::{Map, Path, Value};
+
+/// Whether a value keeps every limit of a schema.
+pub fn is_valid(node: &Node, value: &Value) -> bool {
+    if node.glance().contains(glance_type(value)) || !node.has(Features::LIMITS) {
+        return true;
+    }
+    let types = node.types();
+    match (value, node.limits().zip(node.checks())) {
+        (Value::String(text), Some((limits, checks))) if types == Types::STRING && !checks.junctors => {
+            fits_text(limits, checks, text, value)
+        }
+        (Value::Object(map), limits) if types == Types::OBJECT && limits.is_none_or(is_about_size) => {
+            fits_object(node, limits.map(|(limits, _)| limits), map)
+        }
+        (Value::Array(list), limits) if types == Types::ARRAY && limits.is_none_or(is_about_size) => {
+            limits.is_none_or(|(limits, _)| fits_list(limits, list))
+                && node
+                    .items()
+                    .is_none_or(|items| list.iter().all(|item| is_valid(items, item)))
+        }
+        _ => at_length(node, value),
+    }
+}
+
+/// The type that a value has at a glance.
+#[inline]
+fn glance_type(value: &Value) -> Types {
+    match value {
+        Value::String(_) => Types::STRING,
+        Value::Bool(_) => Types::BOOLEAN,
+        Value::Int(_) => Types::INTEGER,
+        Value::Null | Value::Float(_) | Value::Array(_) | Value::Object(_) => Types::default(),
+    }
+}
+
+#[inline(never)]
+fn at_length(node: &Node, value: &Value) -> bool {
+    check(node, value, None, &Path::ROOT, &mut First).is_ok()
+}
+
+/// Whether all limits on an object or a list are such as these walks know.
+fn is_about_size((limits, checks): (&ValueValidation, &Checks)) -> bool {
+    !checks.junctors && checks.format.is_none() && limits.enumeration.is_empty()
+}
+
+fn fits_text(limits: &ValueValidation, checks: &Checks, text: &str, value: &Value) -> bool {
+    limits.max_length.is_none_or(|max| !is_longer(text, max))
+        && limits.min_length.is_none_or(|min| !is_shorter(text, min))
+        && checks
+            .pattern
+            .as_ref()
+            .is_none_or(|pattern| pattern.is_match(text))
+        && checks
+            .format
+            .as_ref()
+            .is_none_or(|format| !format.is_for_strings() || format.matches(text))
+        && (limits.enumeration.is_empty()
+            || enumeration::contains(&limits.enumeration, &checks.sorted_enum, value))
+}
+
+fn fits_list(limits: &ValueValidation, list: &[Value]) -> bool {
+    is_within(list.len(), limits.min_items, limits.max_items)
+        && !(limits.unique_items && super::repeats(list))
+}
+
+fn fits_object(node: &Node, limits: Option<&ValueValidation>, map: &Map) -> bool {
+    if limits.is_some_and(|v| !is_within(map.len(), v.min_properties, v.max_properties)) {
+        return false;
+    }
+    let mut members = Members::of(node);
+    for (name, value) in map.entries() {
+        let fits = if let Some((slot, field)) = members.find(name) {
+            field.glance.contains(glance_type(value))
+                || node.field(slot).is_none_or(|field| is_valid(field, value))
+        } else if let Some(additional) = node.additional() {
+            is_valid(additional, value)
+        } else {
+            node.schema().additional != Some(Additional::Any(false))
+        };
+        if !fits {
+            return false;
+        }
+    }
+    // A name may stand twice among those that are required.
+    limits.is_none_or(|v| {
+        members.required() >= v.required.len() || v.required.iter().all(|name| map.contains_key(name))
+    })
+}
+
+fn is_within(size: usize, min: Option<i64>, max: Option<i64>) -> bool {
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
+    min.is_none_or(|min| size >= min) && max.is_none_or(|max| size <= max)
+}

@@ -60,12 +60,12 @@ pub fn object_schema(definition: &Definition, version: &Version, format: Format)
             if format == Format::V2 {
                 v2::weaken(&mut out);
             }
-            embed(&mut out, format);
             edit_properties(&mut out, |properties| {
                 properties.insert("apiVersion", text(API_VERSION));
                 properties.insert("kind", text(KIND));
                 properties.insert("metadata", reference(OBJECT_META, METADATA, format));
             });
+            embed(&mut out, format);
             out
         }
     };

@@ -4,7 +4,7 @@ use crate::api::Call;
 use crate::media::{self, BodyForm};
 use crate::protobuf;
 use crate::status::{ApiError, ApiResult};
-use crate::write::cannot_be_handled;
+use crate::write::{cannot_be_handled, cannot_be_handled_by_default};
 use scantling_admit::FieldValidation;
 use scantling_schema::names::group_version;
 use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
@@ -38,16 +38,30 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     let parse_error = |why: &dyn std::fmt::Display| {
         unrecognized(format!("couldn't get version/kind; json parse error: {why}"))
     };
+    // What an object says of itself counts before anything else in it.
+    let says = |object: &Value| {
+        let (api_version, kind) = type_meta(object).map_err(unrecognized)?;
+        if api_version.matches('/').count() > 1 {
+            let why = format!("unexpected GroupVersion string: {api_version}");
+            return Err(unrecognized(why));
+        }
+        Ok((api_version.to_owned(), kind.to_owned()))
+    };
     let decoded = match form {
-        // A number beyond all numbers is JSON; only what is made of it has no place for it.
-        BodyForm::Json => json::decode_strict(text, Limits::SERVER).map_err(|e| {
-            let is_number = e.message().starts_with("json: cannot unmarshal number");
-            match text.trim_ascii_start().first() {
-                Some(b'{') if is_number => cannot_be_handled(call, &Value::Null, e.message()),
-                Some(b'[') if is_number => parse_error(&no_object("array")),
-                _ => parse_error(&e),
+        BodyForm::Json => match json::decode_strict(text, Limits::SERVER) {
+            Ok(decoded) => decoded,
+            Err(e) => {
+                // A number beyond all numbers is JSON; only what is made of it has no place for it.
+                let object = json::decode_any_range(text, Limits::SERVER).map_err(|e| parse_error(&e))?;
+                let (api_version, kind) = says(&object)?;
+                return Err(cannot_be_handled_by_default(
+                    call,
+                    &api_version,
+                    &kind,
+                    e.message(),
+                ));
             }
-        })?,
+        },
         BodyForm::Yaml => {
             yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?
         }
@@ -56,7 +70,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
             let described = envelope.described().filter(|_| call.kind.built_in);
             let read = described.map_or_else(|| Err(NO_MESSAGE.to_owned()), |m| envelope.read(m));
             Decoded {
-                value: read.map_err(|why| cannot_be_handled(call, &Value::Null, &why))?,
+                value: read.map_err(|why| cannot_be_handled_by_default(call, "", "", &why))?,
                 duplicates: Vec::new(),
             }
         }
@@ -69,25 +83,23 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         }
         _ => decoded.duplicates,
     };
-    let shown = |v: &Value| match form {
-        BodyForm::Json => String::from_utf8_lossy(text).into_owned(),
-        _ => v.to_json(),
-    };
-    let (api_version, kind) = type_meta(&object).map_err(unrecognized)?;
-    if api_version.matches('/').count() > 1 {
-        return Err(unrecognized(format!(
-            "unexpected GroupVersion string: {api_version}"
-        )));
-    }
+    let (api_version, kind) = says(&object)?;
     if call.kind.built_in {
-        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
         return typed(call, &mut object, &api_version, &kind).map(|()| Sent { object, found });
     }
     if kind.is_empty() {
-        return Err(unrecognized(format!(
-            "Object 'Kind' is missing in '{}'",
-            shown(&object)
-        )));
+        let missing = |shown: &str| format!("Object 'Kind' is missing in '{shown}'");
+        let sent = String::from_utf8_lossy(text);
+        return Err(match (mode, form) {
+            (FieldValidation::Warn | FieldValidation::Strict, _) => unrecognized(missing(&sent)),
+            // A decoder that is not strict takes the kind for that of the path, until it makes an object of it.
+            (FieldValidation::Ignore, BodyForm::Yaml) => {
+                cannot_be_handled_by_default(call, &api_version, "", &missing(&object.to_json()))
+            }
+            (FieldValidation::Ignore, _) => {
+                cannot_be_handled_by_default(call, &api_version, "", &missing(&sent))
+            }
+        });
     }
     if object.get("apiVersion").is_some_and(Value::is_null) {
         let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";

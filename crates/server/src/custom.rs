@@ -124,8 +124,8 @@ impl Strategy for Custom {
     }
 
     fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
+        // What the schema does not know is judged with the rest: only reading drops it.
         if let Some(r) = self.resource(&version.name) {
-            prune(r, object);
             scantling_schema::default::fill(r.plan.root(), object);
         }
         if let Some(members) = object.as_object_mut() {

@@ -225,7 +225,7 @@ impl Write<'_> {
         let updated = self
             .change(name, options, Part::Scale, None, &change, Source::Body)
             .await?;
-        scale::scale_of(call, &updated)
+        scale::scale_after_write(call, &updated)
     }
 }
 

@@ -165,9 +165,11 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(ApiError::bad_request(why));
     }
-    let shape = call.shape()?;
+    // What is wrong with a table shows in an object that is there only.
+    call.wanted()?;
     let key = call.key(name)?;
     let entry = call.entry(&key, name, at).await?;
+    let shape = call.shape()?;
     if shape.is_plain() && !call.kind.built_in {
         return Ok(shape.text(200, &Text::of(call, &entry)?));
     }

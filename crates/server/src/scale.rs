@@ -31,6 +31,17 @@ pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
     }
 }
 
+/// The scale of an object just written. The schema may not know the replicas, so that they are gone already.
+pub(crate) fn scale_after_write(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+    let (mut found, _) = scale_to_patch(call, object)?;
+    if let Some(Value::Object(spec)) = found.as_object_mut().and_then(|f| f.get_mut("spec"))
+        && spec.get("replicas").and_then(Value::as_int) == Some(UNSET)
+    {
+        spec.remove("replicas");
+    }
+    Ok(found)
+}
+
 /// Refuses a scale that a patch left without a number of replicas.
 pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
     match (
@@ -207,13 +218,13 @@ pub(crate) async fn replace(
             object,
             found: Vec::new(),
             ownership: Ownership::Update,
-            received: false,
+            received: true,
         })
     };
     let updated = write
         .change(name, options, Part::Scale, Some(&uid), &change, Source::Body)
         .await?;
-    scale_of(call, &updated)
+    scale_after_write(call, &updated)
 }
 
 /// An object with another wanted number of replicas.

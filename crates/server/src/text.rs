@@ -191,17 +191,33 @@ pub(crate) fn in_stored_version<'o>(call: &Call<'_>, object: &'o Value) -> Cow<'
     }
 }
 
-/// Notes that an entry just written is shown as it is stored, if reading it would change nothing.
-pub(crate) fn note_written(call: &Call<'_>, event: &Event, object: &Value, place: Option<usize>) {
-    if !call.version.storage || call.kind.built_in {
-        return;
+/// An object of a request's version as it comes back from the store: what the stored version does not know is gone. An
+/// apply or a scale may have brought such fields in, or a request in another version.
+pub(crate) fn read_back(call: &Call<'_>, object: Value) -> ApiResult<Value> {
+    if call.kind.built_in {
+        return Ok(object);
     }
-    let read = call.kind.strategy.read(call.kind, call.version, object.clone());
-    if read.is_ok_and(|r| r == *object)
+    let stored = call.kind.strategy.store(call.kind, call.version, object);
+    call.kind.strategy.read(call.kind, call.version, stored)
+}
+
+/// What [`read_back`] makes of an object just written; notes on its entry if that is as it is stored.
+pub(crate) fn read_written(
+    call: &Call<'_>,
+    event: &Event,
+    object: Value,
+    place: Option<usize>,
+) -> ApiResult<Value> {
+    if !call.version.storage || call.kind.built_in {
+        return read_back(call, object);
+    }
+    let read = read_back(call, object.clone())?;
+    if read == object
         && let Some(entry) = event.after()
     {
         note(call.kind, entry, place);
     }
+    Ok(read)
 }
 
 /// Whether an entry is known to be shown as it is stored.

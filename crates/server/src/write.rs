@@ -14,7 +14,7 @@ use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{About, ApiError, ApiResult};
-use crate::text::{Stored, in_stored_version, note_written};
+use crate::text::{Stored, in_stored_version, read_back, read_written};
 use bytes::Bytes;
 use scantling_admit::{Operation, Outcome, Refusal};
 use scantling_schema::names::group_version;
@@ -23,7 +23,9 @@ use scantling_value::{Map, Value, go, json};
 
 use identity::agent_name;
 pub(crate) use identity::{identity, timestamp};
-pub(crate) use refusals::{cannot_be_handled, fit_name, fit_namespace, modified, patch_refusal};
+pub(crate) use refusals::{
+    cannot_be_handled, cannot_be_handled_by_default, fit_name, fit_namespace, modified, patch_refusal,
+};
 use refusals::{check_version, immutable, other_uid, taken, unnamed};
 
 /// A write on its way.
@@ -182,7 +184,7 @@ impl Write<'_> {
                     return Err(taken(call, &name, &admitted, &current));
                 }
                 remove_version(&mut admitted);
-                return Ok(admitted);
+                return read_back(call, admitted);
             }
             let stored = Stored::of(call, &admitted);
             let defines = call.kind.group == crate::definitions::GROUP;
@@ -193,11 +195,10 @@ impl Write<'_> {
             let create = |value| scantling_store::Write::Create { value };
             match self.store(&key, stored, &mut admitted, ownership, create).await {
                 Ok((event, place)) => {
-                    note_written(call, &event, &admitted, place);
                     if defines {
                         call.api.progress.note(event.revision);
                     }
-                    let mut shown = as_stored(call, admitted)?;
+                    let mut shown = read_written(call, &event, admitted, place)?;
                     set_version(&mut shown, event.revision);
                     return Ok(shown);
                 }
@@ -342,7 +343,7 @@ impl Write<'_> {
         managed::keep_times(&old, &mut admitted);
         let gone = is_released(&admitted) && !call.kind.strategy.is_held(&admitted);
         if options.dry_run {
-            return Ok(Some(admitted));
+            return read_back(call, admitted).map(Some);
         }
         if gone {
             let delete = scantling_store::Write::Delete {
@@ -356,15 +357,14 @@ impl Write<'_> {
         }
         let stored = Stored::of(call, &admitted);
         if entry.value == stored.value || is_only_written_differently(call, entry, &old, &admitted) {
-            return Ok(Some(admitted));
+            return read_back(call, admitted).map(Some);
         }
         let expected = entry.mod_revision;
         let update = |value| scantling_store::Write::Update { value, expected };
         match self.store(key, stored, &mut admitted, ownership, update).await {
             Ok((event, place)) => {
-                note_written(call, &event, &admitted, place);
                 call.api.has_settled(call.kind, event.revision).await;
-                let mut shown = as_stored(call, admitted)?;
+                let mut shown = read_written(call, &event, admitted, place)?;
                 set_version(&mut shown, event.revision);
                 Ok(Some(shown))
             }
@@ -617,15 +617,6 @@ fn remove_version(object: &mut Value) {
     if let Some(m) = metadata_mut(object) {
         m.remove("resourceVersion");
     }
-}
-
-/// An object as it comes back from the store: in a version that is not stored, what the stored one lacks is gone.
-fn as_stored(call: &Call<'_>, object: Value) -> ApiResult<Value> {
-    if call.version.storage {
-        return Ok(object);
-    }
-    let stored = call.kind.strategy.store(call.kind, call.version, object);
-    call.kind.strategy.read(call.kind, call.version, stored)
 }
 
 /// Whether an object is what is stored already: where another server wrote it, its members may have another order, or

@@ -14,12 +14,18 @@ use crate::{DecodeError, Decoded, Limits, Value};
 
 /// Decodes one JSON document. Of fields that stand twice the last one counts.
 pub fn decode(text: &[u8], limits: Limits) -> Result<Value, DecodeError> {
-    parse::parse(text, limits).map(|(value, _)| value)
+    let (value, _) = parse::parse(text, limits)?.in_range()?;
+    Ok(value)
+}
+
+/// Decodes one JSON document whose numbers may be out of range: infinity stands in for those.
+pub fn decode_any_range(text: &[u8], limits: Limits) -> Result<Value, DecodeError> {
+    parse::parse(text, limits).map(|parsed| parsed.value)
 }
 
 /// Decodes one JSON document and lists the fields that stand twice.
 pub fn decode_strict(text: &[u8], limits: Limits) -> Result<Decoded, DecodeError> {
-    let (value, repeats) = parse::parse(text, limits)?;
+    let (value, repeats) = parse::parse(text, limits)?.in_range()?;
     // Texts with duplicates are rare: their paths are found by a second, slower walk.
     let duplicates = match repeats {
         parse::Repeats::None => Vec::new(),

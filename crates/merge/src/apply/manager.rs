@@ -346,8 +346,14 @@ impl<'a> FieldManager<'a> {
     fn check_config(&self, config: &Value) -> Result<(), ApplyError> {
         let text = |name| config.get(name).and_then(Value::as_str).unwrap_or_default();
         if text("apiVersion") != self.api_version || text("kind") != self.kind {
-            let (group, version) = group_version(text("apiVersion"));
-            let kind = text("kind");
+            // Of a version that is none, nothing is known, not even the kind.
+            let is_version = text("apiVersion").matches('/').count() < 2;
+            let (api_version, kind) = if is_version {
+                (text("apiVersion"), text("kind"))
+            } else {
+                ("", "")
+            };
+            let (group, version) = group_version(api_version);
             return Err(ApplyError::BadRequest(format!(
                 "invalid object type: {group}/{version}, Kind={kind}"
             )));

@@ -28,15 +28,68 @@ fn name(object: &Value, _now: i64) -> Value {
 
 /// The table of definitions.
 pub(crate) fn definitions() -> Columns {
-    let created = |object: &Value, _: i64| text(object, "creationTimestamp").into();
-    let column_created = Column {
+    let created = Column {
         kind: "date".to_owned(),
         ..column("Created At", CREATED)
     };
+    let established = Column {
+        kind: "boolean".to_owned(),
+        ..wide("Established", "Established status")
+    };
     Columns::made([
         (column("Name", NAME), Cell::Made(name)),
-        (column_created, Cell::Made(created)),
+        (
+            column("Scope", "Cluster/Namespaced"),
+            Cell::Made(|d, _| at(d, &["spec", "scope"]).into()),
+        ),
+        (column("Versions", "Served versions"), Cell::Made(served_versions)),
+        (created, Cell::Made(|d, _| text(d, "creationTimestamp").into())),
+        (
+            wide("Group", "API group"),
+            Cell::Made(|d, _| at(d, &["spec", "group"]).into()),
+        ),
+        (
+            wide("Kind", "CustomResource kind"),
+            Cell::Made(|d, _| at(d, &["spec", "names", "kind"]).into()),
+        ),
+        (wide("ShortNames", "Short names"), Cell::Made(short_names)),
+        (established, Cell::Made(is_established)),
     ])
+}
+
+/// The members of a list of an object; none where there is no list.
+fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    let found = object.at(path.iter().copied());
+    found.and_then(Value::as_array).unwrap_or_default()
+}
+
+fn served_versions(definition: &Value, _now: i64) -> Value {
+    let is = |version: &Value, flag| version.get(flag).and_then(Value::as_bool) == Some(true);
+    let served = list(definition, &["spec", "versions"])
+        .iter()
+        .filter(|v| is(v, "served"));
+    let mut labels: Vec<String> = served
+        .map(|v| {
+            format!(
+                "{}{}",
+                at(v, &["name"]),
+                if is(v, "storage") { "(storage)" } else { "" }
+            )
+        })
+        .collect();
+    labels.sort_unstable();
+    labels.join(",").into()
+}
+
+fn short_names(definition: &Value, _now: i64) -> Value {
+    let names = list(definition, &["spec", "names", "shortNames"]);
+    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+    names.join(",").into()
+}
+
+fn is_established(definition: &Value, _now: i64) -> Value {
+    let is = |c: &Value| at(c, &["type"]) == "Established" && at(c, &["status"]) == "True";
+    list(definition, &["status", "conditions"]).iter().any(is).into()
 }
 
 /// The table of namespaces.
@@ -207,6 +260,13 @@ mod tests {
     fn namespaces_and_definitions() {
         let namespace = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"status":{"phase":"Active"}}"#;
         assert_eq!(row(&namespaces(), namespace), r#"["n","Active","100s"]"#);
-        assert_eq!(row(&definitions(), namespace), r#"["n","2023-11-14T22:13:20Z"]"#);
+        let definition = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"scope":"Cluster",
+            "group":"g","names":{"kind":"K","shortNames":["a","b"]},"versions":[{"name":"v2","served":true},
+            {"name":"v1","served":true,"storage":true},{"name":"v0","served":false}]},
+            "status":{"conditions":[{"type":"Established","status":"True"}]}}"#;
+        assert_eq!(
+            row(&definitions(), definition),
+            r#"["n","Cluster","v1(storage),v2","2023-11-14T22:13:20Z","g","K","a,b",true]"#
+        );
     }
 }

@@ -11,11 +11,34 @@ use scantling_value::{FieldError, Path, Value, go};
 
 /// The refusal of a body that says what it is but cannot be read as that.
 pub(crate) fn cannot_be_handled(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
-    let api_version = object.get("apiVersion").map(|v| v.as_str().unwrap_or_default());
-    let version = api_version.map_or(call.version.name.as_str(), |v| group_version(v).1);
+    let said = object.get("apiVersion").map(|v| v.as_str().unwrap_or_default());
+    let version = match said {
+        // Built-in kinds know their version by themselves.
+        None if call.kind.built_in => &call.version.name,
+        said => group_version(said.unwrap_or_default()).1,
+    };
+    cannot_be_handled_as(call, object_kind(object, &call.kind.kind), version, why)
+}
+
+/// The refusal of a body whose kind and version are those of the path where it says nothing.
+pub(crate) fn cannot_be_handled_by_default(
+    call: &Call<'_>,
+    api_version: &str,
+    kind: &str,
+    why: &str,
+) -> ApiError {
+    let kind = if kind.is_empty() { &call.kind.kind } else { kind };
+    let version = if api_version.is_empty() {
+        &call.version.name
+    } else {
+        group_version(api_version).1
+    };
+    cannot_be_handled_as(call, kind, version, why)
+}
+
+fn cannot_be_handled_as(call: &Call<'_>, kind: &str, version: &str, why: &str) -> ApiError {
     ApiError::bad_request(format!(
-        "{} in version {} cannot be handled as a {}: {why}",
-        object_kind(object, &call.kind.kind),
+        "{kind} in version {} cannot be handled as a {}: {why}",
         go::quote(version),
         call.kind.kind
     ))

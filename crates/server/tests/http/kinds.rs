@@ -59,8 +59,11 @@ async fn tables() {
     assert_eq!(columns.join(","), "Name,Status,Age");
     assert!(rows.join("").starts_with(r#"["default","Active","#), "{rows:?}");
     let (columns, rows) = table(&mut client, DEFINITIONS).await;
-    assert_eq!(columns.join(","), "Name,Created At");
-    assert!(rows.join("").ends_with("Z\"]"), "{rows:?}");
+    assert_eq!(
+        columns.join(","),
+        "Name,Scope,Versions,Created At,Group,Kind,ShortNames,Established"
+    );
+    assert!(rows.join("").ends_with("true]"), "{rows:?}");
     server.stop().await;
 }
 

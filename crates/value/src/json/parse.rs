@@ -9,8 +9,16 @@ pub(super) enum Repeats {
     Some,
 }
 
+/// A document that keeps to the syntax.
+pub(super) struct Parsed {
+    pub(super) value: Value,
+    pub(super) repeats: Repeats,
+    /// What is said of the first number that is out of range; infinity stands in for each.
+    pub(super) out_of_range: Option<DecodeError>,
+}
+
 /// Parses a whole document.
-pub(super) fn parse(text: &[u8], limits: Limits) -> Result<(Value, Repeats), DecodeError> {
+pub(super) fn parse(text: &[u8], limits: Limits) -> Result<Parsed, DecodeError> {
     let mut parser = Parser {
         cursor: Cursor::new(text),
         limits,
@@ -20,11 +28,20 @@ pub(super) fn parse(text: &[u8], limits: Limits) -> Result<(Value, Repeats), Dec
         repeats: Repeats::None,
         number_error: None,
     };
-    let value = parser.document()?;
-    // As in a server, syntax errors anywhere come before numbers that are out of range.
-    match parser.number_error {
-        Some(e) => Err(e),
-        None => Ok((value, parser.repeats)),
+    Ok(Parsed {
+        value: parser.document()?,
+        repeats: parser.repeats,
+        out_of_range: parser.number_error,
+    })
+}
+
+impl Parsed {
+    /// Refuses numbers that are out of range. As in a server, syntax errors anywhere come before them.
+    pub(super) fn in_range(self) -> Result<(Value, Repeats), DecodeError> {
+        match self.out_of_range {
+            Some(e) => Err(e),
+            None => Ok((self.value, self.repeats)),
+        }
     }
 }
 
@@ -192,7 +209,7 @@ impl Parser<'_> {
                         format!("json: cannot unmarshal number {text} into Go value of type float64");
                     self.number_error = Some(DecodeError::new(message, Some(start)));
                 }
-                Ok(Value::Null)
+                Ok(Value::Float(f64::INFINITY))
             }
         }
     }

@@ -324,12 +324,12 @@ impl Walk {
             }
             (Type::List(_, element), Value::Array(a)) => {
                 let out = a.into_iter().enumerate();
-                let out = out.map(|(i, v)| self.value(v, element, &at.index(i)).unwrap_or_default());
+                let out = out.map(|(i, v)| self.element(v, element, &at.index(i)));
                 Some(Value::Array(out.collect()))
             }
             (Type::Map(_, element), Value::Object(m)) => {
                 let out = m.into_iter().map(|(k, v)| {
-                    let v = self.value(v, element, &at.field(&k)).unwrap_or_default();
+                    let v = self.element(v, element, &at.field(&k));
                     (k, v)
                 });
                 Some(Value::Object(out.collect()))
@@ -349,6 +349,15 @@ impl Walk {
             (Type::SchemaOrList | Type::SchemaOrTexts, _) => Some(Value::Array(Vec::new())),
             (_, v) => self.misfit(go::json_kind(&v), ty),
         }
+    }
+
+    /// An element of a list or a map. Where nothing stands a text is empty; structs become so when they are written.
+    fn element(&mut self, v: Value, ty: &Type, at: &Path<'_>) -> Value {
+        let found = self.value(v, ty, at);
+        found.unwrap_or_else(|| match ty {
+            Type::Text(_) => ty.zero(),
+            _ => Value::Null,
+        })
     }
 
     fn members(&mut self, m: Map, s: &'static Struct, at: &Path<'_>) -> Map {

@@ -7,8 +7,9 @@ use super::{Conflicts, Versions};
 use crate::fields::{FieldPath, Set};
 use crate::typed::Duplicates;
 use jiff::Timestamp;
+use scantling_schema::meta::{self, Malformed};
 use scantling_schema::names::group_version;
-use scantling_value::{Map, Str, Value};
+use scantling_value::{Map, Path, Str, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
@@ -381,10 +382,7 @@ impl<'a> FieldManager<'a> {
                 ApplyError::Internal(format!("failed to create manager for existing fields: {e}"))
             })?;
         }
-        if config
-            .at(["metadata", "managedFields"])
-            .is_some_and(|v| !v.is_null())
-        {
+        if sends_entries(config) {
             return Err(ApplyError::BadRequest(
                 "metadata.managedFields must be nil".into(),
             ));
@@ -492,4 +490,14 @@ fn cap_update_managers(managed: &mut Managed) {
             None => managed.times.remove(&bucket),
         };
     }
+}
+
+/// Whether a configuration has `managedFields` that can be read; others are judged with the rest of it.
+fn sends_entries(config: &Value) -> bool {
+    let sent = config.at(["metadata", "managedFields"]).filter(|v| !v.is_null());
+    sent.is_some_and(|sent| {
+        let metadata = Map::from_iter([("managedFields", sent.clone())]);
+        let mut object = Map::from_iter([("metadata", metadata.into())]);
+        meta::coerce(&mut object, &Path::ROOT, Malformed::Refuse).is_ok()
+    })
 }

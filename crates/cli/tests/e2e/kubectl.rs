@@ -147,7 +147,10 @@ fn reading() {
         "NAMESPACE NAME OARS"
     );
     assert_eq!(columns(&k.out(&["get", "ns"], "")), "NAME STATUS AGE");
-    assert_eq!(columns(&k.out(&["get", "crd"], "")), "NAME SCOPE VERSIONS CREATED AT");
+    assert_eq!(
+        columns(&k.out(&["get", "crd"], "")),
+        "NAME SCOPE VERSIONS CREATED AT"
+    );
     k.says(&["get", "boat", "ann", "-o", "yaml"], "", "oars: 2");
     k.says(&["get", "boat/ann", "-o", "jsonpath={.spec.colour}"], "", "red");
     k.says(

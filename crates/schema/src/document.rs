@@ -5,6 +5,7 @@
 //! [`Structural`] tree, is built from it by [`Schema::structural`].
 
 mod build;
+mod repeats;
 
 pub use build::Unsupported;
 

@@ -11,6 +11,7 @@
 mod intern;
 
 pub use intern::Interner;
+pub(crate) use intern::{Draft, DraftAdditional, Slot};
 
 use scantling_value::{Str, Value};
 use std::hash::{Hash, Hasher};
@@ -209,6 +210,9 @@ pub struct ValueValidation {
 }
 
 impl Type {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 6;
+
     /// Reads the name that a schema uses.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {

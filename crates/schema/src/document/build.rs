@@ -1,11 +1,11 @@
 //! From a schema document to the structural tree.
 
+use super::repeats::Repeats;
 use super::{NO_MEMBERS, Schema, number};
-use crate::structural::{
-    self, Interner, Json, ListType, MapType, Mutability, Number, Structural, Type, Union,
-};
-use crate::structural::{Extensions, PatchStrategy, ValueValidation};
-use scantling_value::{Map, Str, Value};
+use crate::structural::{self, Interner, Json, ListType, MapType, Mutability, Structural, Type, Union};
+use crate::structural::{Draft, DraftAdditional, Extensions, PatchStrategy, Slot, ValueValidation};
+use scantling_value::{Map, Value};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Why a document has no structural form: it uses a keyword that definitions may not use.
@@ -74,10 +74,15 @@ impl<'a> Groups<'a> {
     }
 }
 
-impl Schema<'_> {
+impl<'d> Schema<'d> {
     /// The structural tree of this document, its nodes shared through the interner.
     pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
-        structural(self.members, interner)
+        let mut build = Build {
+            interner,
+            fields: Vec::new(),
+            repeats: Repeats::new(),
+        };
+        build.shared(self.members)
     }
 
     /// Why this document has no structural form, without making one.
@@ -142,46 +147,57 @@ impl Schema<'_> {
         Ok(())
     }
 
-    fn extensions(self) -> Result<Option<Extensions>, Unsupported> {
+    fn extensions(self) -> Result<Option<Box<Extensions>>, Unsupported> {
         self.supported_extensions()?;
-        let x = Extensions {
-            preserve_unknown_fields: self.flag("x-kubernetes-preserve-unknown-fields"),
-            embedded_resource: self.flag("x-kubernetes-embedded-resource"),
-            int_or_string: self.flag("x-kubernetes-int-or-string"),
-            list_type: self.list_type().and_then(|t| match t {
-                "atomic" => Some(ListType::Atomic),
-                "set" => Some(ListType::Set),
-                "map" => Some(ListType::Map),
-                _ => None,
-            }),
-            list_map_keys: self.texts("x-kubernetes-list-map-keys").map(Into::into).collect(),
-            map_type: self.map_type().map(|t| match t {
-                "atomic" => MapType::Atomic,
-                "granular" => MapType::Granular,
-                _ => MapType::Unsupported,
-            }),
-            mutability: Mutability::ALL.into_iter().find(|m| self.flag(m.keyword())),
-            unions: self.schemas("x-kubernetes-unions").map(union).collect(),
-            patch: self.patch_strategy(),
-        };
-        Ok((x != Extensions::default()).then_some(x))
+        let mut x = Extensions::default();
+        for (key, value) in self.members.iter() {
+            let Some(key) = key.strip_prefix("x-kubernetes-") else {
+                continue;
+            };
+            let flag = || value.as_bool().unwrap_or_default();
+            let text = || value.as_str().unwrap_or_default();
+            let list = || value.as_array().unwrap_or_default();
+            match key {
+                "preserve-unknown-fields" => x.preserve_unknown_fields = flag(),
+                "embedded-resource" => x.embedded_resource = flag(),
+                "int-or-string" => x.int_or_string = flag(),
+                "list-type" => {
+                    x.list_type = match text() {
+                        "atomic" => Some(ListType::Atomic),
+                        "set" => Some(ListType::Set),
+                        "map" => Some(ListType::Map),
+                        _ => None,
+                    }
+                }
+                "list-map-keys" => {
+                    let keys = list().iter().map(|key| key.as_str().unwrap_or_default());
+                    x.list_map_keys = keys.map(Into::into).collect();
+                }
+                "map-type" => {
+                    x.map_type = value.as_str().map(|ty| match ty {
+                        "atomic" => MapType::Atomic,
+                        "granular" => MapType::Granular,
+                        _ => MapType::Unsupported,
+                    });
+                }
+                "unions" => x.unions = list().iter().map(Schema::new).map(union).collect(),
+                "patch-strategy" => {
+                    let strategies = text().split(',').filter(|s| !s.is_empty());
+                    x.patch.get_or_insert_default().strategies = strategies.map(Into::into).collect();
+                }
+                "patch-merge-key" => {
+                    let key = Some(text()).filter(|key| !key.is_empty());
+                    x.patch.get_or_insert_default().merge_key = key.map(Into::into);
+                }
+                _ => {}
+            }
+        }
+        x.mutability = Mutability::ALL.into_iter().find(|m| self.flag(m.keyword()));
+        x.patch = x.patch.filter(|patch| *patch != PatchStrategy::default());
+        Ok((x != Extensions::default()).then(|| Box::new(x)))
     }
 
-    fn patch_strategy(self) -> Option<PatchStrategy> {
-        let strategies = self.text("x-kubernetes-patch-strategy");
-        let merge_key = self.text("x-kubernetes-patch-merge-key");
-        let patch = PatchStrategy {
-            strategies: strategies
-                .split(',')
-                .filter(|s| !s.is_empty())
-                .map(Into::into)
-                .collect(),
-            merge_key: (!merge_key.is_empty()).then(|| merge_key.into()),
-        };
-        (patch != PatchStrategy::default()).then_some(patch)
-    }
-
-    fn validation(self, interner: &mut Interner) -> Result<Option<Box<ValueValidation>>, Unsupported> {
+    fn validation(self, build: &mut Build<'d, '_>) -> Result<Option<Box<ValueValidation>>, Unsupported> {
         let mut v = Box::<ValueValidation>::default();
         let mut has_junctors = false;
         for (key, value) in self.members.iter() {
@@ -194,9 +210,9 @@ impl Schema<'_> {
                     v.unknown_type = unknown.unwrap_or_default().into();
                 }
                 "format" => v.format = text(),
-                "maximum" => v.maximum = number(value).map(Number),
+                "maximum" => v.maximum = number(value).map(structural::Number),
                 "exclusiveMaximum" => v.exclusive_maximum = flag(),
-                "minimum" => v.minimum = number(value).map(Number),
+                "minimum" => v.minimum = number(value).map(structural::Number),
                 "exclusiveMinimum" => v.exclusive_minimum = flag(),
                 "maxLength" => v.max_length = value.as_int(),
                 "minLength" => v.min_length = value.as_int(),
@@ -204,7 +220,7 @@ impl Schema<'_> {
                 "maxItems" => v.max_items = value.as_int(),
                 "minItems" => v.min_items = value.as_int(),
                 "uniqueItems" => v.unique_items = flag(),
-                "multipleOf" => v.multiple_of = number(value).map(Number),
+                "multipleOf" => v.multiple_of = number(value).map(structural::Number),
                 "enum" => v.enumeration = list().iter().cloned().map(Json::from).collect(),
                 "maxProperties" => v.max_properties = value.as_int(),
                 "minProperties" => v.min_properties = value.as_int(),
@@ -219,73 +235,100 @@ impl Schema<'_> {
         if has_junctors {
             let mut branches = |key| {
                 self.schemas(key)
-                    .map(|s| s.structural(interner))
+                    .map(|s| build.shared(s.members))
                     .collect::<Result<Box<[_]>, _>>()
             };
             v.all_of = branches("allOf")?;
             v.one_of = branches("oneOf")?;
             v.any_of = branches("anyOf")?;
-            v.not = self.schema("not").map(|s| s.structural(interner)).transpose()?;
+            v.not = self.schema("not").map(|s| build.shared(s.members)).transpose()?;
         }
         Ok((*v != ValueValidation::default()).then_some(v))
     }
 }
 
-/// The structural tree of a document. It is read member by member: most schemas have two or three of them.
-fn structural(members: &Map, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
-    let groups = Groups::of(members);
-    let ty = Type::parse(groups.ty);
-    let unknown_type = ty.is_none() && !groups.ty.is_empty();
-    if groups.is_type_alone() && !unknown_type {
-        return Ok(interner.type_alone(ty, groups.nullable));
-    }
-    detailed(members, &groups, ty, interner)
+/// Makes the structural tree of a document.
+struct Build<'d, 'i> {
+    interner: &'i mut Interner,
+    /// The fields of the nodes that are being read, the innermost at the end.
+    fields: Vec<Slot>,
+    repeats: Repeats<'d>,
 }
 
-/// The structural tree of a document that says more than a type.
-#[inline(never)]
-fn detailed(
-    members: &Map,
-    groups: &Groups<'_>,
-    ty: Option<Type>,
-    interner: &mut Interner,
-) -> Result<Arc<Structural>, Unsupported> {
-    let unknown_type = ty.is_none() && !groups.ty.is_empty();
-    let mut extensions = None;
-    let mut rules = Box::default();
-    let mut validation = None;
-    if groups.unsupported || groups.extensions || groups.validation || unknown_type {
-        let schema = Schema::of(members);
-        if groups.unsupported {
-            schema.supported()?;
+impl<'d> Build<'d, '_> {
+    /// The structural tree of a document. It is read member by member: most schemas have two or three of them.
+    fn structural(&mut self, members: &'d Map) -> Result<Slot, Unsupported> {
+        self.repeats.one_more();
+        let groups = Groups::of(members);
+        let ty = Type::parse(groups.ty);
+        let unknown_type = ty.is_none() && !groups.ty.is_empty();
+        if groups.is_type_alone() && !unknown_type {
+            return Ok(self.interner.type_alone(ty, groups.nullable));
         }
-        if groups.extensions {
-            extensions = schema.extensions()?;
-            rules = schema.rules().collect();
-        }
-        if groups.validation || unknown_type {
-            validation = schema.validation(interner)?;
-        }
+        self.detailed(members, &groups, ty)
     }
-    let items = single_items(groups.items)?;
-    let schema = Structural {
-        ty,
-        nullable: groups.nullable,
-        default: groups.default.cloned().map(Json::from),
-        extensions: extensions.map(Box::new),
-        rules,
-        validation,
-        items: items.map(|items| structural(items, interner)).transpose()?,
-        properties: properties(groups.properties, interner)?.into(),
-        additional: match groups.additional {
-            Some(Value::Object(values)) => {
-                Some(structural::Additional::Schema(structural(values, interner)?))
+
+    /// The structural tree of a document that says more than a type.
+    #[inline(never)]
+    fn detailed(
+        &mut self,
+        members: &'d Map,
+        groups: &Groups<'d>,
+        ty: Option<Type>,
+    ) -> Result<Slot, Unsupported> {
+        let unknown_type = ty.is_none() && !groups.ty.is_empty();
+        let mut draft = Draft {
+            ty,
+            nullable: groups.nullable,
+            default: groups.default,
+            names: groups.properties,
+            ..Draft::default()
+        };
+        if groups.unsupported || groups.extensions || groups.validation || unknown_type {
+            let schema = Schema::of(members);
+            if groups.unsupported {
+                schema.supported()?;
             }
-            Some(any) => Some(structural::Additional::Any(any.as_bool().unwrap_or(false))),
+            if groups.extensions {
+                draft.extensions = schema.extensions()?;
+                draft.rules = schema.rules().collect();
+            }
+            if groups.validation || unknown_type {
+                draft.validation = schema.validation(self)?;
+            }
+        }
+        let items = single_items(groups.items)?;
+        draft.items = items.map(|items| self.structural(items)).transpose()?;
+        draft.additional = match groups.additional {
+            Some(Value::Object(values)) => Some(DraftAdditional::Schema(self.structural(values)?)),
+            Some(any) => Some(DraftAdditional::Any(any.as_bool().unwrap_or(false))),
             None => None,
-        },
-    };
-    Ok(interner.intern(schema))
+        };
+        if let Some(properties) = groups.properties {
+            let known = match self.repeats.find(properties) {
+                Some(known) => known,
+                None => self.fields(properties)?,
+            };
+            draft.properties = self.repeats.slots(known);
+        }
+        Ok(self.interner.intern(draft))
+    }
+
+    /// The structural trees of fields.
+    fn fields(&mut self, properties: &'d Map) -> Result<Range<usize>, Unsupported> {
+        let first = self.fields.len();
+        for (_, document) in properties.iter() {
+            let field = self.structural(document.as_object().unwrap_or(&NO_MEMBERS))?;
+            self.fields.push(field);
+        }
+        Ok(self.repeats.remember(properties, self.fields.drain(first..)))
+    }
+
+    /// The structural tree of a document, to be kept.
+    fn shared(&mut self, members: &'d Map) -> Result<Arc<Structural>, Unsupported> {
+        let slot = self.structural(members)?;
+        Ok(self.interner.schema(slot))
+    }
 }
 
 /// `items`, which may be no list.
@@ -297,18 +340,6 @@ fn single_items(items: Option<&Value>) -> Result<Option<&Map>, Unsupported> {
         )),
         _ => Ok(None),
     }
-}
-
-fn properties(
-    documents: Option<&Map>,
-    interner: &mut Interner,
-) -> Result<Vec<(Str, Arc<Structural>)>, Unsupported> {
-    let mut properties = Vec::with_capacity(documents.map_or(0, Map::len));
-    for (name, document) in documents.into_iter().flat_map(Map::iter) {
-        let document = document.as_object().unwrap_or(&NO_MEMBERS);
-        properties.push((name.clone(), structural(document, interner)?));
-    }
-    Ok(properties)
 }
 
 fn union(s: Schema<'_>) -> Union {

@@ -1,30 +1,117 @@
 //! Stores equal schemas once.
 
-use super::{Additional, Structural, Type, ValueValidation};
+use super::{Additional, Extensions, Json, Structural, Type, ValidationRule, ValueValidation};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
+use scantling_value::{Map, Value};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// A store of schemas in which equal ones are one.
 ///
 /// It lives as long as the definitions of a process; [`Interner::sweep`] forgets what no definition uses any more.
+///
+/// Most schemas of a definition stand in it many times. So they are looked for before they are made: what is looked
+/// for is a [`Draft`], which borrows from the document, and names its children by their slots in it.
 #[derive(Debug, Default)]
 pub struct Interner {
-    /// With their hashes: most schemas are found here, and are no more than compared.
-    nodes: HashTable<(u64, Arc<Structural>)>,
+    nodes: Nodes,
+    /// The slots of the nodes by their hashes.
+    slots: HashTable<Slot>,
     hasher: RandomState,
-    /// The schemas that are no more than a type, which most leaves of a definition are.
-    types: Vec<Arc<Structural>>,
+    /// The schemas that are no more than a type, which most leaves of a definition are: by type and nullability.
+    types: [Option<Slot>; 2 * (Type::COUNT + 1)],
 }
 
-/// Hashes a node whose children are in the store already: they are hashed by address, so that interning a tree visits
-/// every node once. (Equality needs nothing of its own: `Arc` compares addresses first, and unequal children differ early.)
-struct Node<'s>(&'s Structural);
+/// The stored schemas with their hashes, by slot.
+#[derive(Debug, Default)]
+struct Nodes(Vec<(u64, Arc<Structural>)>);
 
-impl Hash for Node<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
+/// The slot of a schema of an interner, until it is swept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(u32);
+
+/// A schema that is looked for. What few schemas have is made already, the rest is still where it comes from.
+#[derive(Debug, Default)]
+pub(crate) struct Draft<'d> {
+    pub(crate) ty: Option<Type>,
+    pub(crate) nullable: bool,
+    pub(crate) default: Option<&'d Value>,
+    /// Of `properties`, the names.
+    pub(crate) names: Option<&'d Map>,
+    /// Beside the names, one by one.
+    pub(crate) properties: &'d [Slot],
+    pub(crate) additional: Option<DraftAdditional>,
+    pub(crate) items: Option<Slot>,
+    pub(crate) extensions: Option<Box<Extensions>>,
+    pub(crate) rules: Box<[ValidationRule]>,
+    pub(crate) validation: Option<Box<ValueValidation>>,
+}
+
+/// What may stand beside the declared fields of a draft.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DraftAdditional {
+    Any(bool),
+    Schema(Slot),
+}
+
+impl Nodes {
+    fn get(&self, slot: Slot) -> Option<&(u64, Arc<Structural>)> {
+        self.0.get(usize::try_from(slot.0).ok()?)
+    }
+
+    /// The hash of a stored schema. Equal schemas are one, so that their parents need no look at what is below them.
+    fn hash_of(&self, slot: Slot) -> u64 {
+        self.get(slot).map_or(0, |(hash, _)| *hash)
+    }
+
+    fn schema(&self, slot: Slot) -> Arc<Structural> {
+        self.get(slot)
+            .map_or_else(Arc::default, |(_, schema)| Arc::clone(schema))
+    }
+
+    fn is(&self, slot: Slot, schema: &Arc<Structural>) -> bool {
+        self.get(slot)
+            .is_some_and(|(_, known)| Arc::ptr_eq(known, schema))
+    }
+}
+
+impl<'d> Draft<'d> {
+    /// The declared fields.
+    fn fields(&self) -> impl Iterator<Item = (&'d str, Slot)> {
+        let names = self.names.into_iter().flat_map(Map::iter);
+        names
+            .zip(self.properties)
+            .map(|((name, _), slot)| (name.as_str(), *slot))
+    }
+
+    /// Most nodes have little more than a type: what they lack is not hashed, nor are the ends of texts.
+    fn hash<H: Hasher>(&self, nodes: &Nodes, state: &mut H) {
+        state.write_u8(self.ty.map_or(0, |ty| ty as u8 + 1) << 1 | u8::from(self.nullable));
+        if let Some(default) = self.default {
+            super::hash_value(default, state);
+        }
+        self.extensions.iter().for_each(|x| x.hash(state));
+        self.rules.iter().for_each(|rule| rule.hash(state));
+        for (name, slot) in self.fields() {
+            state.write(name.as_bytes());
+            state.write_u64(nodes.hash_of(slot));
+        }
+        match self.additional {
+            Some(DraftAdditional::Any(any)) => any.hash(state),
+            Some(DraftAdditional::Schema(values)) => state.write_u64(nodes.hash_of(values)),
+            None => {}
+        }
+        if let Some(items) = self.items {
+            state.write_u64(nodes.hash_of(items));
+        }
+        if let Some(v) = &self.validation {
+            hash_validation(v, state);
+        }
+    }
+
+    /// Whether a stored schema is what is looked for.
+    fn is(&self, schema: &Structural, nodes: &Nodes) -> bool {
         let Structural {
             ty,
             nullable,
@@ -35,57 +122,80 @@ impl Hash for Node<'_> {
             extensions,
             rules,
             validation,
-        } = self.0;
-        // Most nodes have little more than a type: what they lack is not hashed, nor are the ends of texts.
-        state.write_u8(ty.map_or(0, |ty| ty as u8 + 1) << 1 | u8::from(*nullable));
-        default.iter().for_each(|default| default.hash(state));
-        extensions.iter().for_each(|extensions| extensions.hash(state));
-        rules.iter().for_each(|rule| rule.hash(state));
-        for (name, child) in properties {
-            state.write(name.as_bytes());
-            address(child, state);
-        }
-        match additional {
-            Some(Additional::Any(b)) => b.hash(state),
-            Some(Additional::Schema(child)) => address(child, state),
-            None => {}
-        }
-        items.iter().for_each(|child| address(child, state));
-        if let Some(v) = validation {
-            let ValueValidation {
-                all_of,
-                one_of,
-                any_of,
-                not,
-                pattern,
-                format,
-                enumeration,
-                required,
-                ..
-            } = &**v;
-            let texts = [pattern, format].into_iter().chain(required);
-            for text in texts.filter(|text| !text.is_empty()) {
-                state.write(text.as_bytes());
-            }
-            enumeration.iter().for_each(|value| value.hash(state));
-            v.maximum.iter().chain(&v.minimum).for_each(|n| n.hash(state));
-            let limits = [v.max_length, v.min_length, v.max_items, v.min_items];
-            for (which, limit) in (0u8..).zip(limits) {
-                if let Some(limit) = limit {
-                    state.write_u8(which);
-                    state.write_i64(limit);
-                }
-            }
-            for junctor in [all_of, one_of, any_of] {
-                junctor.iter().for_each(|child| address(child, state));
-            }
-            not.iter().for_each(|child| address(child, state));
+        } = schema;
+        let same_default = match (self.default, default) {
+            (None, None) => true,
+            (Some(a), Some(b)) => super::same(a, &b.0),
+            _ => false,
+        };
+        let same_items = match (self.items, items) {
+            (None, None) => true,
+            (Some(a), Some(b)) => nodes.is(a, b),
+            _ => false,
+        };
+        let same_additional = match (self.additional, additional) {
+            (None, None) => true,
+            (Some(DraftAdditional::Any(a)), Some(Additional::Any(b))) => a == *b,
+            (Some(DraftAdditional::Schema(a)), Some(Additional::Schema(b))) => nodes.is(a, b),
+            _ => false,
+        };
+        let same_fields = || {
+            let mut fields = self.fields().zip(properties);
+            fields.all(|((a, slot), (b, schema))| nodes.is(slot, schema) && a == b.as_str())
+        };
+        self.ty == *ty
+            && self.nullable == *nullable
+            && same_default
+            && same_items
+            && same_additional
+            && self.properties.len() == properties.len()
+            && same_fields()
+            && self.extensions == *extensions
+            && self.rules == *rules
+            && self.validation == *validation
+    }
+
+    fn make(self, nodes: &Nodes) -> Structural {
+        let fields = self.names.into_iter().flat_map(Map::keys);
+        let fields = fields.zip(self.properties);
+        Structural {
+            ty: self.ty,
+            nullable: self.nullable,
+            default: self.default.cloned().map(Json::from),
+            properties: fields
+                .map(|(name, slot)| (name.clone(), nodes.schema(*slot)))
+                .collect(),
+            additional: self.additional.map(|additional| match additional {
+                DraftAdditional::Any(any) => Additional::Any(any),
+                DraftAdditional::Schema(values) => Additional::Schema(nodes.schema(values)),
+            }),
+            items: self.items.map(|items| nodes.schema(items)),
+            extensions: self.extensions,
+            rules: self.rules,
+            validation: self.validation,
         }
     }
 }
 
-fn address<H: Hasher>(child: &Arc<Structural>, state: &mut H) {
-    Arc::as_ptr(child).hash(state);
+fn hash_validation<H: Hasher>(v: &ValueValidation, state: &mut H) {
+    let texts = [&v.pattern, &v.format].into_iter().chain(&v.required);
+    for text in texts.filter(|text| !text.is_empty()) {
+        state.write(text.as_bytes());
+    }
+    v.enumeration.iter().for_each(|value| value.hash(state));
+    v.maximum.iter().chain(&v.minimum).for_each(|n| n.hash(state));
+    let limits = [v.max_length, v.min_length, v.max_items, v.min_items];
+    for (which, limit) in (0u8..).zip(limits) {
+        if let Some(limit) = limit {
+            state.write_u8(which);
+            state.write_i64(limit);
+        }
+    }
+    // The branches are in the store already: equal ones have one address.
+    let branches = [&v.all_of, &v.one_of, &v.any_of].into_iter().flatten();
+    for branch in branches.chain(&v.not) {
+        Arc::as_ptr(branch).hash(state);
+    }
 }
 
 impl Interner {
@@ -94,56 +204,76 @@ impl Interner {
         Self::default()
     }
 
-    /// The stored schema that equals this one, whose children must come from this store.
-    pub fn intern(&mut self, schema: Structural) -> Arc<Structural> {
-        let hash = self.hasher.hash_one(Node(&schema));
-        let is_same = |(known, node): &(u64, Arc<Structural>)| *known == hash && **node == schema;
-        match self.nodes.entry(hash, is_same, |(hash, _)| *hash) {
-            Entry::Occupied(known) => Arc::clone(&known.get().1),
-            Entry::Vacant(place) => {
-                let shared = Arc::new(schema);
-                place.insert((hash, Arc::clone(&shared)));
-                shared
-            }
+    /// The stored schema that a draft describes, whose children must come from this store.
+    pub(crate) fn intern(&mut self, draft: Draft<'_>) -> Slot {
+        let Interner { nodes, slots, .. } = self;
+        let mut state = self.hasher.build_hasher();
+        draft.hash(nodes, &mut state);
+        let hash = state.finish();
+        let is_it = |slot: &Slot| {
+            let node = nodes.get(*slot);
+            node.is_some_and(|(known, schema)| *known == hash && draft.is(schema, nodes))
+        };
+        if let Some(known) = slots.find(hash, is_it) {
+            return *known;
         }
+        // There is no room in memory for so many schemas.
+        let slot = Slot(u32::try_from(nodes.0.len()).unwrap_or(u32::MAX));
+        let schema = Arc::new(draft.make(nodes));
+        nodes.0.push((hash, schema));
+        slots.insert_unique(hash, slot, |slot| nodes.hash_of(*slot));
+        slot
     }
 
     /// The stored schema that is no more than a type.
-    pub(crate) fn type_alone(&mut self, ty: Option<Type>, nullable: bool) -> Arc<Structural> {
-        let known = self.types.iter().find(|s| s.ty == ty && s.nullable == nullable);
-        if let Some(known) = known {
-            return Arc::clone(known);
+    pub(crate) fn type_alone(&mut self, ty: Option<Type>, nullable: bool) -> Slot {
+        let place = 2 * ty.map_or(0, |ty| ty as usize + 1) + usize::from(nullable);
+        if let Some(known) = self.types.get(place).copied().flatten() {
+            return known;
         }
-        let schema = self.intern(Structural {
+        let slot = self.intern(Draft {
             ty,
             nullable,
-            ..Structural::default()
+            ..Draft::default()
         });
-        self.types.push(Arc::clone(&schema));
-        schema
+        if let Some(place) = self.types.get_mut(place) {
+            *place = Some(slot);
+        }
+        slot
+    }
+
+    /// The schema of a slot.
+    pub(crate) fn schema(&self, slot: Slot) -> Arc<Structural> {
+        self.nodes.schema(slot)
     }
 
     /// The number of different schemas.
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.nodes.0.len()
     }
 
     /// Whether no schema is stored.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.0.is_empty()
     }
 
     /// Forgets the schemas that nobody outside uses.
     pub fn sweep(&mut self) {
-        // A child lives at least as long as its parents, so every round may free another level.
-        self.types.clear();
-        loop {
-            let before = self.nodes.len();
-            self.nodes.retain(|(_, node)| Arc::strong_count(node) > 1);
-            if self.nodes.len() == before {
-                self.nodes.shrink_to_fit(|(hash, _)| *hash);
-                return;
+        let Interner { nodes, slots, .. } = self;
+        // Children come before their parents, so that one look from the end frees whole trees.
+        let mut kept = Vec::new();
+        while let Some((hash, schema)) = nodes.0.pop() {
+            if Arc::strong_count(&schema) > 1 {
+                kept.push((hash, schema));
             }
         }
+        kept.reverse();
+        nodes.0 = kept;
+        self.types = Default::default();
+        slots.clear();
+        for (slot, (hash, _)) in (0..).zip(&nodes.0) {
+            slots.insert_unique(*hash, Slot(slot), |slot| nodes.hash_of(*slot));
+        }
+        slots.shrink_to_fit(|slot| nodes.hash_of(*slot));
     }
 }

@@ -1,0 +1,236 @@
+//! Finds the fields of a schema that stood in its document before.
+//!
+//! Most definitions are generated: wherever a type is used, all of its fields stand again, and half of a large
+//! definition repeats the other half. To compare such fields with those that were read takes a fraction of the time
+//! that it takes to read them.
+
+use crate::structural::Slot;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use scantling_value::{Map, Str, Value, same_text};
+use std::hash::BuildHasher;
+use std::ops::Range;
+
+/// The `properties` of one document that were read, with what was made of them.
+#[derive(Debug)]
+pub(super) struct Repeats<'d> {
+    known: HashTable<Fields<'d>>,
+    hasher: RandomState,
+    /// What all of them became, one after the other.
+    slots: Vec<Slot>,
+    /// How many values may still be compared in vain: fields that differ in the last of them only, over and over,
+    /// must not take longer than reading them.
+    allowance: usize,
+}
+
+#[derive(Debug)]
+struct Fields<'d> {
+    hash: u64,
+    properties: &'d Map,
+    /// Where in the slots their own begin.
+    first: usize,
+}
+
+impl Fields<'_> {
+    fn place(&self) -> Range<usize> {
+        self.first..self.first + self.properties.len()
+    }
+}
+
+/// So many values may be compared in vain for each schema that is read.
+const ALLOWANCE: usize = 16;
+
+impl<'d> Repeats<'d> {
+    pub(super) fn new() -> Self {
+        Repeats {
+            known: HashTable::new(),
+            hasher: RandomState::default(),
+            slots: Vec::new(),
+            allowance: 0,
+        }
+    }
+
+    /// Takes note that a schema is read.
+    pub(super) fn one_more(&mut self) {
+        self.allowance += ALLOWANCE;
+    }
+
+    /// The place of what became of the same fields before, prose aside.
+    pub(super) fn find(&mut self, properties: &Map) -> Option<Range<usize>> {
+        let hash = self.hash(properties);
+        let allowance = &mut self.allowance;
+        let is_it = |fields: &Fields<'d>| {
+            let mut left = *allowance;
+            let same = fields.hash == hash && same_fields(fields.properties, properties, &mut left);
+            if !same {
+                *allowance = left;
+            }
+            same
+        };
+        let fields = self.known.find(hash, is_it)?;
+        Some(fields.place())
+    }
+
+    /// Remembers what became of fields, and tells the place.
+    pub(super) fn remember(
+        &mut self,
+        properties: &'d Map,
+        slots: impl Iterator<Item = Slot>,
+    ) -> Range<usize> {
+        let fields = Fields {
+            hash: self.hash(properties),
+            properties,
+            first: self.slots.len(),
+        };
+        let place = fields.place();
+        self.slots.extend(slots);
+        self.known
+            .insert_unique(fields.hash, fields, |fields| fields.hash);
+        place
+    }
+
+    /// What stands at a place.
+    pub(super) fn slots(&self, place: Range<usize>) -> &[Slot] {
+        self.slots.get(place).unwrap_or_default()
+    }
+
+    /// Few lists of fields have as many and begin and end alike.
+    fn hash(&self, properties: &Map) -> u64 {
+        let names = properties.entries();
+        let name =
+            |entry: Option<&(Str, Value)>| entry.map_or(0, |(name, _)| self.hasher.hash_one(name.as_bytes()));
+        self.hasher
+            .hash_one((names.len(), name(names.first()), name(names.last())))
+    }
+}
+
+/// Spends one of what is left.
+fn spend(left: &mut usize) -> Option<()> {
+    *left = left.checked_sub(1)?;
+    Some(())
+}
+
+fn same_fields(a: &Map, b: &Map, left: &mut usize) -> bool {
+    a.len() == b.len()
+        && a.entries().iter().zip(b.entries()).all(|((a, x), (b, y))| {
+            same_text(a, b)
+                && match (x, y) {
+                    (Value::Object(x), Value::Object(y)) => same_schema(x, y, left),
+                    _ => same(x, y, left),
+                }
+        })
+}
+
+/// Whether two schemas say the same, prose aside.
+fn same_schema(a: &Map, b: &Map, left: &mut usize) -> bool {
+    if a.len() != b.len() || spend(left).is_none() {
+        return false;
+    }
+    a.entries().iter().zip(b.entries()).all(|((a, x), (b, y))| {
+        same_text(a, b)
+            && match (x, y) {
+                (Value::String(x), Value::String(y)) => {
+                    matches!(a.as_str(), "description" | "title") || same_text(x, y)
+                }
+                (Value::Object(x), Value::Object(y)) if a == "properties" => same_fields(x, y, left),
+                (Value::Object(x), Value::Object(y)) if a == "items" || a == "additionalProperties" => {
+                    same_schema(x, y, left)
+                }
+                _ => same(x, y, left),
+            }
+    })
+}
+
+/// Whether two values are the same, floats by their bits.
+fn same(a: &Value, b: &Value, left: &mut usize) -> bool {
+    if spend(left).is_none() {
+        return false;
+    }
+    match (a, b) {
+        (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, left))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let entries = a.entries().iter().zip(b.entries());
+            let mut entries = entries.map(|((k, a), (l, b))| same_text(k, l) && same(a, b, left));
+            a.len() == b.len() && entries.all(|same| same)
+        }
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::document::Schema;
+    use crate::structural::{Interner, Structural};
+    use scantling_value::{Limits, json};
+    use std::sync::Arc;
+
+    /// The two fields of a schema.
+    fn fields(first: &str, second: &str) -> (Arc<Structural>, Arc<Structural>) {
+        let text = format!(
+            r#"{{"type": "object", "properties": {{"a": {{"type": "object", "properties": {first}}},
+            "b": {{"type": "object", "properties": {second}}}}}}}"#
+        );
+        let document = json::decode(text.as_bytes(), Limits::default()).unwrap();
+        let schema = Schema::new(&document).structural(&mut Interner::new()).unwrap();
+        let field = |name| Arc::clone(schema.property(name).unwrap());
+        (field("a"), field("b"))
+    }
+
+    #[test]
+    fn prose_makes_no_difference_and_all_else_does() {
+        let schema = |rest: &str| {
+            format!(
+                r#"{{"a": {{"type": "string"}}, "x": {{"type": "object", {rest}}}, "z": {{"type": "string"}}}}"#
+            )
+        };
+        let same = [
+            (r#""description": "one""#, r#""description": "two""#),
+            (r#""title": "one""#, r#""title": "two""#),
+            (
+                r#""properties": {"p": {"description": "one"}}"#,
+                r#""properties": {"p": {"description": "two"}}"#,
+            ),
+            (
+                r#""additionalProperties": {"description": "one"}"#,
+                r#""additionalProperties": {"description": "two"}"#,
+            ),
+        ];
+        for (a, b) in same {
+            let (first, second) = fields(&schema(a), &schema(b));
+            assert!(Arc::ptr_eq(&first, &second), "{a} {b}");
+        }
+        let other = [
+            (
+                r#""default": {"description": "one"}"#,
+                r#""default": {"description": "two"}"#,
+            ),
+            (r#""default": {"a": 1}"#, r#""default": {"a": 1.0}"#),
+            (r#""default": {"a": 0.0}"#, r#""default": {"a": -0.0}"#),
+            (r#""enum": [{"title": "one"}]"#, r#""enum": [{"title": "two"}]"#),
+            (
+                r#""properties": {"title": {"type": "string"}}"#,
+                r#""properties": {"title": {"type": "integer"}}"#,
+            ),
+            (
+                r#""properties": {"p": {"type": "string"}}"#,
+                r#""properties": {"q": {"type": "string"}}"#,
+            ),
+            (
+                r#""additionalProperties": true"#,
+                r#""additionalProperties": false"#,
+            ),
+            (
+                r#""items": {"properties": {"p": {"maxLength": 1}}}"#,
+                r#""items": {"properties": {"p": {"maxLength": 2}}}"#,
+            ),
+            (r#""nullable": true"#, r#""nullable": false"#),
+        ];
+        for (a, b) in other {
+            let (first, second) = fields(&schema(a), &schema(b));
+            assert_ne!(first, second, "{a} {b}");
+        }
+    }
+}

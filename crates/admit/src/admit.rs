@@ -59,7 +59,9 @@ pub fn admit(resource: &Resource, request: Request<'_>, options: &Options<'_>) -
     match receive(resource, &mut object, request.found_in_text, options) {
         Ok(warnings) => {
             let mut outcome = decide(resource, request.operation, object, options);
-            outcome.warnings.splice(0..0, warnings);
+            if !warnings.is_empty() {
+                outcome.warnings.splice(0..0, warnings);
+            }
             outcome
         }
         Err(refusal) => Outcome {
@@ -196,7 +198,9 @@ fn judge(resource: &Resource, operation: Operation<'_>, object: &Value, options:
     if old.is_none() && !covered && checked.errors.is_empty() {
         checked.errors = meta::check_common(metadata, scope, &at);
     }
-    checked.errors.splice(0..0, common);
+    if !common.is_empty() {
+        checked.errors.splice(0..0, common);
+    }
     checked
 }
 

@@ -25,6 +25,8 @@ pub(crate) fn create(resource: &Resource, object: &mut Map, identity: &Identity)
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         metadata.remove(field);
     }
+    const SET_BELOW: usize = 4;
+    metadata.reserve(SET_BELOW);
     metadata.insert("uid", Value::from(identity.uid.clone()));
     metadata.insert("creationTimestamp", Value::from(identity.created.clone()));
     metadata.insert("generation", Value::Int(1));
@@ -39,12 +41,11 @@ pub(crate) fn create(resource: &Resource, object: &mut Map, identity: &Identity)
 /// A generated name has at most 63 characters.
 fn generated(prefix: &str, suffix: &str) -> String {
     const MAX: usize = 63;
-    let room = MAX.saturating_sub(suffix.len());
-    let kept = prefix
-        .char_indices()
-        .take_while(|(i, c)| i + c.len_utf8() <= room)
-        .count();
-    prefix.chars().take(kept).chain(suffix.chars()).collect()
+    let mut kept = prefix.len().min(MAX.saturating_sub(suffix.len()));
+    while !prefix.is_char_boundary(kept) {
+        kept -= 1;
+    }
+    [prefix.get(..kept).unwrap_or(prefix), suffix].concat()
 }
 
 /// Prepares an object for taking the place of a stored one. Returns the changes that it must not make, if

@@ -1,7 +1,7 @@
 //! `enum`: which values are listed.
 
 use crate::structural::Json;
-use scantling_value::Value;
+use scantling_value::{Value, same_text};
 
 /// Whether a value is listed. A server compares after converting the value to the type of the listed one where its
 /// language converts: floats to integers by cutting off, integers to strings by code point. `null` is never listed.
@@ -10,6 +10,9 @@ pub(crate) fn contains(listed: &[Json], sorted: &[u32], value: &Value) -> bool {
         Value::String(s) if !sorted.is_empty() => sorted
             .binary_search_by(|&i| string_at(listed, i).cmp(s.as_str()))
             .is_ok(),
+        Value::String(s) => listed
+            .iter()
+            .any(|json| json.0.as_str().is_some_and(|listed| same_text(listed, s))),
         _ => listed.iter().any(|json| matches(&json.0, value)),
     }
 }

@@ -3,6 +3,8 @@
 use crate::plan::{Features, Members, Node};
 use crate::structural::Additional;
 use scantling_value::{Map, Path, Value};
+use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// What pruning does beside removing unknown fields.
 #[derive(Debug, Default)]
@@ -71,6 +73,14 @@ enum Unlisted {
     Keep,
 }
 
+/// An object that is being pruned.
+struct Object<'a> {
+    node: &'a Node,
+    resource: bool,
+    unlisted: Unlisted,
+    at: &'a Path<'a>,
+}
+
 struct Pruner<'o> {
     options: &'o Options,
     paths: Vec<String>,
@@ -110,41 +120,83 @@ impl Pruner<'_> {
     }
 
     fn object(&mut self, node: &Node, map: &mut Map, resource: bool, unlisted: Unlisted, at: &Path<'_>) {
-        let resource = resource || node.is(Features::EMBEDDED);
+        let place = Object {
+            node,
+            resource: resource || node.is(Features::EMBEDDED),
+            unlisted,
+            at,
+        };
         let mut members = Members::of(node);
-        let nulls = self.options.nulls;
-        map.retain(|name, value| {
-            let child = members.declared(name).or(node.additional());
-            if nulls == Nulls::Drop && value.is_null() && child.is_some_and(|child| child.drops_null()) {
-                return false;
+        // Few objects have anything to remove: most are only looked at, and the first that goes starts a removal.
+        let mut position = 0;
+        while let Some((name, value)) = map.entry_mut(position) {
+            if !self.keeps(&place, members.declared(name), name, value) {
+                self.remove_from(&place, members, map, position);
+                return;
             }
-            if resource && is_meta(name) {
-                if let Some(child) = child
-                    && nulls == Nulls::Drop
-                {
-                    drop_nulls(child, value);
-                }
+            position += 1;
+        }
+    }
+
+    /// Removes the member at a position, and those behind it that go, too.
+    #[cold]
+    fn remove_from(&mut self, place: &Object<'_>, mut members: Members<'_>, map: &mut Map, first: usize) {
+        let mut position = 0;
+        map.retain(|name, value| {
+            let keeps = match position.cmp(&first) {
+                Ordering::Less => true,
+                Ordering::Equal => false,
+                Ordering::Greater => self.keeps(place, members.declared(name), name, value),
+            };
+            position += 1;
+            keeps
+        });
+    }
+
+    /// Whether a member stays, which is pruned then.
+    #[inline]
+    fn keeps(
+        &mut self,
+        place: &Object<'_>,
+        field: Option<&Arc<Node>>,
+        name: &str,
+        value: &mut Value,
+    ) -> bool {
+        let Object {
+            node,
+            resource,
+            unlisted,
+            at,
+        } = *place;
+        let child = field.or(node.additional());
+        let drops_nulls = self.options.nulls == Nulls::Drop;
+        if drops_nulls && value.is_null() && child.is_some_and(|child| child.drops_null()) {
+            return false;
+        }
+        if resource && is_meta(name) {
+            if let Some(child) = child
+                && drops_nulls
+            {
+                drop_nulls(child, value);
+            }
+            return true;
+        }
+        if child.is_none() && node.schema().additional.is_none() {
+            if unlisted == Unlisted::Keep {
                 return true;
             }
-            if child.is_none() && node.schema().additional.is_none() {
-                if unlisted == Unlisted::Keep {
-                    return true;
-                }
-                if !at.is_root() || !is_meta(name) {
-                    self.record(at, name);
-                }
-                return false;
+            if !at.is_root() || !is_meta(name) {
+                self.record(at, name);
             }
-            if matches!(value, Value::Object(_) | Value::Array(_)) {
-                // What stands beside declared fields without a schema of its own is kept, but nothing below it.
-                let child = child.map(|child| &**child);
-                debug_assert!(
-                    child.is_some() || matches!(node.schema().additional, Some(Additional::Any(_)))
-                );
-                self.value(child, value, false, Unlisted::Remove, &at.field(name));
-            }
-            true
-        });
+            return false;
+        }
+        if matches!(value, Value::Object(_) | Value::Array(_)) {
+            // What stands beside declared fields without a schema of its own is kept, but nothing below it.
+            let child = child.map(|child| &**child);
+            debug_assert!(child.is_some() || matches!(node.schema().additional, Some(Additional::Any(_))));
+            self.value(child, value, false, Unlisted::Remove, &at.field(name));
+        }
+        true
     }
 
     fn record(&mut self, at: &Path<'_>, name: &str) {

@@ -65,6 +65,11 @@ impl Map {
         self.position(key).is_some()
     }
 
+    /// Makes room for more members, for those who know how many will come.
+    pub fn reserve(&mut self, additional: usize) {
+        self.entries.reserve(additional);
+    }
+
     /// Sets a member and returns what stood there.
     pub fn insert(&mut self, key: impl Into<Str>, value: Value) -> Option<Value> {
         let key = key.into();

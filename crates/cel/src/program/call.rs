@@ -1,14 +1,12 @@
 //! Calling functions.
 
 use super::eval::Machine;
-use super::node::{Binary, Call, Comparison, Mode, Node, Order, Unary};
+use super::node::{Binary, Call, Comparison, Node, Order, Unary};
 use crate::data::regex::Pattern;
 use crate::estimate::text_cost;
 use crate::overload::{Overload, Ty};
 use crate::run::{Actual, Run};
-use crate::shape::Kind;
 use crate::val::{Arena, EvalError, Owned, Res, Val, text_size};
-use scantling_value::Value;
 use smallvec::SmallVec;
 
 type Args<'a> = SmallVec<[Val<'a>; 4]>;
@@ -40,14 +38,6 @@ impl<'a> Machine<'a, '_> {
     /// A call on two arguments.
     #[inline(never)]
     pub(super) fn binary(&mut self, call: &'a Binary) -> Res<'a> {
-        if call.of_ints
-            && let Actual::Fixed(cost) = call.actual
-            && let Some((a, left)) = self.int_at_hand(&call.left)
-            && let Some((b, right)) = self.int_at_hand(&call.right)
-            && self.charge_if_affordable(left + right + cost)
-        {
-            return (call.run)(self.arena, Val::Int(a), Val::Int(b));
-        }
         let (left, right) = self.operands(call)?;
         self.apply(call, left, right)
     }
@@ -55,18 +45,6 @@ impl<'a> Machine<'a, '_> {
     /// `a < b` and its kin: integers are compared on the spot.
     #[inline(never)]
     pub(super) fn comparison(&mut self, comparison: &'a Comparison) -> Res<'a> {
-        let Comparison { relation, call } = comparison;
-        if let Some((a, left)) = self.int_at_hand(&call.left)
-            && let Some((b, right)) = self.int_at_hand(&call.right)
-            && self.charge_if_affordable(left + right + 1)
-        {
-            return Ok(Val::Bool(relation.holds(a, b)));
-        }
-        self.compare(comparison)
-    }
-
-    #[inline(never)]
-    fn compare(&mut self, comparison: &'a Comparison) -> Res<'a> {
         match self.operands(&comparison.call)? {
             (Val::Int(a), Val::Int(b)) => {
                 self.charge(1)?;
@@ -79,12 +57,6 @@ impl<'a> Machine<'a, '_> {
     /// `a + b` where the checker expects texts: they are joined on the spot.
     #[inline(never)]
     pub(super) fn join(&mut self, call: &'a Binary) -> Res<'a> {
-        if let Some((a, left)) = self.text_at_hand(&call.left)
-            && let Some((b, right)) = self.text_at_hand(&call.right)
-            && self.charge_if_affordable(left + right)
-        {
-            return self.join_texts(a, b);
-        }
         match self.operands(call)? {
             (Val::Str(a), Val::Str(b)) => self.join_texts(a, b),
             (left, right) => self.apply(call, left, right),
@@ -96,37 +68,6 @@ impl<'a> Machine<'a, '_> {
         let joined = self.arena.join(a, b)?;
         self.charge(text_cost(text_size(joined)))?;
         Ok(Val::Str(joined))
-    }
-
-    /// The integer that a step is known to give before it runs, being a constant or a declared field, and what it
-    /// costs.
-    #[inline]
-    pub(super) fn int_at_hand(&self, node: &'a Node) -> Option<(i64, u64)> {
-        match node {
-            Node::Const(Owned::Int(i)) => Some((*i, 0)),
-            Node::Access(access) if access.mode == Mode::Value => match self.place(access)? {
-                (Value::Int(i), shape) if matches!(shape.kind, Kind::Int | Kind::IntOrString) => {
-                    Some((*i, access.cost()))
-                }
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// As [`Machine::int_at_hand`], of texts.
-    #[inline]
-    pub(super) fn text_at_hand(&self, node: &'a Node) -> Option<(&'a str, u64)> {
-        match node {
-            Node::Const(Owned::Str(s)) => Some((s, 0)),
-            Node::Access(access) if access.mode == Mode::Value => match self.place(access)? {
-                (Value::String(s), shape) if matches!(shape.kind, Kind::String | Kind::IntOrString) => {
-                    Some((s, access.cost()))
-                }
-                _ => None,
-            },
-            _ => None,
-        }
     }
 
     /// Both arguments of a call. Where one of them is an error, the call costs what it costs, and the right one is

@@ -81,17 +81,6 @@ impl<'a, 'c> Machine<'a, 'c> {
         }
     }
 
-    /// Adds to the cost and says `true`; beyond the limit it does neither.
-    #[inline]
-    pub(super) fn charge_if_affordable(&mut self, cost: u64) -> bool {
-        let total = self.cost.saturating_add(cost);
-        let affordable = total <= self.limits.cost;
-        if affordable {
-            self.cost = total;
-        }
-        affordable
-    }
-
     /// Charges for what was done, unless that was the end of the evaluation.
     #[inline]
     pub(super) fn charge_for<T>(&mut self, done: Result<T, EvalError>, cost: u64) -> Result<T, EvalError> {
@@ -252,23 +241,6 @@ impl<'a, 'c> Machine<'a, 'c> {
     #[inline(never)]
     fn equality(&mut self, equality: &'a Equality) -> Res<'a> {
         let Equality { left, right, negated } = equality;
-        match right {
-            Node::Const(Owned::Str(b)) => {
-                if let Some((a, cost)) = self.text_at_hand(left)
-                    && self.charge_if_affordable(cost)
-                {
-                    return self.equal_texts(a, b, *negated);
-                }
-            }
-            Node::Const(Owned::Int(b)) => {
-                if let Some((a, cost)) = self.int_at_hand(left)
-                    && self.charge_if_affordable(cost + 1)
-                {
-                    return Ok(Val::Bool((a == *b) != *negated));
-                }
-            }
-            _ => {}
-        }
         let a = match self.operand(left) {
             Ok(a) => a,
             Err(e) if e.is_final() => return Err(e),

@@ -193,8 +193,6 @@ pub(super) struct Binary {
     pub(super) right: Node,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
-    /// Whether the checker expects integers.
-    pub(super) of_ints: bool,
 }
 
 /// A call of an operator that asks for an order.

@@ -182,13 +182,7 @@ impl<'a, 'c> Plain<'a, 'c> {
         match node {
             Node::Access(access) if access.mode == Mode::Value => self.access(access),
             Node::Const(constant) => Some(constant.key()),
-            Node::And(_)
-            | Node::Or(_)
-            | Node::Access(_)
-            | Node::Equality(_)
-            | Node::Comparison(_)
-            | Node::Member(_)
-            | Node::NotStrictlyFalse(_) => self.answer(node),
+            node if node.is_test() => self.answer(node),
             node => self.any(node),
         }
     }
@@ -201,7 +195,6 @@ impl<'a, 'c> Plain<'a, 'c> {
     /// The value of a step that may give anything.
     fn any(&mut self, node: &'a Node) -> Option<Val<'a>> {
         match node {
-            Node::Unary(call) if call.operation == Operation::Not => self.answer(node),
             Node::Unary(call) => self.unary(call),
             Node::Binary(call) => self.binary(call),
             Node::Join(call) => self.join(call),
@@ -348,17 +341,27 @@ impl<'a, 'c> Plain<'a, 'c> {
         let (last, way) = access.path.split_last()?;
         let (value, shape) = follow(self.json_root(&access.root)?, way)?;
         self.charge(access.path.len() as u64);
-        let member = match last.declared(value, shape) {
-            Some(member) => member,
+        match last.declared(value, shape) {
+            Some(None) => Some(false),
+            Some(Some((value, shape))) => self.is_readable(value, shape),
             None => match (&last.key, value) {
-                (Key::Name(name), Value::Object(object)) => name.member(object, shape)?,
-                _ => return None,
+                (Key::Name(name), Value::Object(object)) => match name.member(object, shape)? {
+                    Some((value, shape)) => self.is_readable(value, shape),
+                    None => Some(false),
+                },
+                _ => None,
             },
-        };
-        match member {
-            // What cannot be read is an error, even if nobody wants to know more than that it is there.
-            Some((value, shape)) => read(self.arena, value, shape).is_ok().then_some(true),
-            None => Some(false),
+        }
+    }
+
+    /// What cannot be read is an error, even if nobody wants to know more than that it is there.
+    #[inline]
+    fn is_readable(&self, value: &'a Value, shape: &'a Shape) -> Option<bool> {
+        match (value, &shape.kind) {
+            (Value::String(_), Kind::String) | (Value::Int(_), Kind::Int) | (Value::Bool(_), Kind::Bool) => {
+                Some(true)
+            }
+            _ => read(self.arena, value, shape).is_ok().then_some(true),
         }
     }
 
@@ -382,6 +385,12 @@ impl<'a, 'c> Plain<'a, 'c> {
     fn int_at_hand(&self, node: &'a Node) -> Option<(i64, u64)> {
         match node {
             Node::Const(Owned::Int(i)) => Some((*i, 0)),
+            node => self.int_of_field(node),
+        }
+    }
+
+    fn int_of_field(&self, node: &'a Node) -> Option<(i64, u64)> {
+        match node {
             Node::Access(access) if access.mode == Mode::Value => match self.place(access)? {
                 (Value::Int(i), shape) if matches!(shape.kind, Kind::Int | Kind::IntOrString) => {
                     Some((*i, access.cost()))
@@ -411,6 +420,11 @@ impl<'a, 'c> Plain<'a, 'c> {
     fn equality(&mut self, equality: &'a Equality) -> Option<bool> {
         let Equality { left, right, negated } = equality;
         match right {
+            right if right.is_test() && left.is_test() => {
+                let (a, b) = (self.test(left)?, self.test(right)?);
+                self.charge(1);
+                return Some((a == b) != *negated);
+            }
             Node::Const(Owned::Str(b)) => {
                 if let Some((a, cost)) = self.text_at_hand(left) {
                     self.charge(cost + shorter_text_cost(a, b));
@@ -674,6 +688,22 @@ impl<'a, 'c> Plain<'a, 'c> {
 }
 
 impl Node {
+    /// Whether this can give nothing but a boolean.
+    #[inline]
+    fn is_test(&self) -> bool {
+        match self {
+            Node::And(_)
+            | Node::Or(_)
+            | Node::NotStrictlyFalse(_)
+            | Node::Equality(_)
+            | Node::Comparison(_)
+            | Node::Member(_) => true,
+            Node::Access(access) => access.mode == Mode::Presence,
+            Node::Unary(call) => call.operation == Operation::Not,
+            _ => false,
+        }
+    }
+
     /// Whether a plain walk may get through.
     fn is_plain(&self) -> bool {
         let all = |nodes: &[Node]| nodes.iter().all(Node::is_plain);

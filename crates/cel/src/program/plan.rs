@@ -601,7 +601,6 @@ fn call(
                         right,
                         actual,
                         overload: first,
-                        of_ints,
                     };
                     return match Relation::of(first.function) {
                         Some(relation) if of_ints || !decided => {

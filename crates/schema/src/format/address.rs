@@ -23,15 +23,15 @@ fn has_leading_zeros(s: &str) -> bool {
 
 /// An address and the length of a prefix, with leading zeros allowed.
 pub(super) fn is_lenient_cidr(s: &str) -> bool {
-    let Some((ip, length)) = s.split_once('/') else {
+    let slash = s.bytes().position(|b| b == b'/');
+    let Some((ip, length)) = slash.and_then(|at| Some((s.get(..at)?, s.get(at + 1..)?))) else {
         return false;
     };
-    let max = match ip.parse() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) if is_lenient_ipv4(ip) => 32,
-        Err(_) if is_lenient_ipv6(ip) => 128,
-        Err(_) => return false,
+    // The first separator tells the family.
+    let max = match ip.bytes().find(|b| matches!(b, b'.' | b':')) {
+        Some(b'.') if is_lenient_ipv4(ip) => 32,
+        Some(b':') if is_common_ipv6(ip) || ip.parse::<Ipv6Addr>().is_ok() || is_lenient_ipv6(ip) => 128,
+        _ => return false,
     };
     decimal(length).is_some_and(|n| n <= max)
 }
@@ -45,7 +45,44 @@ fn decimal(s: &str) -> Option<u32> {
 }
 
 fn is_lenient_ipv4(s: &str) -> bool {
-    s.split('.').count() == 4 && s.split('.').all(|part| decimal(part).is_some_and(|n| n <= 0xff))
+    let (mut parts, mut digits, mut number) = (1, 0, 0u32);
+    for byte in s.bytes() {
+        match byte {
+            b'0'..=b'9' => {
+                digits += 1;
+                number = number.saturating_mul(10).saturating_add(u32::from(byte - b'0'));
+                if number > 0xff {
+                    return false;
+                }
+            }
+            b'.' if digits > 0 => (parts, digits, number) = (parts + 1, 0, 0),
+            _ => return false,
+        }
+    }
+    parts == 4 && digits > 0
+}
+
+/// Whether this is an address of groups alone, as almost all are: found in one pass, unlike all that may be an address.
+fn is_common_ipv6(s: &str) -> bool {
+    let (mut groups, mut digits, mut gap) = (0, 0, false);
+    let mut bytes = s.bytes().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' if digits < 4 => {
+                groups += usize::from(digits == 0);
+                digits += 1;
+            }
+            b':' if bytes.next_if_eq(&b':').is_some() => {
+                if gap {
+                    return false;
+                }
+                (gap, digits) = (true, 0);
+            }
+            b':' if digits > 0 && bytes.peek().is_some() => digits = 0,
+            _ => return false,
+        }
+    }
+    if gap { groups < 8 } else { groups == 8 }
 }
 
 fn is_lenient_ipv6(s: &str) -> bool {
@@ -96,4 +133,28 @@ pub(super) fn is_mac(s: &str) -> bool {
         || groups('-', 2, &[6, 8, 20])
         || groups('.', 4, &[3, 4, 10])
         || [12, 16, 40].iter().any(|size| hex(s, *size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn common_addresses_are_addresses(s in "[0-9a-f:]{0,12}|([0-9a-f]{0,5}:){1,8}[0-9a-fg.]{0,5}") {
+            let strict = s.parse::<Ipv6Addr>().is_ok();
+            prop_assert!(strict || !is_common_ipv6(&s), "{s}");
+            prop_assert!(is_common_ipv6(&s) || !strict || s.contains('.'), "{s}");
+        }
+
+        #[test]
+        fn lenient_addresses_are_strict_ones_without_their_zeros(s in "([0-9]{0,4}\\.){2,4}[0-9]{0,4}") {
+            let short: Vec<&str> = s.split('.').map(|part| match part.trim_start_matches('0') {
+                "" if !part.is_empty() => "0",
+                rest => rest,
+            }).collect();
+            prop_assert_eq!(is_lenient_ipv4(&s), short.join(".").parse::<std::net::Ipv4Addr>().is_ok(), "{}", s);
+        }
+    }
 }

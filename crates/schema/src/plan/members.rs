@@ -30,6 +30,12 @@ impl Name {
             glance: node.glance(),
         }
     }
+
+    /// Whether an algorithm has anything to do at the field or below it.
+    #[inline]
+    pub(crate) fn has(&self, feature: Features) -> bool {
+        self.within.contains(feature)
+    }
 }
 
 /// How a name begins, and how long it is.
@@ -267,32 +273,27 @@ impl<'n> Search<'n> {
     }
 
     fn next_declared(&mut self, map: &Map) -> Option<Found<'n>> {
+        let names = &*self.node.names;
         loop {
-            let names = self.node.names.get(self.slot..)?;
-            let passed = names.iter().position(|name| name.within.contains(self.feature))?;
-            let field = names.get(passed)?;
-            let wanted = field.word.beginning;
-            let slot = self.slot + passed;
-            self.slot = slot + 1;
-            // Members that begin alike but are others may still be asked for by the next field.
-            let mut position = self.position;
-            while let Some((name, _)) = map.entries().get(position) {
-                let word = Word::of(name);
-                if word.beginning > wanted {
-                    break;
-                }
-                if word.beginning < wanted {
-                    self.position = position + 1;
-                } else if self.node.is_name(slot, field, word, name) {
-                    self.position = position + 1;
-                    let node = self.node.properties.get(slot)?;
-                    return Some(Found {
-                        position,
-                        node,
-                        declared: true,
-                    });
-                }
-                position += 1;
+            let position = self.position;
+            let (name, _) = map.entries().get(position)?;
+            let word = Word::of(name);
+            let ahead = |field: &Name| field.word.beginning >= word.beginning && field.has(self.feature);
+            self.slot += names.get(self.slot..)?.iter().position(ahead)?;
+            self.position += 1;
+            // Few names begin alike; those that do follow each other.
+            let alike = |(_, field): &(usize, &Name)| field.word.beginning == word.beginning;
+            let mut fields = names.iter().enumerate().skip(self.slot).take_while(alike);
+            let found = fields
+                .find(|(slot, field)| field.has(self.feature) && self.node.is_name(*slot, field, word, name));
+            if let Some((slot, _)) = found {
+                self.slot = slot + 1;
+                let node = self.node.properties.get(slot)?;
+                return Some(Found {
+                    position,
+                    node,
+                    declared: true,
+                });
             }
         }
     }

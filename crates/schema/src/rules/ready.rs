@@ -62,6 +62,8 @@ pub(crate) struct ReadyRule {
     pub(crate) program: Option<Result<Program, String>>,
     pub(crate) message: Option<Program>,
     pub(crate) uses_old_self: bool,
+    /// Whether `oldSelf`, if it is used, is the old value as such: neither an optional nor `null`.
+    pub(crate) sees_plain_old_self: bool,
     /// Where below the value a failure is shown, in the notation of errors.
     pub(crate) field_path: Option<Box<str>>,
 }
@@ -97,6 +99,8 @@ impl Rules {
                 program: compiled.rule,
                 message: compiled.message.and_then(Result::ok),
                 uses_old_self: compiled.uses_old_self,
+                sees_plain_old_self: !compiled.uses_old_self
+                    || !(rule.optional_old_self == Some(true) || rule.applies_on_create),
                 field_path: shown_path(rule, schema),
             });
         Some(Ready {

@@ -314,6 +314,10 @@ impl Run<'_> {
             self.fail(place.error(OUT_OF_BUDGET));
             return self.spent();
         }
+        let inputs = [
+            Input::Json(value, &ready.shape),
+            old.map_or(Input::Absent, |old| Input::Json(old, &ready.shape)),
+        ];
         for (index, (rule, compiled)) in node.schema().rules.iter().zip(&ready.rules).enumerate() {
             let program = match &compiled.program {
                 None => continue,
@@ -327,7 +331,7 @@ impl Run<'_> {
                 continue;
             }
             let before = self.budget;
-            let result = if self.is_kept(program, rule, ready, value, old) {
+            let result = if compiled.sees_plain_old_self && self.is_kept(program, &inputs) {
                 Ok(())
             } else {
                 self.rule(&place, rule, compiled, program, ready, old)
@@ -342,22 +346,9 @@ impl Run<'_> {
 
     /// Whether a rule is kept, and that can be told in the quickest way; then it is paid for.
     #[inline]
-    fn is_kept(
-        &mut self,
-        program: &Program,
-        rule: &ValidationRule,
-        ready: &Ready,
-        value: &Value,
-        old: Option<&Value>,
-    ) -> bool {
+    fn is_kept(&mut self, program: &Program, inputs: &[Input<'_>]) -> bool {
         self.arena.reset();
-        let old = match OldSelf::of(old, rule.optional_old_self == Some(true), rule) {
-            OldSelf::Absent => Input::Absent,
-            OldSelf::Plain(old) => Input::Json(old, &ready.shape),
-            OldSelf::Null | OldSelf::Optional(_) => return false,
-        };
-        let inputs = [Input::Json(value, &ready.shape), old];
-        let Some((true, cost)) = program.test(&self.arena, &inputs, LIMITS) else {
+        let Some((true, cost)) = program.test(&self.arena, inputs, LIMITS) else {
             return false;
         };
         match i64::try_from(cost) {

@@ -12,18 +12,21 @@ use scantling_value::{Map, Path, Value};
 
 /// Whether a value keeps every limit of a schema.
 pub fn is_valid(node: &Node, value: &Value) -> bool {
-    if node.glance().contains(glance_type(value)) || !node.has(Features::LIMITS) {
-        return true;
-    }
-    let types = node.types();
-    match (value, node.limits().zip(node.checks())) {
-        (Value::String(text), Some((limits, checks))) if types == Types::STRING && !checks.junctors => {
-            fits_text(limits, checks, text, value)
-        }
-        (Value::Object(map), limits) if types == Types::OBJECT && limits.is_none_or(is_about_size) => {
+    node.glance().contains(glance_type(value)) || !node.has(Features::LIMITS) || fits(node, value)
+}
+
+/// Whether a value fits that needs a closer look.
+fn fits(node: &Node, value: &Value) -> bool {
+    let limits = node.limits().zip(node.checks());
+    match (value, node.types()) {
+        (Value::String(text), Types::STRING) => match limits {
+            Some((limits, checks)) if !checks.junctors => fits_text(limits, checks, text, value),
+            _ => at_length(node, value),
+        },
+        (Value::Object(map), Types::OBJECT) if limits.is_none_or(is_about_size) => {
             fits_object(node, limits.map(|(limits, _)| limits), map)
         }
-        (Value::Array(list), limits) if types == Types::ARRAY && limits.is_none_or(is_about_size) => {
+        (Value::Array(list), Types::ARRAY) if limits.is_none_or(is_about_size) => {
             limits.is_none_or(|(limits, _)| fits_list(limits, list))
                 && node
                     .items()
@@ -82,7 +85,8 @@ fn fits_object(node: &Node, limits: Option<&ValueValidation>, map: &Map) -> bool
     for (name, value) in map.entries() {
         let fits = if let Some((slot, field)) = members.find(name) {
             field.glance.contains(glance_type(value))
-                || node.field(slot).is_none_or(|field| is_valid(field, value))
+                || !field.has(Features::LIMITS)
+                || node.field(slot).is_none_or(|field| fits(field, value))
         } else if let Some(additional) = node.additional() {
             is_valid(additional, value)
         } else {

@@ -56,8 +56,10 @@ pub(crate) enum Type {
     Float,
     /// Base64.
     Bytes,
-    /// A time.
+    /// A time, to the second.
     Time,
+    /// A time, to the microsecond.
+    MicroTime,
     /// Any value.
     Any,
     /// A list; the name of its type, where it has one of its own.
@@ -250,6 +252,7 @@ impl Type {
             Type::SchemaOrList => named("~JSONSchemaPropsOrArray"),
             Type::SchemaOrTexts => named("~JSONSchemaPropsOrStringArray"),
             Type::Time => "v1.Time".into(),
+            Type::MicroTime => "v1.MicroTime".into(),
             Type::Any => named("~JSON"),
         }
     }
@@ -315,10 +318,21 @@ impl Walk {
                 }
             }
             (Type::Time, Value::String(s)) => match timestamp::parse_rfc3339(&s) {
-                Ok(_) => Some(Value::String(s)),
+                Ok(moment) => {
+                    let whole = timestamp::Moment {
+                        nanos: 0,
+                        offset: 0,
+                        ..moment
+                    };
+                    Some(timestamp::format(whole).into())
+                }
                 Err(e) => self.end(e),
             },
-            (Type::Time, v) => {
+            (Type::MicroTime, Value::String(s)) => match timestamp::parse_micro(&s) {
+                Ok(moment) => Some(timestamp::format_micro(moment).into()),
+                Err(e) => self.end(e),
+            },
+            (Type::Time | Type::MicroTime, v) => {
                 let fault = self.unfit(go::json_kind(&v), "string");
                 self.end(fault)
             }

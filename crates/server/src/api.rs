@@ -14,7 +14,7 @@ use crate::reply::{Body, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
 use crate::status::{About, ApiError, ApiResult};
 use crate::view::Shape;
-use crate::{builtin, health, openapi, pretty, read, watch, write};
+use crate::{auth, builtin, health, openapi, pretty, read, transport, watch, write};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -142,7 +142,7 @@ impl<'a> Call<'a> {
 
     /// The form of the answer.
     pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
-        Shape::new(self.wanted()?, self.query, &self.version.columns, now())
+        Shape::new(self.wanted()?, self.query, self.kind, self.version, now())
     }
 }
 
@@ -194,6 +194,9 @@ impl Api {
         let started = Instant::now();
         let id = uuid::Uuid::new_v4().to_string();
         let (parts, body) = request.into_parts();
+        if let Some(refusal) = transport::refusal(&parts) {
+            return refusal;
+        }
         let text = |name: HeaderName| header_text(&parts.headers, name);
         let accept = text(header::ACCEPT);
         let gzip = text(header::ACCEPT_ENCODING).is_some_and(|e| e.split(',').any(|e| e.trim() == "gzip"));
@@ -212,12 +215,10 @@ impl Api {
             long,
         );
 
+        let authorization = header_text(&parts.headers, header::AUTHORIZATION);
         let user = match certificate {
             Some(user) => Some(user),
-            None => {
-                let authorization = header_text(&parts.headers, header::AUTHORIZATION);
-                self.tokens.user(authorization.as_deref()).cloned()
-            }
+            None => self.tokens.user(authorization.as_deref()).cloned(),
         };
         let name = user.as_ref().map_or_else(String::new, |u| u.name.clone());
         self.metrics.authenticated(user.is_some());
@@ -252,6 +253,9 @@ impl Api {
         };
         if indents {
             reply = reply.indented();
+        }
+        if authorization.is_some_and(|a| auth::is_padded(&a)) {
+            reply.warn(&[auth::PADDED.to_owned()]);
         }
         if let Ok(v) = HeaderValue::from_str(&id) {
             reply.headers.insert(HeaderName::from_static("audit-id"), v);
@@ -437,7 +441,7 @@ impl Api {
             let version = kind.served_version(&path.gv.version)?;
             // Namespaced objects are named within a namespace, others without one; lists may cross namespaces.
             let across = path.namespace.is_none()
-                && path.name.is_none()
+                && (path.name.is_none() || (path.watch && !built_in))
                 && (built_in || path.watch || matches!(head.method, Method::GET | Method::HEAD));
             let fits = kind.namespaced == path.namespace.is_some() || (kind.namespaced && across);
             fits.then_some((kind, version))
@@ -502,13 +506,13 @@ impl Api {
         if !known {
             return Err(ApiError::not_found(call.about(), name.unwrap_or_default()));
         }
+        if call.path.watch && sub.is_some() {
+            return Err(ApiError::method_not_allowed(call.about(), "watch"));
+        }
         check_verb(call, &head.method)?;
         // What cannot be answered is not looked at; only a patch is asked first what it is.
         if head.method != Method::PATCH {
             call.wanted()?;
-        }
-        if call.path.watch && sub.is_some() {
-            return Err(ApiError::method_not_allowed(call.about(), "watch"));
         }
         if call.path.watch || head.method == Method::GET || head.method == Method::HEAD {
             return match (name, sub) {
@@ -548,8 +552,7 @@ impl Api {
         match (&head.method, name, sub) {
             (&Method::POST, ..) => write.create().await,
             (&Method::PUT | &Method::PATCH, None, _) => Err(ApiError::bad_request("name must be provided")),
-            (&Method::PUT, Some(name), None | Some("status")) => write.update(name).await,
-            (&Method::PUT, Some(name), Some("finalize")) => crate::namespaces::finalize(&write, name).await,
+            (&Method::PUT, Some(name), None | Some("status" | "finalize")) => write.update(name).await,
             (&Method::PUT, Some(name), Some(_)) => crate::scale::update(&mut write, name).await,
             (&Method::PATCH, Some(name), _) => write.patch(name).await,
             (_, Some(name), _) => write.delete(name).await,
@@ -569,7 +572,8 @@ fn check_verb(call: &Call<'_>, method: &Method) -> ApiResult<()> {
         Method::DELETE if call.path.name.is_some() || call.kind.strategy.deletes_collections() => {
             return Ok(());
         }
-        ref other => &other.as_str().to_ascii_lowercase(),
+        // A method that means nothing has no verb, either.
+        _ => "",
     };
     Err(ApiError::method_not_allowed(call.about(), refused))
 }
@@ -584,7 +588,7 @@ fn routed(target: &Target) -> Option<&'static [Encoding]> {
     match target {
         Target::Version => Some(&[Encoding::Json]),
         Target::CoreVersions => Some(&Encoding::ALL),
-        Target::Resources(gv) if builtin::has_group(&gv.group) => Some(&Encoding::ALL),
+        Target::Resources(gv) if builtin::serves(&gv.group, &gv.version) => Some(&Encoding::ALL),
         _ => None,
     }
 }
@@ -610,6 +614,9 @@ fn check_route(head: &Head, path: &ObjectPath, kind: &Kind, version: &Version) -
     if !methods.contains(&head.method.as_str()) {
         return Err(ApiError::no_such_method());
     }
+    if head.method == Method::PATCH {
+        media::check_body(head.content_type.as_deref(), kind.strategy.patch_types())?;
+    }
     media::check(head.accept.as_deref(), &Encoding::ALL)
 }
 
@@ -627,9 +634,14 @@ async fn read_body(body: Incoming) -> ApiResult<Bytes> {
         Err(e) if e.is::<LengthLimitError>() => Err(ApiError::too_large(format!(
             "Request entity too large: limit is {MAX_BODY}"
         ))),
-        Err(e) => Err(ApiError::bad_request(format!(
-            "cannot read the request's body: {e}"
-        ))),
+        Err(e) => {
+            let e: &dyn std::error::Error = e.as_ref();
+            // What is wrong with the body stands at the end of the chain of causes.
+            let first = std::iter::successors(Some(e), |e| e.source()).last();
+            Err(ApiError::internal(
+                first.map_or_else(String::new, ToString::to_string),
+            ))
+        }
     }
 }
 

@@ -78,13 +78,25 @@ impl Tokens {
 
     /// The user of an `Authorization` header.
     pub(crate) fn user(&self, authorization: Option<&str>) -> Option<&Arc<User>> {
-        let (scheme, token) = authorization?.split_once(' ')?;
+        let mut words = authorization?.trim().split(' ');
+        let (scheme, token) = (words.next()?, words.next()?);
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
         // A look-up by digest tells nothing about tokens by the time it takes.
-        self.users.get(&digest(token.trim()))
+        self.users.get(&digest(token))
     }
+}
+
+/// What is said of an `Authorization` header with too much space before its token.
+pub(crate) const PADDED: &str =
+    "the provided Authorization header contains extra space before the bearer token, and is ignored";
+
+/// Whether an `Authorization` header has too much space before its token, so that it names none.
+pub(crate) fn is_padded(authorization: &str) -> bool {
+    let mut words = authorization.trim().split(' ');
+    let scheme = words.next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("bearer") && words.next() == Some("") && words.next().is_some()
 }
 
 fn digest(token: &str) -> [u8; 32] {

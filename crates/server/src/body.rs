@@ -54,12 +54,19 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
                 // A number beyond all numbers is JSON; only what is made of it has no place for it.
                 let object = json::decode_any_range(text, Limits::SERVER).map_err(|e| parse_error(&e))?;
                 let (api_version, kind) = says(&object)?;
-                return Err(cannot_be_handled_by_default(
-                    call,
-                    &api_version,
-                    &kind,
-                    e.message(),
-                ));
+                // Built-in kinds are read field by field: it is nothing to fields that they do not have.
+                if !call.kind.built_in {
+                    return Err(cannot_be_handled_by_default(
+                        call,
+                        &api_version,
+                        &kind,
+                        e.message(),
+                    ));
+                }
+                Decoded {
+                    value: object,
+                    duplicates: Vec::new(),
+                }
             }
         },
         BodyForm::Yaml => {
@@ -85,6 +92,9 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     };
     let (api_version, kind) = says(&object)?;
     if call.kind.built_in {
+        if object.is_null() {
+            object = Map::new().into();
+        }
         return typed(call, &mut object, &api_version, &kind).map(|()| Sent { object, found });
     }
     if kind.is_empty() {
@@ -136,7 +146,6 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
     Ok((field("apiVersion")?, field("kind")?))
 }
 
-/// Decodes a small object of a type that all kinds share, named in errors as Go names it.
 /// A document of a built-in kind need not say what it is, but may not say otherwise.
 fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> ApiResult<()> {
     let expected = call.api_version();
@@ -150,12 +159,10 @@ fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> 
     let known = group == call.kind.group && call.kind.versions.iter().any(|v| v.name == version);
     if !known || kind != call.kind.kind {
         let wanted = &call.kind.kind;
+        let why = call.kind.mismatch(api_version, kind);
         return Err(ApiError::bad_request(format!(
-            "{kind} in version {} cannot be handled as a {wanted}: no kind {} is registered for version {} in scheme {}",
-            go::quote(version),
-            go::quote(kind),
-            go::quote(api_version),
-            go::quote(call.kind.scheme())
+            "{kind} in version {} cannot be handled as a {wanted}: {why}",
+            go::quote(version)
         )));
     }
     if api_version != expected {
@@ -197,7 +204,7 @@ pub(crate) fn decode_small(
         ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     };
     let body = match media::body_form(content_type)? {
-        BodyForm::Json => json::decode(text, Limits::SERVER).map_err(|e| bad(&e))?,
+        BodyForm::Json => json::decode_any_range(text, Limits::SERVER).map_err(|e| bad(&e))?,
         BodyForm::Yaml => {
             yaml::decode(text, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?
         }

@@ -17,7 +17,25 @@ use std::sync::{Arc, OnceLock};
 
 /// Whether the kinds of a group are built in.
 pub(crate) fn has_group(group: &str) -> bool {
-    group.is_empty() || group == crate::definitions::GROUP
+    matches!(
+        group,
+        "" | AUTHENTICATION | AUTHORIZATION | crate::definitions::GROUP
+    )
+}
+
+/// The group of reviews of who asks.
+pub(crate) const AUTHENTICATION: &str = "authentication.k8s.io";
+
+/// The group of reviews of what one may do.
+pub(crate) const AUTHORIZATION: &str = "authorization.k8s.io";
+
+/// Whether a group and version has kinds that are built in.
+pub(crate) fn serves(group: &str, version: &str) -> bool {
+    match group {
+        "" | AUTHENTICATION | AUTHORIZATION => version == "v1",
+        crate::definitions::GROUP => matches!(version, "v1" | "v1beta1"),
+        _ => false,
+    }
 }
 
 /// The kinds that are there before any definition.
@@ -192,38 +210,49 @@ struct Core {
     model: Model,
 }
 
+/// What of an object a write is about.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    New,
+    Whole,
+    Status,
+    Finalizers,
+}
+
+impl Part {
+    /// What stays as it was of a namespace: its status and what holds it have endpoints of their own.
+    fn kept(self) -> &'static [&'static str] {
+        match self {
+            Part::New => &[],
+            Part::Whole => &["spec", "status"],
+            Part::Status => &["spec"],
+            Part::Finalizers => &["status"],
+        }
+    }
+}
+
 impl Core {
     /// What is wrong with an object beside its metadata.
-    fn check(&self, object: &Map, metadata: &Map) -> Vec<FieldError> {
-        let root = Path::ROOT;
+    fn check(&self, part: Part, object: &Map, metadata: &Map) -> Vec<FieldError> {
         match self.kind {
-            CoreKind::Namespace => {
-                let phase = |m: &Map| Some(m.get("status")?.get("phase")?.as_str()?.to_owned());
-                let (only, when) = match metadata.get("deletionTimestamp") {
-                    None => ("Active", "is empty"),
-                    Some(_) => ("Terminating", "is not empty"),
-                };
-                let found = phase(object).unwrap_or_default();
-                let why = format!("may only be '{only}' if `deletionTimestamp` {when}");
-                let at = root.field("status");
-                let wrong = (!found.is_empty() && found != only)
-                    .then(|| FieldError::invalid(&at.field("Phase"), found.as_str(), why));
-                let spec = root.field("spec");
-                let unqualified = crate::namespaces::finalizers(object.get("spec"));
-                let unqualified = unqualified
-                    .iter()
-                    .filter(|f| *f != KUBERNETES && !f.contains('/'));
-                let why = "name is neither a standard finalizer name nor is it fully qualified";
-                let errors =
-                    unqualified.map(|f| FieldError::invalid(&spec.field("finalizers"), f.as_str(), why));
-                errors.chain(wrong).collect()
-            }
+            CoreKind::Namespace => check_namespace(part, object, metadata),
             CoreKind::Event => check_event(object, metadata),
             CoreKind::Scale => Vec::new(),
         }
     }
 
-    fn judge(&self, operation: Operation<'_>, outcome: &mut Outcome) -> Result<(), Refusal> {
+    fn judged(&self, part: Part, operation: Operation<'_>, object: Value) -> Outcome {
+        let mut outcome = Outcome {
+            object,
+            refusal: None,
+            warnings: Vec::new(),
+            stats: Stats::default(),
+        };
+        outcome.refusal = self.judge(part, operation, &mut outcome).err();
+        outcome
+    }
+
+    fn judge(&self, part: Part, operation: Operation<'_>, outcome: &mut Outcome) -> Result<(), Refusal> {
         let mut object = match std::mem::take(&mut outcome.object) {
             Value::Object(m) => m,
             _ => Map::new(),
@@ -260,7 +289,7 @@ impl Core {
                     CoreKind::Event | CoreKind::Scale => NameRule::PathSegment,
                 };
                 let mut errors = meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at);
-                errors.extend(self.check(&object, &metadata));
+                errors.extend(self.check(part, &object, &metadata));
                 errors
             }
             Operation::Update(old) | Operation::UpdateStatus(old) => {
@@ -282,16 +311,10 @@ impl Core {
                         metadata.insert(field, v.clone());
                     }
                 }
-                // The status has an endpoint of its own, and so has the specification of a namespace.
-                let kept = if matches!(operation, Operation::Update(_)) {
-                    "status"
-                } else {
-                    "spec"
-                };
                 if self.kind == CoreKind::Namespace {
-                    for field in [kept, "spec"] {
+                    for field in part.kept() {
                         match old.get(field) {
-                            Some(v) => object.insert(field, v.clone()),
+                            Some(v) => object.insert(*field, v.clone()),
                             None => object.remove(field),
                         };
                     }
@@ -301,7 +324,7 @@ impl Core {
                 }
                 let (a, b) = (Value::Object(metadata.clone()), Value::Object(before));
                 let mut errors = meta::check_update(Some(&a), Some(&b), &at);
-                errors.extend(self.check(&object, &metadata));
+                errors.extend(self.check(part, &object, &metadata));
                 errors
             }
         };
@@ -313,6 +336,54 @@ impl Core {
             Err(Refusal::Invalid(errors))
         }
     }
+}
+
+/// What is wrong with a namespace, beyond what is asked of all metadata.
+fn check_namespace(part: Part, object: &Map, metadata: &Map) -> Vec<FieldError> {
+    let root = Path::ROOT;
+    let meta = root.field("metadata");
+    let held = Value::Object(metadata.clone());
+    let mut errors: Vec<FieldError> = crate::namespaces::finalizers(Some(&held))
+        .iter()
+        .enumerate()
+        .filter_map(|(i, f)| unqualified(f, &meta.field("finalizers").index(i)))
+        .collect();
+    let spec = root.field("spec");
+    let at = spec.field("finalizers");
+    let finalizers = crate::namespaces::finalizers(object.get("spec"));
+    let mut check = |finalizer: &str, at: &Path<'_>| {
+        let malformed = names::label_key(finalizer).into_iter();
+        errors.extend(malformed.map(|why| FieldError::invalid(at, finalizer, why)));
+        errors.extend(unqualified(finalizer, at));
+    };
+    match part {
+        Part::New => finalizers.iter().for_each(|f| check(f, &at)),
+        Part::Finalizers => {
+            let indexed = finalizers.iter().enumerate();
+            indexed.for_each(|(i, f)| check(f, &at.index(i)));
+        }
+        Part::Whole | Part::Status => {}
+    }
+    if part == Part::Status {
+        let phase = object.get("status").and_then(|s| s.get("phase")?.as_str());
+        let (only, when) = match metadata.get("deletionTimestamp") {
+            None => ("Active", "is empty"),
+            Some(_) => ("Terminating", "is not empty"),
+        };
+        if let Some(found) = phase.filter(|phase| !phase.is_empty() && *phase != only) {
+            let why = format!("may only be '{only}' if `deletionTimestamp` {when}");
+            let status = root.field("status");
+            errors.push(FieldError::invalid(&status.field("Phase"), found, why));
+        }
+    }
+    errors
+}
+
+/// A finalizer that belongs to nobody: neither one of those that every server knows nor one with a domain.
+fn unqualified(finalizer: &str, at: &Path<'_>) -> Option<FieldError> {
+    let known = matches!(finalizer, KUBERNETES | "orphan" | "foregroundDeletion");
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    (!known && !finalizer.contains('/')).then(|| FieldError::invalid(at, finalizer, why))
 }
 
 /// What is wrong with an event beside its metadata. Those that say when they happened to the microsecond are of the new
@@ -436,14 +507,20 @@ impl Strategy for Core {
     }
 
     fn decide(&self, _version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
-        let mut outcome = Outcome {
-            object,
-            refusal: None,
-            warnings: Vec::new(),
-            stats: Stats::default(),
+        let part = match operation {
+            Operation::Create(_) => Part::New,
+            Operation::Update(_) => Part::Whole,
+            Operation::UpdateStatus(_) => Part::Status,
         };
-        outcome.refusal = self.judge(operation, &mut outcome).err();
-        outcome
+        self.judged(part, operation, object)
+    }
+
+    fn finalize(&self, old: &Value, object: Value) -> Outcome {
+        self.judged(Part::Finalizers, Operation::Update(old), object)
+    }
+
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        Part::Status.kept()
     }
 
     fn object_type(&self, _version: &str) -> Option<&ObjectType> {
@@ -460,8 +537,17 @@ impl Strategy for Core {
             ("apiVersion", Value::from(version.name.as_str())),
             ("kind", kind.into()),
         ];
-        let blank = self.kind.decode(Value::Object(members.into_iter().collect()));
-        blank.ok().map(|blank| blank.members.into())
+        let mut blank = self
+            .kind
+            .decode(Value::Object(members.into_iter().collect()))
+            .ok()?
+            .members;
+        if self.kind == CoreKind::Namespace {
+            // They are there, however empty.
+            blank.insert("spec", Map::new().into());
+            blank.insert("status", Map::new().into());
+        }
+        Some(blank.into())
     }
 
     fn convert(&self, _kind: &Kind, _version: &str, object: Value) -> Value {

@@ -1,7 +1,7 @@
 //! Custom resources: kinds that definitions make.
 
 use crate::kind::{Kind, Version};
-use crate::status::ApiResult;
+use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use scantling_admit::{
     FieldValidation, Gates, Operation, Options, Outcome, Refusal, Resource, decide, load, prune, receive,
@@ -68,10 +68,13 @@ impl Strategy for Custom {
         let is_asked = written == version.name;
         // Defaults come from the version that the object was written in, which may be another than that of today; what
         // the requested version does not know goes.
-        let of_today = || self.resource(&kind.storage_version()?.name);
-        if let Some(r) = self.resource(written).or_else(of_today) {
-            load(r, &mut stored);
-        }
+        let Some(resource) = self.resource(written) else {
+            let version = crate::discovery::api_version(&kind.group, written);
+            return Err(ApiError::unreadable(format!(
+                "request to convert CR from an invalid group/version: {version}"
+            )));
+        };
+        load(resource, &mut stored);
         if !is_asked {
             stored = self.convert(kind, &version.name, stored);
         }

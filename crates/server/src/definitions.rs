@@ -19,7 +19,7 @@ use scantling_schema::publish::Format;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
 use scantling_store::Entry;
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, go};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -299,7 +299,13 @@ impl Strategy for Definitions {
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
-        builtin::selectable(field, &["metadata.name"])
+        if matches!(field, "metadata.name" | "metadata.namespace") {
+            return Ok(());
+        }
+        Err(format!(
+            "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+            go::quote(field)
+        ))
     }
 
     fn precondition_failed(&self) -> Option<&'static str> {

@@ -6,12 +6,13 @@ use crate::protobuf;
 use crate::read::{self, Selection, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
+use crate::scheme::Scheme;
 use crate::status::{self, ApiError, ApiResult};
 use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
 use scantling_schema::core::decode_delete_options;
 use scantling_store::{Entry, StoreError};
-use scantling_value::{Value, go};
+use scantling_value::Value;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -80,19 +81,20 @@ impl Write<'_> {
         }
         let content_type = self.head.content_type.as_deref();
         let body = body::decode_small(&self.body, content_type, &protobuf::DELETE_OPTIONS)?;
-        let said = |name| body.get(name).and_then(Value::as_str).unwrap_or_default();
-        let refused = match (said("kind"), said("apiVersion")) {
-            ("" | "DeleteOptions", _) => None,
-            ("Status", "v1") => {
-                Some("converting (v1.Status) to (v1.DeleteOptions): unknown conversion".to_owned())
-            }
-            (kind, version) => Some(format!(
-                "no kind {} is registered for version {} in scheme \
-                 \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\"",
-                go::quote(kind),
-                go::quote(version)
-            )),
-        };
+        let (api_version, kind) = body::type_meta(&body).map_err(ApiError::bad_request)?;
+        if api_version.matches('/').count() > 1 {
+            return Err(ApiError::bad_request(format!(
+                "unexpected GroupVersion string: {api_version}"
+            )));
+        }
+        let refused = (!matches!(kind, "" | "DeleteOptions")).then(|| {
+            let api_version = if api_version.is_empty() {
+                "meta.k8s.io/v1"
+            } else {
+                api_version
+            };
+            Scheme::Meta.mismatch(api_version, kind, "v1.DeleteOptions")
+        });
         if let Some(why) = refused {
             return Err(ApiError::bad_request(why));
         }
@@ -110,7 +112,7 @@ impl Write<'_> {
         let key = call.key(name)?;
         loop {
             let entry = call.live(&key, name).await?;
-            let mut object = read::shown(call, &entry)?;
+            let mut object = read::shown(call, &entry).map_err(|e| read::by_key(call, &entry, e))?;
             let uid = text(&object, "uid").to_owned();
             if options.unreadable {
                 let why = format!(

@@ -151,12 +151,18 @@ pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Val
         }
     }
     any.then(|| {
-        object([
-            ("kind", "APIResourceList".into()),
-            ("apiVersion", "v1".into()),
+        let mut document: Map = [
+            ("kind", Value::from("APIResourceList")),
             ("groupVersion", api_version(group, version).into()),
             ("resources", Value::Array(list)),
-        ])
+        ]
+        .into_iter()
+        .collect();
+        // The oldest group does not say of what version its list is.
+        if !group.is_empty() {
+            document.insert("apiVersion", "v1".into());
+        }
+        document.into()
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::discovery::Root;
 use crate::openapi;
+use crate::scheme::Scheme;
 use crate::strategy::Strategy;
 use crate::table::Columns;
 use bytes::Bytes;
@@ -93,12 +94,18 @@ impl Kind {
         self.versions.iter().find(|v| v.served && v.name == name)
     }
 
-    /// The table of types in which a server looks up a kind that is built in, as its refusals name it.
-    pub(crate) fn scheme(&self) -> &'static str {
-        match self.group.as_str() {
-            crate::definitions::GROUP => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56",
-            _ => "kubernetes/pkg/api/legacyscheme/scheme.go:30",
-        }
+    /// How Go names the type that requests for a kind that is built in are read into.
+    pub(crate) fn internal_type(&self) -> String {
+        let package = match self.group.split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        };
+        format!("{package}.{}", self.kind)
+    }
+
+    /// Why a document of some other type is none of this kind, which is built in.
+    pub(crate) fn mismatch(&self, api_version: &str, kind: &str) -> String {
+        Scheme::of_group(&self.group).mismatch(api_version, kind, &self.internal_type())
     }
 
     /// The version in which objects are stored.

@@ -51,8 +51,10 @@ fn manager<'a>(version: &Version, versions: &'a KindVersions<'_>, part: Part) ->
     let kind = versions.0;
     let asked = api_version(&kind.group, &version.name);
     let mut manager = FieldManager::new(versions, &asked, &kind.kind);
-    if part == Part::Status {
-        manager = manager.subresource("status");
+    match part {
+        Part::Status => manager = manager.subresource("status"),
+        Part::Finalizers => manager = manager.subresource("finalize"),
+        Part::Whole | Part::Scale => {}
     }
     if let Some(blank) = kind.strategy.blank(version) {
         manager = manager.beginning_with(blank);
@@ -62,7 +64,7 @@ fn manager<'a>(version: &Version, versions: &'a KindVersions<'_>, part: Part) ->
         Part::Status => {
             for version in kind.versions.iter().filter(|v| v.status) {
                 let name = api_version(&kind.group, &version.name);
-                manager = manager.resets(&name, ["spec", "metadata"]);
+                manager = manager.resets(&name, kind.strategy.kept_by_status().iter().copied());
             }
         }
         // What the version of the request leaves to another endpoint; other versions may differ.
@@ -74,6 +76,19 @@ fn manager<'a>(version: &Version, versions: &'a KindVersions<'_>, part: Part) ->
 
 /// The manager of what a server writes by itself.
 const SERVER: &str = "kube-apiserver";
+
+/// The entry of a manager: the server itself, which made an object of the core group with these fields.
+pub(crate) fn own_entry(time: &str, fields: Value) -> Value {
+    let entry = [
+        ("manager", Value::from(SERVER)),
+        ("operation", "Update".into()),
+        ("apiVersion", "v1".into()),
+        ("time", time.into()),
+        ("fieldsType", "FieldsV1".into()),
+        ("fieldsV1", fields),
+    ];
+    Value::Object(entry.into_iter().collect())
+}
 
 /// An object with its managers after the server wrote its status.
 pub(crate) fn after_own_status(kind: &Kind, version: &Version, live: &Value, new: Value) -> Value {

@@ -270,16 +270,85 @@ pub(crate) enum BodyForm {
 
 /// The form of an object's body; none given means JSON.
 pub(crate) fn body_form(content_type: Option<&str>) -> ApiResult<BodyForm> {
-    match essence(content_type) {
-        "" | "application/json" => Ok(BodyForm::Json),
-        "application/yaml" => Ok(BodyForm::Yaml),
-        "application/vnd.kubernetes.protobuf" => Ok(BodyForm::Protobuf),
+    let Some(text) = content_type.filter(|t| !t.is_empty()) else {
+        return Ok(BodyForm::Json);
+    };
+    match media_type(text).as_deref() {
+        Some("application/json") => Ok(BodyForm::Json),
+        Some("application/yaml") => Ok(BodyForm::Yaml),
+        Some("application/vnd.kubernetes.protobuf") => Ok(BodyForm::Protobuf),
         _ => Err(ApiError::unsupported_media_type(&[
             "application/json",
             "application/yaml",
             "application/vnd.kubernetes.protobuf",
         ])),
     }
+}
+
+/// The media type of a `Content-Type`, in small letters; nothing where it or its parameters are malformed, as Go reads
+/// them.
+fn media_type(text: &str) -> Option<String> {
+    let (media_type, mut rest) = text.split_at(text.find(';').unwrap_or(text.len()));
+    let media_type = media_type.trim().to_ascii_lowercase();
+    let mut words = media_type.splitn(2, '/');
+    if !words.all(|word| !word.is_empty() && word.chars().all(is_token)) {
+        return None;
+    }
+    loop {
+        rest = rest.trim_start();
+        if rest.is_empty() || rest.trim_end() == ";" {
+            return Some(media_type);
+        }
+        let (name, after) = token(rest.strip_prefix(';')?.trim_start());
+        if name.is_empty() {
+            return None;
+        }
+        rest = value(after.trim_start().strip_prefix('=')?.trim_start())?;
+    }
+}
+
+/// Whether a character may be part of a word in a header.
+fn is_token(c: char) -> bool {
+    c.is_ascii_graphic() && !r#"()<>@,;:\"/[]?="#.contains(c)
+}
+
+/// A word, and what follows it.
+fn token(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c| !is_token(c)).unwrap_or(text.len()))
+}
+
+/// What follows the value of a parameter: a word, or anything in quotes.
+fn value(text: &str) -> Option<&str> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (word, rest) = token(text);
+        return (!word.is_empty()).then_some(rest);
+    };
+    let mut escaped = false;
+    let end = quoted.find(|c| match c {
+        _ if escaped => {
+            escaped = false;
+            false
+        }
+        '\\' => {
+            escaped = true;
+            false
+        }
+        c => c == '"',
+    })?;
+    quoted.get(end + 1..)
+}
+
+/// Refuses a body whose `Content-Type` a route does not take, whatever its parameters say.
+pub(crate) fn check_body(content_type: Option<&str>, taken: &[&str]) -> ApiResult<()> {
+    let mut kinds = content_type
+        .unwrap_or_default()
+        .split(',')
+        .map(|t| essence(Some(t)));
+    if kinds.any(|kind| taken.contains(&kind)) {
+        return Ok(());
+    }
+    let message = "415: Unsupported Media Type";
+    Err(ApiError::new(415, "UnsupportedMediaType", message).details(Map::new()))
 }
 
 /// A media type without its parameters.
@@ -290,4 +359,28 @@ pub(crate) fn essence(content_type: Option<&str>) -> &str {
         .next()
         .unwrap_or_default()
         .trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types() {
+        let table = [
+            ("application/json", Some("application/json")),
+            (" Application/JSON ; Charset=utf-8;", Some("application/json")),
+            (r#"application/json; a="b;\"c" ; d=e"#, Some("application/json")),
+            ("application/json;;", None),
+            ("application/json;a", None),
+            ("application/json;a=", None),
+            ("application/json, text/plain", None),
+            ("application/", None),
+            ("/", None),
+            ("json", Some("json")),
+        ];
+        for (text, want) in table {
+            assert_eq!(media_type(text).as_deref(), want, "{text}");
+        }
+    }
 }

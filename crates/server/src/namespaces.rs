@@ -4,14 +4,11 @@ mod conditions;
 
 use crate::api::{Api, Call};
 use crate::controller::delete_all;
-use crate::media;
-use crate::options::{WriteKind, WriteOptions};
+use crate::delete;
 use crate::read::{self, store_error};
-use crate::reply::Reply;
 use crate::status::{About, ApiError, ApiResult};
 use crate::text::Stored;
-use crate::write::{Write, fit_name, modified, set_version, text, timestamp};
-use crate::{body, delete};
+use crate::write::{text, timestamp};
 use conditions::Left;
 use scantling_store::{Change, Entry, ListRequest, ReadAt, StoreError};
 use scantling_value::{Map, Value};
@@ -55,43 +52,6 @@ fn write_of(namespace: &Value, expected: u64) -> scantling_store::Write {
     }
     let value = Stored::whole(namespace).value;
     scantling_store::Write::Update { value, expected }
-}
-
-/// PUT of `finalize`: replaces what holds a namespace, and nothing else.
-pub(crate) async fn finalize(write: &Write<'_>, name: &str) -> ApiResult<Reply> {
-    let call = write.call;
-    let shape = call.shape()?;
-    let form = media::body_form(write.head.content_type.as_deref())?;
-    let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-    let sent = body::decode(call, &write.body, form, options.field_validation)?.object;
-    fit_name(&sent, name)?;
-    let key = call.key(name)?;
-    loop {
-        let entry = call.live(&key, name).await?;
-        let asked = text(&sent, "resourceVersion");
-        if !asked.is_empty() && asked != entry.mod_revision.to_string() {
-            return Err(modified(call.about(), name));
-        }
-        let mut namespace = read::stored(&entry)?;
-        set_finalizers(&mut namespace, &finalizers(sent.get("spec")));
-        set_version(&mut namespace, entry.mod_revision);
-        if options.dry_run {
-            return shape.object(200, namespace);
-        }
-        match call
-            .api
-            .store
-            .write(&key, write_of(&namespace, entry.mod_revision))
-            .await
-        {
-            Ok(event) => {
-                set_version(&mut namespace, event.revision);
-                return shape.object(200, namespace);
-            }
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
-            Err(e) => return Err(store_error(e)),
-        }
-    }
 }
 
 /// Objects are created only in namespaces that are there and not on their way out.

@@ -103,6 +103,12 @@ const RESOURCES: Order = Order(&[
     ("groupVersion", None),
     ("resources", Some(&RESOURCE)),
 ]);
+const METADATA_LIST: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&LIST_META)),
+    ("items", Some(&OBJECT)),
+]);
 const COLUMN: Order = Order(&[
     ("name", None),
     ("type", None),
@@ -123,14 +129,16 @@ fn of(value: &Value) -> Option<&'static Order> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     Some(match (text("apiVersion"), text("kind")) {
         ("v1", "Status") => &STATUS,
-        ("v1", "APIVersions") => &VERSIONS,
+        ("", "APIVersions") => &VERSIONS,
         ("v1", "APIGroup") => &GROUP,
         ("v1", "APIGroupList") => &GROUPS,
-        ("v1", "APIResourceList") => &RESOURCES,
+        ("" | "v1", "APIResourceList") => &RESOURCES,
         ("autoscaling/v1", "Scale")
         | ("v1", "Namespace" | "Event")
         | ("apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition") => &OBJECT,
         ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "Table") => &TABLE,
+        ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "PartialObjectMetadata") => &OBJECT,
+        ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "PartialObjectMetadataList") => &METADATA_LIST,
         _ => return None,
     })
 }

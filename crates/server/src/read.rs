@@ -36,6 +36,10 @@ impl Selection {
         }
         // The old watch paths name an object.
         if let Some(name) = call.path.name.as_ref().filter(|_| call.path.watch) {
+            if !fields.terms.is_empty() && fields.exact("metadata.name") != Some(name) {
+                let why = "fieldSelector metadata.name doesn't match requested name";
+                return Err(ApiError::bad_request(why));
+            }
             let term = crate::selector::FieldTerm {
                 field: "metadata.name".to_owned(),
                 value: name.clone(),
@@ -120,8 +124,43 @@ pub(crate) fn shown(call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
     if is_in_form(call, entry) {
         return Ok(object);
     }
-    call.kind.strategy.read(call.kind, call.version, object)
+    let read = call.kind.strategy.read(call.kind, call.version, object);
+    read.map_err(|e| {
+        if e.is_unreadable() {
+            let why = format!(
+                "object not decodable revision={}: {}",
+                entry.mod_revision,
+                e.message()
+            );
+            return e.with_message(why);
+        }
+        e
+    })
 }
+
+/// What is said of an entry that is asked for by its key, if that is that it cannot be read.
+pub(crate) fn by_key(call: &Call<'_>, entry: &Entry, e: ApiError) -> ApiError {
+    if !e.is_unreadable() {
+        return e;
+    }
+    let root = call.api.keys.prefix();
+    let key = entry
+        .key
+        .strip_prefix(root.trim_end_matches('/'))
+        .unwrap_or(&entry.key);
+    ApiError::internal_error(corrupt(key, &e))
+}
+
+/// What the store says of an entry that cannot be read.
+fn corrupt(key: &str, e: &ApiError) -> String {
+    format!(
+        "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {}",
+        e.message()
+    )
+}
+
+/// How many objects of a list that cannot be read are told of.
+const MOST_UNREADABLE: usize = 100;
 
 fn parse_version(text: &str) -> Result<u64, String> {
     parse_uint(text).map_err(|e| format!("resourceVersion: Invalid value: {}: {e}", go::quote(text)))
@@ -170,10 +209,11 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
     let key = call.key(name)?;
     let entry = call.entry(&key, name, at).await?;
     let shape = call.shape()?;
+    let unread = |e| by_key(call, &entry, e);
     if shape.is_plain() && !call.kind.built_in {
-        return Ok(shape.text(200, &Text::of(call, &entry)?));
+        return Ok(shape.text(200, &Text::of(call, &entry).map_err(unread)?));
     }
-    shape.object(200, shown(call, &entry)?)
+    shape.object(200, shown(call, &entry).map_err(unread)?)
 }
 
 /// GET of a collection.
@@ -262,6 +302,7 @@ pub(crate) async fn find<T>(
     // A selector on the name finds one key.
     let only = selection.fields.exact("metadata.name").map(str::to_owned);
     let mut items = Vec::new();
+    let mut unreadable = Vec::new();
     loop {
         let request = ListRequest {
             prefix: prefix.clone(),
@@ -292,7 +333,15 @@ pub(crate) async fn find<T>(
             {
                 continue;
             }
-            items.extend(take(call, selection, entry)?);
+            match take(call, selection, entry) {
+                Ok(item) => items.extend(item),
+                Err(e) if e.is_unreadable() && unreadable.len() < MOST_UNREADABLE => {
+                    let key = entry.key.to_string();
+                    let why = corrupt(&key, &e);
+                    unreadable.push((key, why));
+                }
+                Err(e) => return Err(e),
+            }
             if limit.is_some_and(|l| items.len() >= l.get()) {
                 break;
             }
@@ -305,6 +354,9 @@ pub(crate) async fn find<T>(
         if rest && !full {
             after = last.map(ToString::to_string);
             continue;
+        }
+        if !unreadable.is_empty() {
+            return Err(ApiError::unreadable_list(call.about(), &unreadable));
         }
         let meta = ListMeta {
             resource_version: revision.to_string(),

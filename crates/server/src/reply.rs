@@ -20,6 +20,7 @@ pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
+    /// The media type; empty for none.
     pub(crate) content_type: &'static str,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Content,
@@ -36,13 +37,16 @@ pub(crate) enum Content {
     Stream(Body),
 }
 
+/// The media type of text.
+pub(crate) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+
 /// Bodies from this size on are compressed for clients that take it, as by kube-apiserver.
 const WORTH_COMPRESSING: usize = 128 * 1024;
 
 impl Reply {
-    /// Text.
+    /// Text, which nobody is to take for anything else.
     pub(crate) fn text(status: u16, text: impl Into<Bytes>) -> Reply {
-        Reply::bytes(status, "text/plain; charset=utf-8", text)
+        Reply::bytes(status, PLAIN_TEXT, text).with(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
     }
 
     /// Bytes of a media type.
@@ -97,12 +101,7 @@ impl Reply {
 
     /// The plain answer for what no handler serves.
     pub(crate) fn page_not_found() -> Reply {
-        let mut r = Reply::text(404, "404 page not found\n");
-        r.headers.insert(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        );
-        r
+        Reply::text(404, "404 page not found\n")
     }
 
     /// The plain answer for a path from which it is unclear what to watch.
@@ -112,10 +111,7 @@ impl Reply {
              {uri}\n",
             scantling_value::go::quote(uri)
         );
-        let mut r = Reply::text(500, text);
-        let nosniff = HeaderValue::from_static("nosniff");
-        r.headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-        r
+        Reply::text(500, text)
     }
 
     /// Its JSON indented, if it is JSON; streams stay as they are.
@@ -222,7 +218,9 @@ impl Reply {
             StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         *response.headers_mut() = self.headers;
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        if !self.content_type.is_empty() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        }
         headers
             .entry(header::CACHE_CONTROL)
             .or_insert(HeaderValue::from_static("no-cache, private"));

@@ -85,6 +85,9 @@ impl Target {
         let Ok(path) = percent_decode_str(path).decode_utf8() else {
             return Target::Unknown;
         };
+        if path.starts_with("//") {
+            return Target::Unknown;
+        }
         let trimmed = path.trim_matches('/');
         if trimmed.is_empty() {
             return Target::Index;
@@ -106,10 +109,11 @@ impl Target {
             ["version"] => Target::Version,
             ["openapi", "v2"] if !slash => Target::OpenApiV2,
             ["openapi", "v3"] if !slash => Target::OpenApiV3Index,
-            ["openapi", "v3"] => Target::OpenApiV3(String::new()),
-            ["openapi", "v3", doc @ ..] => Target::OpenApiV3(doc.join("/")),
+            ["openapi", "v3", doc @ ..] if !slash => Target::OpenApiV3(doc.join("/")),
+            ["openapi", "v3", ..] => Target::OpenApiV3(String::new()),
             ["api"] => Target::CoreVersions,
             ["apis"] => Target::Groups,
+            ["apis", "", ..] => Target::Unknown,
             ["api", version, rest @ ..] => Target::in_version("", version, rest),
             ["apis", group] => Target::Group((*group).to_owned()),
             ["apis", group, version, rest @ ..] => Target::in_version(group, version, rest),
@@ -134,7 +138,8 @@ impl Target {
             ["namespaces", ns, resource, more @ ..]
                 if !(more.is_empty() && namespace_subresource(resource)) =>
             {
-                (Some((*ns).to_owned()), rest.get(2..).unwrap_or_default())
+                let ns = (!ns.is_empty()).then(|| (*ns).to_owned());
+                (ns, rest.get(2..).unwrap_or_default())
             }
             rest => (None, rest),
         };
@@ -363,11 +368,17 @@ mod tests {
                 r#"g/v1 ns=None ws name=Some("a") sub=Some("b") watch=false"#,
             ),
             (
-                "//apis/g/v1/ws/%2e%2e",
+                "/apis/g/v1/ws/%2e%2e",
                 r#"g/v1 ns=None ws name=Some("..") sub=None watch=false"#,
             ),
             ("/apis/g/v1/watch/", "Incomplete"),
             ("/healthz/", "Unknown"),
+            ("//apis/g/v1/ws", "Unknown"),
+            ("/apis//g/v1/ws", "Unknown"),
+            (
+                "/apis/g/v1/namespaces//ws",
+                r#"g/v1 ns=None ws name=None sub=None watch=false"#,
+            ),
             (
                 "/apis/g/v1/",
                 r#"Resources(GroupVersion { group: "g", version: "v1" })"#,

@@ -216,11 +216,17 @@ async fn make_namespaces(api: &Api) -> Result<(), StoreError> {
         }
         let identity = crate::write::identity();
         let labels = Map::from_iter([("kubernetes.io/metadata.name", Value::from(name))]);
+        let nothing = || Value::from(Map::new());
+        let managed = [(".", nothing()), ("f:kubernetes.io/metadata.name", nothing())];
+        let managed = Map::from_iter([("f:labels", Map::from_iter(managed).into())]);
+        let managed = Map::from_iter([("f:metadata", managed.into())]);
+        let manager = crate::managed::own_entry(&identity.created, managed.into());
         let metadata = Map::from_iter([
             ("name", Value::from(name)),
             ("uid", identity.uid.into()),
             ("creationTimestamp", identity.created.into()),
             ("labels", labels.into()),
+            ("managedFields", Value::Array(vec![manager])),
         ]);
         let object = Map::from_iter([
             ("kind", Value::from("Namespace")),

@@ -39,6 +39,8 @@ struct Repr {
     retry_after: Option<u32>,
     continue_token: Option<String>,
     private: Option<String>,
+    /// Whether it is about what is stored, which cannot be read as what it should be.
+    unreadable: bool,
 }
 
 /// What every handler gives.
@@ -56,6 +58,7 @@ impl ApiError {
             retry_after: None,
             continue_token: None,
             private: None,
+            unreadable: false,
         }))
     }
 
@@ -206,6 +209,34 @@ impl ApiError {
                 .into_iter()
                 .collect(),
         )
+    }
+
+    /// 500 of what is stored and cannot be read.
+    pub(crate) fn unreadable(why: String) -> Self {
+        let mut e = Self::internal(why);
+        e.0.unreadable = true;
+        e
+    }
+
+    /// Whether it is about what is stored and cannot be read.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.0.unreadable
+    }
+
+    /// 500 of a list with objects that cannot be read: their keys, and why.
+    pub(crate) fn unreadable_list(about: About<'_>, found: &[(String, String)]) -> Self {
+        let first = found.first().map(|(_, why)| why.as_str()).unwrap_or_default();
+        let more = match found.len() {
+            0 | 1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        let message = format!(
+            "failed to read one or more {} from the storage: {first}{more}",
+            about.qualified()
+        );
+        let e = Self::new(500, "StorageReadError", message).about(about, "list");
+        let cause = |e: Self, (key, why): &(String, String)| e.cause("UnexpectedServerResponse", why, key);
+        found.iter().fold(e, cause)
     }
 
     /// 504 of a resource version that has not been yet.

@@ -2,7 +2,7 @@
 
 use crate::kind::{Kind, Version};
 use crate::status::ApiResult;
-use scantling_admit::{FieldValidation, Operation, Outcome, Refusal};
+use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::publish::Format;
 use scantling_schema::structural::Structural;
@@ -35,6 +35,21 @@ pub(crate) trait Strategy: Debug + Send + Sync {
 
     /// Decides about a write of an object that is in form.
     fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome;
+
+    /// Decides about a write to what holds an object, for kinds that have an endpoint for that.
+    fn finalize(&self, _old: &Value, object: Value) -> Outcome {
+        Outcome {
+            object,
+            refusal: None,
+            warnings: Vec::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// What writes to the status leave alone, whatever they say of it.
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["spec", "metadata"]
+    }
 
     /// The type by which fields of a version are owned and merged; none if the kind does not have that version.
     fn object_type(&self, version: &str) -> Option<&ObjectType>;

@@ -1,5 +1,6 @@
 //! What a client sees of an object or a list: itself, its metadata, or rows of a table.
 
+use crate::kind::{Kind, Version};
 use crate::listing::Listing;
 use crate::media::{Encoding, MetaVersion, View, Wanted};
 use crate::reply::Reply;
@@ -22,6 +23,7 @@ pub(crate) enum RowObject {
 pub(crate) struct Shape<'a> {
     pub(crate) wanted: Wanted,
     pub(crate) row_object: RowObject,
+    pub(crate) kind: &'a Kind,
     pub(crate) columns: &'a Columns,
     /// Seconds since the epoch, for ages.
     pub(crate) now: i64,
@@ -58,7 +60,13 @@ impl ListMeta {
 
 impl<'a> Shape<'a> {
     /// What the headers and the query ask for.
-    pub(crate) fn new(wanted: Wanted, query: &Query, columns: &'a Columns, now: i64) -> ApiResult<Shape<'a>> {
+    pub(crate) fn new(
+        wanted: Wanted,
+        query: &Query,
+        kind: &'a Kind,
+        version: &'a Version,
+        now: i64,
+    ) -> ApiResult<Shape<'a>> {
         let asked = query.get("includeObject").unwrap_or_default();
         let row_object = match asked {
             _ if !matches!(wanted.view, View::Table(_)) => RowObject::Metadata,
@@ -76,7 +84,8 @@ impl<'a> Shape<'a> {
         Ok(Shape {
             wanted,
             row_object,
-            columns,
+            kind,
+            columns: &version.columns,
             now,
         })
     }
@@ -100,6 +109,12 @@ impl<'a> Shape<'a> {
             View::Object => object,
             View::Table(v) => self.table_of_one(object, v, true),
             View::Metadata(v) => partial(object, v),
+            View::MetadataList(_) if self.kind.built_in => {
+                return Err(ApiError::not_acceptable(format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list (*{})",
+                    self.kind.internal_type()
+                )));
+            }
             View::MetadataList(_) => return Err(ApiError::internal("content is not a list")),
         };
         Ok(Reply::object(status, &shown, self.wanted.encoding))
@@ -142,10 +157,13 @@ impl<'a> Shape<'a> {
                 list_value(v.api_version(), "PartialObjectMetadataList", items, meta)
             }
             View::Metadata(_) => {
-                return Err(ApiError::not_acceptable(
-                    "you requested PartialObjectMetadata, but the requested object is a list \
-                     (*unstructured.UnstructuredList)",
-                ));
+                let list = match self.kind.built_in {
+                    true => format!("{}List", self.kind.internal_type()),
+                    false => "unstructured.UnstructuredList".to_owned(),
+                };
+                return Err(ApiError::not_acceptable(format!(
+                    "you requested PartialObjectMetadata, but the requested object is a list (*{list})"
+                )));
             }
         };
         Ok(Reply::object(200, &shown, self.wanted.encoding))

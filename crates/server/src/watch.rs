@@ -251,6 +251,7 @@ impl Stream {
         Ok(Shape {
             wanted: self.wanted.clone(),
             row_object: self.row_object,
+            kind: &self.kind,
             columns: &self.version()?.columns,
             now: crate::api::now(),
         })

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use scantling_admit::{Operation, Outcome, Refusal};
 use scantling_schema::names::group_version;
 use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
-use scantling_value::{Map, Value, go, json};
+use scantling_value::{Map, Value, json};
 
 use identity::agent_name;
 pub(crate) use identity::{identity, timestamp};
@@ -44,6 +44,8 @@ const TRIES: usize = 8;
 pub(crate) enum Part {
     Whole,
     Status,
+    /// What holds it, and all else but its status.
+    Finalizers,
     Scale,
 }
 
@@ -223,10 +225,10 @@ impl Write<'_> {
         body::fit_version(call, &object)?;
         fit_name(&object, name)?;
         fit_namespace(call, &mut object)?;
-        let part = if call.path.subresource.is_some() {
-            Part::Status
-        } else {
-            Part::Whole
+        let part = match call.path.subresource.as_deref() {
+            None => Part::Whole,
+            Some("finalize") => Part::Finalizers,
+            Some(_) => Part::Status,
         };
         let uid = text(&object, "uid").to_owned();
         if call.kind.strategy.creates_on_update() && part == Part::Whole {
@@ -326,18 +328,18 @@ impl Write<'_> {
             check_version(call, name, &object, entry.mod_revision)?;
             set_version(&mut object, entry.mod_revision);
         }
-        let operation = if part == Part::Status {
-            Operation::UpdateStatus(&old)
-        } else {
-            Operation::Update(&old)
-        };
         match ownership {
             Ownership::Settled => {}
             Ownership::Update => {
                 object = managed::after_update(call, part, Some(&old), object, &self.manager(options));
             }
         }
-        let outcome = call.kind.strategy.decide(call.version, operation, object);
+        let (strategy, version) = (&call.kind.strategy, call.version);
+        let outcome = match part {
+            Part::Status => strategy.decide(version, Operation::UpdateStatus(&old), object),
+            Part::Finalizers => strategy.finalize(&old, object),
+            Part::Whole | Part::Scale => strategy.decide(version, Operation::Update(&old), object),
+        };
         let mut admitted = self.outcome(outcome, source, Some(&old))?;
         set_version(&mut admitted, entry.mod_revision);
         managed::keep_times(&old, &mut admitted);
@@ -447,7 +449,6 @@ impl Write<'_> {
         };
         if call.kind.built_in {
             let expected = call.api_version();
-            let scheme = call.kind.scheme();
             if api_version.is_empty() && !patched.keeps_kind() {
                 // What says no version is of no version, and has no fields in it, not even a name.
                 let fields = object.as_object().into_iter().flat_map(Map::keys);
@@ -462,15 +463,13 @@ impl Write<'_> {
             let known = |found: &str, expected: &str| found.is_empty() || found == expected;
             let fits = known(&api_version, &expected) && known(&kind, &call.kind.kind);
             if !fits && !patched.keeps_kind() {
-                return undecodable(format!(
-                    "no kind {} is registered for version {} in scheme \"{scheme}\"",
-                    go::quote(if kind.is_empty() { &call.kind.kind } else { &kind }),
-                    go::quote(if api_version.is_empty() {
-                        &expected
-                    } else {
-                        &api_version
-                    }),
-                ));
+                let kind = if kind.is_empty() { &call.kind.kind } else { &kind };
+                let api_version = if api_version.is_empty() {
+                    &expected
+                } else {
+                    &api_version
+                };
+                return undecodable(call.kind.mismatch(api_version, kind));
             }
             if let Some(members) = object.as_object_mut() {
                 members.insert("apiVersion", expected.into());

@@ -24,7 +24,12 @@ enum Element {
     Day,
     Hour,
     Minute,
+    /// With any fraction.
     Second,
+    /// Without one.
+    WholeSecond,
+    /// A fraction of six digits.
+    Micros,
     Zone,
 }
 
@@ -39,7 +44,8 @@ impl Element {
             Self::Day => "02",
             Self::Hour => "15",
             Self::Minute => "04",
-            Self::Second => "05",
+            Self::Second | Self::WholeSecond => "05",
+            Self::Micros => ".000000",
             Self::Zone => "Z07:00",
         }
     }
@@ -72,6 +78,13 @@ pub fn parse(text: &str) -> Option<Moment> {
 /// Reads a point in time of RFC 3339, as [`parse`] does; the error is the message.
 pub fn parse_rfc3339(text: &str) -> Result<Moment, String> {
     Reader::new(text).read(&[DATE, TIME, &[Element::Zone]])
+}
+
+/// Reads a point in time of RFC 3339 with exactly six digits of a second; the error is the message.
+pub fn parse_micro(text: &str) -> Result<Moment, String> {
+    let (_, minutes) = TIME.split_last().unwrap_or((&Element::Second, &[]));
+    let seconds = &[Element::WholeSecond, Element::Micros, Element::Zone];
+    Reader::new(text).read(&[DATE, minutes, seconds])
 }
 
 /// Reads a value of the OpenAPI format `date`; the error is the message.
@@ -187,6 +200,16 @@ impl<'a> Reader<'a> {
             Element::Second => {
                 self.time.2 = self.two_digits(0..=59, "second")?;
                 self.fraction();
+            }
+            Element::WholeSecond => self.time.2 = self.two_digits(0..=59, "second")?,
+            Element::Micros => {
+                let [b'.' | b',', rest @ ..] = self.rest else {
+                    return Err(Stop::Form);
+                };
+                let (digits, rest) = rest.split_first_chunk::<6>().ok_or(Stop::Form)?;
+                let micros = number(digits).and_then(|n| u32::try_from(n).ok());
+                self.nanos = micros.ok_or(Stop::Form)? * 1_000;
+                self.rest = rest;
             }
             Element::Zone => self.zone()?,
         }
@@ -349,6 +372,16 @@ pub fn format(moment: Moment) -> String {
     format!("{date}T{time}{sign}{hours:02}:{minutes:02}")
 }
 
+/// A point in time in UTC, with exactly six digits of a second.
+pub fn format_micro(moment: Moment) -> String {
+    let whole = format(Moment {
+        nanos: 0,
+        offset: 0,
+        ..moment
+    });
+    format!("{}.{:06}Z", whole.trim_end_matches('Z'), moment.nanos / 1_000)
+}
+
 /// A point in time as text inside a message: `2024-02-29 01:02:03.5 +0000 UTC`. A zone that has no name shows its
 /// offset twice.
 pub fn with_zone(moment: Moment) -> String {
@@ -419,6 +452,33 @@ pub fn offset_in(zone: &str, seconds: i64) -> Result<i32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn micros() {
+        let table = [
+            ("2024-01-01T00:00:00.123456Z", Ok("2024-01-01T00:00:00.123456Z")),
+            (
+                "2024-01-01T01:00:00.000001+01:00",
+                Ok("2024-01-01T00:00:00.000001Z"),
+            ),
+            (
+                "2024-01-01T00:00:00.123456789Z",
+                Err(
+                    r#"parsing time "2024-01-01T00:00:00.123456789Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "789Z" as "Z07:00""#,
+                ),
+            ),
+            (
+                "2024-01-01T00:00:00Z",
+                Err(
+                    r#"parsing time "2024-01-01T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000""#,
+                ),
+            ),
+        ];
+        for (text, want) in table {
+            let got = parse_micro(text).map(format_micro);
+            assert_eq!(got, want.map(str::to_owned).map_err(str::to_owned), "{text}");
+        }
+    }
 
     #[test]
     fn points_in_time() {

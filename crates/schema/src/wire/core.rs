@@ -102,7 +102,7 @@ pub(crate) static EVENT: Struct = Struct {
         always("lastTimestamp", Type::Time),
         filled("count", Type::Int32),
         filled("type", TEXT),
-        always("eventTime", Type::Time),
+        always("eventTime", Type::MicroTime),
         set("series", Type::Struct(&EVENT_SERIES)),
         filled("action", TEXT),
         set("related", Type::Struct(&OBJECT_REFERENCE)),
@@ -133,6 +133,6 @@ static EVENT_SERIES: Struct = Struct {
     name: "v1.EventSeries",
     fields: &[
         filled("count", Type::Int32),
-        always("lastObservedTime", Type::Time),
+        always("lastObservedTime", Type::MicroTime),
     ],
 };

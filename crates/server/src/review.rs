@@ -1,0 +1,171 @@
+//! Reviews: questions that are answered and not stored. Who asks, and what may that one do?
+
+use crate::api::Call;
+use crate::auth::User;
+use crate::authorize;
+use crate::body::{self, Sent};
+use crate::managed;
+use crate::media::{self, View};
+use crate::options::{WriteKind, WriteOptions};
+use crate::reply::Reply;
+use crate::status::{About, ApiError, ApiResult};
+use crate::write::{Ownership, Part, Source, Write, metadata_mut, timestamp};
+use scantling_value::{FieldError, Map, Path, Value};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// May I do this? `SelfSubjectAccessReview`
+    Access,
+    /// What may I do in a namespace? `SelfSubjectRulesReview`
+    Rules,
+    /// Who am I? `SelfSubjectReview`
+    User,
+}
+
+impl Write<'_> {
+    /// POST of a review.
+    pub(crate) fn answer(&mut self, question: Question) -> ApiResult<Reply> {
+        let call = self.call;
+        let shape = call.shape()?;
+        if matches!(shape.wanted.view, View::Table(_)) {
+            return Err(media::not_acceptable());
+        }
+        let form = media::body_form(self.head.content_type.as_deref())?;
+        let options = WriteOptions::parse(call.query, WriteKind::Create)?;
+        let mode = options.field_validation;
+        let Sent { mut object, found } = body::decode(call, &self.body, form, mode)?;
+        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
+        body::fit_version(call, &object)?;
+        let user = self.head.user.as_deref().ok_or_else(ApiError::unauthorized)?;
+        let mode = call.api.authorization;
+        match question {
+            Question::Access => {
+                object = managed::after_update(call, Part::Whole, None, object, &self.manager(&options));
+                refuse(call, &check_access(&object))?;
+                let mut status = Map::from_iter([("allowed", Value::from(authorize::is_allowed(mode, user)))]);
+                if !authorize::is_allowed(mode, user) {
+                    status.insert("reason", authorize::FORBIDDEN.into());
+                }
+                set(&mut object, "status", status.into());
+            }
+            Question::Rules => {
+                let namespace = object.at(["spec", "namespace"]).and_then(Value::as_str);
+                if namespace.unwrap_or_default().is_empty() {
+                    return Err(ApiError::bad_request("no namespace on request"));
+                }
+                set(&mut object, "metadata", Map::new().into());
+                set(&mut object, "spec", Map::new().into());
+                set(&mut object, "status", rules(authorize::is_allowed(mode, user)));
+            }
+            Question::User => {
+                refuse(call, &check_metadata(&object))?;
+                if let Some(metadata) = metadata_mut(&mut object) {
+                    metadata.insert("creationTimestamp", timestamp().into());
+                }
+                let status = Map::from_iter([("userInfo", user_info(user))]);
+                set(&mut object, "status", status.into());
+            }
+        }
+        shape.object(201, object)
+    }
+}
+
+fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(field, value);
+    }
+}
+
+fn refuse(call: &Call<'_>, errors: &[FieldError]) -> ApiResult<()> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let about = About {
+        group: &call.kind.group,
+        kind: "",
+    };
+    Err(ApiError::invalid(about, "", errors))
+}
+
+/// Nobody but the server says anything about a review.
+fn check_metadata(object: &Value) -> Vec<FieldError> {
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    let mut said = metadata.into_iter().flat_map(Map::keys);
+    let root = Path::ROOT;
+    let error = || {
+        let found = object.get("metadata").cloned().unwrap_or_default();
+        FieldError::invalid(&root.field("metadata"), found, "must be empty")
+    };
+    let is_said = said.any(|field| field != "managedFields");
+    is_said.then(error).into_iter().collect()
+}
+
+/// What is wrong with a question for access.
+fn check_access(object: &Value) -> Vec<FieldError> {
+    let root = Path::ROOT;
+    let spec = root.field("spec");
+    let asked = |name| object.at(["spec", name]);
+    let (resource, path) = (asked("resourceAttributes"), asked("nonResourceAttributes"));
+    let mut errors = Vec::new();
+    if resource.is_some() == path.is_some() {
+        let shown = path.map_or(Value::Null, |path| {
+            let part = |name| path.get(name).cloned().unwrap_or_else(|| "".into());
+            Map::from_iter([("Path", part("path")), ("Verb", part("verb"))]).into()
+        });
+        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(FieldError::invalid(&spec, shown, why));
+    }
+    let at = spec.field("resourceAttributes");
+    for name in ["fieldSelector", "labelSelector"] {
+        let Some(selector) = resource.and_then(|r| r.get(name)) else {
+            continue;
+        };
+        let at = at.field(name);
+        let raw = selector.get("rawSelector").and_then(Value::as_str).unwrap_or_default();
+        let requirements = selector.get("requirements").and_then(Value::as_array);
+        match (raw, requirements.unwrap_or_default()) {
+            ("", []) => {
+                let why = format!(
+                    "when spec.resourceAttributes.{name} is specified, requirements or rawSelector is required"
+                );
+                errors.push(FieldError::required(&at.field("requirements"), why));
+            }
+            ("", _) | (_, []) => {}
+            (raw, _) => {
+                let why = "may not specified at the same time as requirements";
+                errors.push(FieldError::invalid(&at.field("rawSelector"), raw, why));
+            }
+        }
+    }
+    errors.extend(check_metadata(object));
+    errors
+}
+
+/// What one may do: everything, or nothing.
+fn rules(allowed: bool) -> Value {
+    let all = || Value::from(vec!["*"]);
+    let rules = |rule: Map| Value::Array(if allowed { vec![rule.into()] } else { Vec::new() });
+    let resources = [("verbs", all()), ("apiGroups", all()), ("resources", all())];
+    let paths = [("verbs", all()), ("nonResourceURLs", all())];
+    let entries = [
+        ("resourceRules", rules(resources.into_iter().collect())),
+        ("nonResourceRules", rules(paths.into_iter().collect())),
+        ("incomplete", false.into()),
+    ];
+    Value::Object(entries.into_iter().collect())
+}
+
+/// What is known of who asks.
+fn user_info(user: &User) -> Value {
+    let groups = user.groups.iter().map(String::as_str);
+    let groups = groups.chain(["system:authenticated"]).map(Value::from);
+    let mut info = Map::from_iter([
+        ("username", Value::from(user.name.as_str())),
+        ("groups", Value::Array(groups.collect())),
+    ]);
+    if !user.uid.is_empty() {
+        info.insert("uid", user.uid.as_str().into());
+    }
+    info.into()
+}

@@ -1,6 +1,6 @@
 //! The core kinds that clients cannot do without: their documents, decoded as a Kubernetes API server decodes them.
 
-use crate::wire::{DecodeError, Options, core};
+use crate::wire::{DecodeError, Options, core, reviews};
 use scantling_value::{Map, PathBuf, Value};
 
 /// A core kind.
@@ -12,6 +12,12 @@ pub enum CoreKind {
     Event,
     /// `Scale`, which any kind may have as a subresource
     Scale,
+    /// `SelfSubjectAccessReview`
+    AccessReview,
+    /// `SelfSubjectRulesReview`
+    RulesReview,
+    /// `SelfSubjectReview`
+    SelfReview,
 }
 
 /// A document that fits its kind.
@@ -43,6 +49,9 @@ impl CoreKind {
             CoreKind::Namespace => &core::NAMESPACE,
             CoreKind::Event => &core::EVENT,
             CoreKind::Scale => &core::SCALE,
+            CoreKind::AccessReview => &reviews::ACCESS_REVIEW,
+            CoreKind::RulesReview => &reviews::RULES_REVIEW,
+            CoreKind::SelfReview => &reviews::SELF_REVIEW,
         };
         let decoded = kind.decode(document, OPTIONS)?;
         Ok(CoreObject {

@@ -5,6 +5,7 @@
 //! the server's decoder. [`Struct::canonical`] is the way back: it leaves out what the server leaves out.
 
 pub(crate) mod core;
+pub(crate) mod reviews;
 pub(crate) mod tables;
 
 use base64::Engine as _;

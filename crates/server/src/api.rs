@@ -173,6 +173,7 @@ pub(crate) struct Head {
     pub(crate) content_type: Option<String>,
     pub(crate) if_none_match: Option<String>,
     pub(crate) user_agent: String,
+    pub(crate) user: Option<Arc<User>>,
     /// The path and the query, as they came.
     pub(crate) uri: Uri,
 }
@@ -229,6 +230,7 @@ impl Api {
             content_type,
             if_none_match: text(header::IF_NONE_MATCH),
             user_agent: text(header::USER_AGENT).unwrap_or_default(),
+            user: user.clone(),
             uri: parts.uri.clone(),
         };
         let mode = self.authorization;
@@ -599,6 +601,8 @@ fn check_route(head: &Head, path: &ObjectPath, kind: &Kind, version: &Version) -
     let named = path.name.is_some();
     let methods: &[&str] = match path.subresource.as_deref() {
         _ if !path.ends => &[],
+        _ if kind.question.is_some() && !named && !path.watch => &["POST"],
+        _ if kind.question.is_some() => &[],
         _ if path.watch => &["GET"],
         Some("status") if version.has_status() => &["GET", "PUT", "PATCH"],
         Some("finalize") if version.finalize => &["PUT"],

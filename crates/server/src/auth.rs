@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub(crate) struct User {
     /// The name.
     pub(crate) name: String,
+    /// What tells it from others of that name, if anything does.
+    pub(crate) uid: String,
     /// The groups.
     pub(crate) groups: Vec<String>,
 }
@@ -49,7 +51,7 @@ impl Tokens {
                 continue;
             }
             let fields = csv(line);
-            let [token, name, _uid, groups @ ..] = fields.as_slice() else {
+            let [token, name, uid, groups @ ..] = fields.as_slice() else {
                 return Err(format!(
                     "line {}: needs at least token, user name and user id",
                     i + 1
@@ -69,6 +71,7 @@ impl Tokens {
                 token,
                 User {
                     name: name.clone(),
+                    uid: uid.clone(),
                     groups,
                 },
             );
@@ -133,7 +136,11 @@ pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
         .filter_map(|o| o.as_str().ok())
         .map(str::to_owned)
         .collect();
-    Some(User { name, groups })
+    Some(User {
+        name,
+        uid: String::new(),
+        groups,
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,17 @@ use crate::status::{About, ApiError, ApiResult};
 use hyper::Method;
 use scantling_value::go;
 
+/// Why something is refused.
+pub(crate) const FORBIDDEN: &str = "Everything is forbidden.";
+
+/// Whether a user may do anything at all, which is whether it may do everything.
+pub(crate) fn is_allowed(mode: AuthorizationMode, user: &User) -> bool {
+    match mode {
+        AuthorizationMode::AlwaysAllow => true,
+        AuthorizationMode::AlwaysDeny => user.is_master(),
+    }
+}
+
 /// Refuses what a user may not do.
 pub(crate) fn authorize(
     mode: AuthorizationMode,
@@ -16,20 +27,13 @@ pub(crate) fn authorize(
     target: &Target,
     watch: bool,
 ) -> ApiResult<()> {
-    let allowed = match mode {
-        AuthorizationMode::AlwaysAllow => true,
-        AuthorizationMode::AlwaysDeny => user.is_master(),
-    };
-    if allowed {
+    if is_allowed(mode, user) {
         return Ok(());
     }
     let who = go::quote(&user.name);
     let Target::Object(object) = target else {
         let verb = method.as_str().to_ascii_lowercase();
-        let why = format!(
-            "User {who} cannot {verb} path {}: Everything is forbidden.",
-            go::quote(path)
-        );
+        let why = format!("User {who} cannot {verb} path {}: {FORBIDDEN}", go::quote(path));
         return Err(ApiError::forbidden(About { group: "", kind: "" }, "", &why));
     };
     let group = &object.gv.group;
@@ -42,7 +46,7 @@ pub(crate) fn authorize(
         None => "at the cluster scope".to_owned(),
     };
     let why = format!(
-        "User {who} cannot {} resource {} in API group {} {place}: Everything is forbidden.",
+        "User {who} cannot {} resource {} in API group {} {place}: {FORBIDDEN}",
         verb(method, object, watch),
         go::quote(&resource),
         go::quote(group)

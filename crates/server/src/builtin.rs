@@ -1,7 +1,9 @@
 //! The core kinds that clients cannot do without.
 
+use crate::discovery::api_version;
 use crate::kind::{Kind, Version};
 use crate::openapi::models;
+use crate::review::Question;
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Columns, core};
@@ -15,12 +17,18 @@ use scantling_schema::structural::Structural;
 use scantling_value::{FieldError, Map, Path, Value};
 use std::sync::{Arc, OnceLock};
 
+/// The groups whose kinds are built in, in the order in which servers list them.
+pub(crate) const GROUPS: [&str; 4] = ["", AUTHENTICATION, AUTHORIZATION, crate::definitions::GROUP];
+
+/// The place of a group among all; those that definitions make stand last.
+pub(crate) fn rank(group: &str) -> usize {
+    let place = GROUPS.iter().position(|g| *g == group);
+    place.unwrap_or(GROUPS.len())
+}
+
 /// Whether the kinds of a group are built in.
 pub(crate) fn has_group(group: &str) -> bool {
-    matches!(
-        group,
-        "" | AUTHENTICATION | AUTHORIZATION | crate::definitions::GROUP
-    )
+    GROUPS.contains(&group)
 }
 
 /// The group of reviews of who asks.
@@ -58,7 +66,8 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
                 short: &[&str],
                 namespaced,
                 versions,
-                strategy| Kind {
+                strategy,
+                question| Kind {
         group: group.to_owned(),
         plural: plural.to_owned(),
         singular: singular.to_owned(),
@@ -74,14 +83,28 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         versions,
         strategy,
         terminating: false,
+        question,
         built_in: true,
         mark: env!("CARGO_PKG_VERSION").to_owned(),
         serial: crate::text::next_serial(),
         end: crate::kind::End::default(),
     };
-    let strategy = |kind, name| -> Arc<dyn Strategy> {
-        let model = Model::new("", "v1", name);
+    let strategy = |kind, group, name| -> Arc<dyn Strategy> {
+        let model = Model::new(group, "v1", name);
         Arc::new(Core { kind, model })
+    };
+    let review = |group, plural: &str, name, core, question| {
+        kind(
+            group,
+            plural,
+            plural.trim_end_matches('s'),
+            name,
+            &[],
+            false,
+            vec![version("v1", true, false, Columns::new(&[]))],
+            strategy(core, group, name),
+            Some(question),
+        )
     };
     let definitions: Arc<dyn Strategy> = Arc::new(crate::definitions::Definitions::new(compiler.clone()));
     let namespace = vec![Version {
@@ -102,7 +125,8 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
             &["ns"],
             false,
             namespace,
-            strategy(CoreKind::Namespace, "Namespace"),
+            strategy(CoreKind::Namespace, "", "Namespace"),
+            None,
         ),
         kind(
             "",
@@ -112,7 +136,8 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
             &["ev"],
             true,
             events,
-            strategy(CoreKind::Event, "Event"),
+            strategy(CoreKind::Event, "", "Event"),
+            None,
         ),
         kind(
             crate::definitions::GROUP,
@@ -123,6 +148,28 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
             false,
             both,
             definitions,
+            None,
+        ),
+        review(
+            AUTHORIZATION,
+            "selfsubjectaccessreviews",
+            "SelfSubjectAccessReview",
+            CoreKind::AccessReview,
+            Question::Access,
+        ),
+        review(
+            AUTHORIZATION,
+            "selfsubjectrulesreviews",
+            "SelfSubjectRulesReview",
+            CoreKind::RulesReview,
+            Question::Rules,
+        ),
+        review(
+            AUTHENTICATION,
+            "selfsubjectreviews",
+            "SelfSubjectReview",
+            CoreKind::SelfReview,
+            Question::User,
         ),
     ]
 }
@@ -237,7 +284,7 @@ impl Core {
         match self.kind {
             CoreKind::Namespace => check_namespace(part, object, metadata),
             CoreKind::Event => check_event(object, metadata),
-            CoreKind::Scale => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -286,7 +333,7 @@ impl Core {
                 }
                 let names = match self.kind {
                     CoreKind::Namespace => NameRule::Label,
-                    CoreKind::Event | CoreKind::Scale => NameRule::PathSegment,
+                    _ => NameRule::PathSegment,
                 };
                 let mut errors = meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at);
                 errors.extend(self.check(part, &object, &metadata));
@@ -528,26 +575,15 @@ impl Strategy for Core {
     }
 
     fn blank(&self, version: &Version) -> Option<Value> {
-        let kind = match self.kind {
-            CoreKind::Namespace => "Namespace",
-            CoreKind::Event => "Event",
-            CoreKind::Scale => "Scale",
-        };
         let members = [
-            ("apiVersion", Value::from(version.name.as_str())),
-            ("kind", kind.into()),
+            (
+                "apiVersion",
+                Value::from(api_version(self.model.group, &version.name)),
+            ),
+            ("kind", self.model.kind.into()),
         ];
-        let mut blank = self
-            .kind
-            .decode(Value::Object(members.into_iter().collect()))
-            .ok()?
-            .members;
-        if self.kind == CoreKind::Namespace {
-            // They are there, however empty.
-            blank.insert("spec", Map::new().into());
-            blank.insert("status", Map::new().into());
-        }
-        Some(blank.into())
+        let blank = self.kind.decode(Value::Object(members.into_iter().collect()));
+        blank.ok().map(|blank| blank.members.into())
     }
 
     fn convert(&self, _kind: &Kind, _version: &str, object: Value) -> Value {
@@ -560,7 +596,6 @@ impl Strategy for Core {
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
         match self.kind {
-            CoreKind::Scale => selectable(field, &[]),
             CoreKind::Namespace => selectable(field, &["metadata.name", "status.phase"]),
             CoreKind::Event => selectable(
                 field,
@@ -580,6 +615,7 @@ impl Strategy for Core {
                     "type",
                 ],
             ),
+            _ => selectable(field, &[]),
         }
     }
 

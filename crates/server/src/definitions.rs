@@ -131,6 +131,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
             versions: compiled.collect(),
             gates: compiler.gates,
         }),
+        question: None,
         terminating: definition.is("Terminating"),
         built_in: false,
         mark: entry.mod_revision.to_string(),

@@ -173,10 +173,12 @@ fn resource(kind: &Kind) -> Value {
         ("namespaced", kind.namespaced.into()),
         ("kind", kind.kind.as_str().into()),
         ("verbs", texts(kind.verbs())),
-        ("storageVersionHash", storage_hash(kind).into()),
     ]
     .into_iter()
     .collect();
+    if kind.question.is_none() {
+        m.insert("storageVersionHash", storage_hash(kind).into());
+    }
     if !kind.short_names.is_empty() {
         m.insert("shortNames", texts(&kind.short_names));
     }

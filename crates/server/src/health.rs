@@ -1,7 +1,7 @@
 //! Whether the server is well: all checks of a probe together, or one by one.
 
 use crate::api::Api;
-use crate::reply::Reply;
+use crate::reply::{PLAIN_TEXT, Reply};
 use crate::request::{Probe, Query};
 use scantling_value::go;
 use std::sync::atomic::Ordering;
@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: &Query) -> Reply {
     if let Some(one) = check {
         return match names(probe).find(|name| *name == one) {
-            Some(name) if is_well(api, name).await => Reply::text(200, "ok"),
+            Some(name) if is_well(api, name).await => Reply::bytes(200, PLAIN_TEXT, "ok"),
             Some(name) => Reply::text(500, format!("internal server error: {name}: not ready\n")),
             None => Reply::page_not_found(),
         };

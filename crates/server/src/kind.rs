@@ -1,7 +1,9 @@
 //! Kinds as data: everything that the request pipeline knows about a kind of object.
 
+use crate::builtin;
 use crate::discovery::Root;
 use crate::openapi;
+use crate::review::Question;
 use crate::scheme::Scheme;
 use crate::strategy::Strategy;
 use crate::table::Columns;
@@ -27,6 +29,8 @@ pub(crate) struct Kind {
     pub(crate) strategy: Arc<dyn Strategy>,
     /// Whether the definition is being deleted: nothing is created any more.
     pub(crate) terminating: bool,
+    /// What its objects ask, if they are questions that are answered and not stored.
+    pub(crate) question: Option<Question>,
     /// Built-in kinds list their verbs in another order.
     pub(crate) built_in: bool,
     /// Changes whenever anything about the kind does.
@@ -137,6 +141,9 @@ impl Kind {
             "watch",
         ];
         const ENDING: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
+        if self.question.is_some() {
+            return &["create"];
+        }
         match self.built_in {
             false if self.terminating => ENDING,
             false => CUSTOM,
@@ -240,12 +247,12 @@ impl Kinds {
         }
     }
 
-    /// The groups that have kinds: built-in ones first, then by name.
+    /// The groups that have kinds: built-in ones first, as servers list them, then by name.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &str> {
-        let is_built_in = |kinds: &OrdMap<Arc<str>, Arc<Kind>>| kinds.values().any(|k| k.built_in);
-        let groups = self.by_name.iter();
-        let mut out: Vec<(bool, &str)> = groups
-            .map(|(group, kinds)| (!is_built_in(kinds), group.as_ref()))
+        let mut out: Vec<(usize, &str)> = self
+            .by_name
+            .keys()
+            .map(|group| (builtin::rank(group), group.as_ref()))
             .collect();
         out.sort_unstable();
         out.into_iter().map(|(_, g)| g)

@@ -61,6 +61,7 @@ mod protobuf;
 mod read;
 mod reply;
 mod request;
+mod review;
 mod scale;
 mod scheme;
 mod selector;

@@ -256,7 +256,7 @@ impl Metrics {
     async fn count_objects(&self, api: &Api) {
         // Kinds come and go; what is counted is what is served now.
         self.objects.clear();
-        for kind in api.kinds.load_full().all() {
+        for kind in api.kinds.load_full().all().filter(|k| k.question.is_none()) {
             let count = count(api, kind).await.unwrap_or(-1);
             self.objects.get_or_create(&Resource::of(kind)).set(count);
         }

@@ -8,6 +8,7 @@ mod gnostic;
 pub(crate) mod models;
 mod parts;
 mod paths;
+mod routes;
 mod v2;
 
 use crate::api::Head;
@@ -100,13 +101,21 @@ fn hash_of(kinds: &Kinds, group: &str, version: &str) -> String {
     hash(&parts)
 }
 
+/// The hash of documents that change with this program alone.
+fn route_hash() -> String {
+    hash(&[env!("CARGO_PKG_VERSION").as_bytes()])
+}
+
 fn index(kinds: &Kinds) -> Value {
     let mut paths = Map::new();
+    let mut add = |path: String, hash: String| {
+        let url = format!("/openapi/v3/{path}?hash={hash}");
+        paths.insert(path, object([("serverRelativeURL", url.into())]));
+    };
+    routes::names().for_each(|name| add(name, route_hash()));
     for group in kinds.groups() {
         for version in served_versions(kinds, group) {
-            let path = path_of(group, &version);
-            let url = format!("/openapi/v3/{path}?hash={}", hash_of(kinds, group, &version));
-            paths.insert(path, object([("serverRelativeURL", url.into())]));
+            add(path_of(group, &version), hash_of(kinds, group, &version));
         }
     }
     object([("paths", paths.into())])
@@ -135,22 +144,28 @@ impl Documents {
 
     /// `/openapi/v3/apis/<group>/<version>`
     pub(crate) fn v3(&self, kinds: &Kinds, name: &str, head: &Head) -> ApiResult<Reply> {
-        let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
-            ["api", version] => (String::new(), (*version).to_owned()),
-            ["apis", group, version] => ((*group).to_owned(), (*version).to_owned()),
-            _ => return Ok(nothing()),
+        let found = match name.split('/').collect::<Vec<_>>().as_slice() {
+            ["api", version] => self.of_version(kinds, name, "", version),
+            ["apis", group, version] => self.of_version(kinds, name, group, version),
+            _ => routes::document(name).map(|document| (route_hash(), document.to_json().into())),
         };
-        if kinds_of(kinds, &group, &version).next().is_none() {
+        let Some((hash, text)) = found else {
             return Ok(nothing());
-        }
-        let hash = hash_of(kinds, &group, &version);
-        let text = self.written(name, &hash, || document(kinds, &group, &version).to_json().into());
+        };
         let mut reply = conditional(head, &format!("\"{hash}\""), text);
         if head.query.get("hash") == Some(&hash) {
             // The text behind this address never changes: clients may keep it for good.
             reply = reply.with(header::CACHE_CONTROL, "public, immutable");
         }
         Ok(reply)
+    }
+
+    /// The hash and the text of the document of a group and version, if there is one.
+    fn of_version(&self, kinds: &Kinds, name: &str, group: &str, version: &str) -> Option<(String, Bytes)> {
+        kinds_of(kinds, group, version).next()?;
+        let hash = hash_of(kinds, group, version);
+        let text = self.written(name, &hash, || document(kinds, group, version).to_json().into());
+        Some((hash, text))
     }
 
     fn written(&self, name: &str, hash: &str, write: impl FnOnce() -> Bytes) -> Bytes {
@@ -208,7 +223,10 @@ fn nothing() -> Reply {
 }
 
 fn conditional(head: &Head, tag: &str, text: Bytes) -> Reply {
-    let same = head.if_none_match.as_deref() == Some(tag);
+    let same = head.if_none_match.as_deref().is_some_and(|asked| {
+        let asked = asked.split(',').map(|t| t.trim().trim_start_matches("W/"));
+        asked.into_iter().any(|t| t == "*" || t == tag)
+    });
     let reply = if same {
         Reply::bytes(304, "application/json", Bytes::new())
     } else {
@@ -239,7 +257,9 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
         let writer = paths::Writer::new(kind, v);
         writer.paths(&mut paths);
         schemas.insert(writer.name.clone(), kind.strategy.published(kind, v, Format::V3));
-        schemas.insert(writer.list_name(), writer.list_schema());
+        if kind.question.is_none() {
+            schemas.insert(writer.list_name(), writer.list_schema());
+        }
         scales |= v.scale.is_some();
     }
     models::add_references(&mut schemas);

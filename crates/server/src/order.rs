@@ -70,6 +70,34 @@ const OBJECT: Order = Order(&[
     ("spec", None),
     ("status", None),
 ]);
+const REFERENCE: Order = Order(&[
+    ("kind", None),
+    ("namespace", None),
+    ("name", None),
+    ("uid", None),
+    ("apiVersion", None),
+    ("resourceVersion", None),
+    ("fieldPath", None),
+]);
+const EVENT: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&OBJECT_META)),
+    ("involvedObject", Some(&REFERENCE)),
+    ("reason", None),
+    ("message", None),
+    ("source", None),
+    ("firstTimestamp", None),
+    ("lastTimestamp", None),
+    ("count", None),
+    ("type", None),
+    ("eventTime", None),
+    ("series", None),
+    ("action", None),
+    ("related", Some(&REFERENCE)),
+    ("reportingComponent", None),
+    ("reportingInstance", None),
+]);
 const GROUP: Order = Order(&[
     ("kind", None),
     ("apiVersion", None),
@@ -116,12 +144,13 @@ const COLUMN: Order = Order(&[
     ("description", None),
     ("priority", None),
 ]);
+const ROW: Order = Order(&[("cells", None), ("object", None)]);
 const TABLE: Order = Order(&[
     ("kind", None),
     ("apiVersion", None),
     ("metadata", Some(&LIST_META)),
     ("columnDefinitions", Some(&COLUMN)),
-    ("rows", None),
+    ("rows", Some(&ROW)),
 ]);
 
 /// The order of an object, if its type has one.
@@ -133,8 +162,9 @@ fn of(value: &Value) -> Option<&'static Order> {
         ("v1", "APIGroup") => &GROUP,
         ("v1", "APIGroupList") => &GROUPS,
         ("" | "v1", "APIResourceList") => &RESOURCES,
+        ("v1", "Event") => &EVENT,
         ("autoscaling/v1", "Scale")
-        | ("v1", "Namespace" | "Event")
+        | ("v1", "Namespace")
         | ("apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition") => &OBJECT,
         ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "Table") => &TABLE,
         ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "PartialObjectMetadata") => &OBJECT,
@@ -189,7 +219,8 @@ fn object<'v>(
         out.push(b':');
         match order {
             Some(order) => ordered(value, order, out),
-            None => value.write_json(out),
+            // A member may be of a type of its own, such as the object of a row.
+            None => write(value, out),
         }
     }
     out.push(b'}');

@@ -43,7 +43,8 @@ impl Write<'_> {
             Question::Access => {
                 object = managed::after_update(call, Part::Whole, None, object, &self.manager(&options));
                 refuse(call, &check_access(&object))?;
-                let mut status = Map::from_iter([("allowed", Value::from(authorize::is_allowed(mode, user)))]);
+                let mut status =
+                    Map::from_iter([("allowed", Value::from(authorize::is_allowed(mode, user)))]);
                 if !authorize::is_allowed(mode, user) {
                     status.insert("reason", authorize::FORBIDDEN.into());
                 }
@@ -122,7 +123,10 @@ fn check_access(object: &Value) -> Vec<FieldError> {
             continue;
         };
         let at = at.field(name);
-        let raw = selector.get("rawSelector").and_then(Value::as_str).unwrap_or_default();
+        let raw = selector
+            .get("rawSelector")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let requirements = selector.get("requirements").and_then(Value::as_array);
         match (raw, requirements.unwrap_or_default()) {
             ("", []) => {

@@ -91,6 +91,7 @@ impl Server {
             &admin_token,
             User {
                 name: "admin".to_owned(),
+                uid: "admin".to_owned(),
                 groups,
             },
         );

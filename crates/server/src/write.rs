@@ -94,6 +94,9 @@ impl Write<'_> {
     /// POST
     pub(crate) async fn create(&mut self) -> ApiResult<Reply> {
         let call = self.call;
+        if let Some(question) = call.kind.question {
+            return self.answer(question);
+        }
         let shape = call.shape()?;
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
@@ -400,7 +403,7 @@ impl Write<'_> {
     }
 
     /// Brings an object into the form of its kind.
-    fn receive(
+    pub(crate) fn receive(
         &mut self,
         object: &mut Value,
         found: &[String],

@@ -30,8 +30,8 @@ pub(crate) static NAMESPACE: Struct = Struct {
         filled("kind", TEXT),
         filled("apiVersion", TEXT),
         filled("metadata", Type::Struct(&OBJECT_META)),
-        filled("spec", Type::Struct(&NAMESPACE_SPEC)),
-        filled("status", Type::Struct(&NAMESPACE_STATUS)),
+        always("spec", Type::Struct(&NAMESPACE_SPEC)),
+        always("status", Type::Struct(&NAMESPACE_STATUS)),
     ],
 };
 

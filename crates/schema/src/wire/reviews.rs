@@ -44,7 +44,10 @@ static FIELD_SELECTOR: Struct = Struct {
     name: "v1.FieldSelectorAttributes",
     fields: &[
         filled("rawSelector", TEXT),
-        filled("requirements", Type::List(None, &Type::Struct(&FIELD_REQUIREMENT))),
+        filled(
+            "requirements",
+            Type::List(None, &Type::Struct(&FIELD_REQUIREMENT)),
+        ),
     ],
 };
 
@@ -61,7 +64,10 @@ static LABEL_SELECTOR: Struct = Struct {
     name: "v1.LabelSelectorAttributes",
     fields: &[
         filled("rawSelector", TEXT),
-        filled("requirements", Type::List(None, &Type::Struct(&LABEL_REQUIREMENT))),
+        filled(
+            "requirements",
+            Type::List(None, &Type::Struct(&LABEL_REQUIREMENT)),
+        ),
     ],
 };
 

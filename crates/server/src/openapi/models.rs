@@ -28,6 +28,8 @@ static ALL: LazyLock<Map> = LazyLock::new(|| {
 pub(crate) fn package(group: &str, version: &str) -> String {
     let group = match group {
         "" => "io.k8s.api.core".to_owned(),
+        crate::builtin::AUTHENTICATION => "io.k8s.api.authentication".to_owned(),
+        crate::builtin::AUTHORIZATION => "io.k8s.api.authorization".to_owned(),
         crate::definitions::GROUP => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
         other => {
             let mut parts: Vec<&str> = other.split('.').collect();
@@ -49,6 +51,11 @@ pub(crate) fn published(group: &str, version: &str, kind: &str) -> Value {
         );
     }
     model
+}
+
+/// A model by its full name.
+pub(super) fn model(name: &str) -> Value {
+    ALL.get(name).cloned().unwrap_or_default()
 }
 
 /// Adds what schemas refer to, and what that refers to, as far as it is a model.
@@ -174,7 +181,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(ALL.len(), 54);
+        assert_eq!(ALL.len(), 77);
     }
 
     #[test]

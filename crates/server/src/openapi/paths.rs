@@ -146,6 +146,21 @@ impl<'a> Writer<'a> {
                 &["200"][..],
             )
         };
+        let create = operation(
+            "post",
+            "create",
+            "post",
+            format!("create a {kind}"),
+            "",
+            WRITE,
+            whole,
+            Answer::Object,
+            &["200", "201", "202"],
+        );
+        if self.kind.question.is_some() {
+            self.path(out, base, collection, scope, vec![create]);
+            return;
+        }
         if *namespaced {
             let all: Vec<&str> = {
                 let mut all = LIST.to_vec();
@@ -161,20 +176,7 @@ impl<'a> Writer<'a> {
                 vec![list("ForAllNamespaces", &[])],
             );
         }
-        let mut collection_ops = vec![
-            list("", LIST),
-            operation(
-                "post",
-                "create",
-                "post",
-                format!("create a {kind}"),
-                "",
-                WRITE,
-                whole.clone(),
-                Answer::Object,
-                &["200", "201", "202"],
-            ),
-        ];
+        let mut collection_ops = vec![list("", LIST), create];
         if self.kind.strategy.deletes_collections() {
             collection_ops.push(operation(
                 "delete",
@@ -398,7 +400,7 @@ fn group_word(group: &str) -> String {
     out
 }
 
-fn capital(word: &str) -> String {
+pub(super) fn capital(word: &str) -> String {
     let mut chars = word.chars();
     chars
         .next()

@@ -35,7 +35,9 @@ pub(super) fn of_kind(kind: &Kind) -> (Map, Map) {
                 .filter(|(name, _)| !SHARED.schemas.contains_key(name));
             others.for_each(|(name, model)| drop(schemas.insert(name, model)));
         }
-        schemas.insert(writer.list_name(), writer.list_schema());
+        if kind.question.is_none() {
+            schemas.insert(writer.list_name(), writer.list_schema());
+        }
         let published = kind.strategy.published(kind, version, Format::V2);
         schemas.insert(writer.name, published);
     }

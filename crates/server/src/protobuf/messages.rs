@@ -75,6 +75,17 @@ static KINDS: &[(&[&str], &str, &Message)] = &[
         "PartialObjectMetadataList",
         &OLD_METADATA_LIST,
     ),
+    (
+        &["authorization.k8s.io/v1"],
+        "SelfSubjectAccessReview",
+        &ACCESS_REVIEW,
+    ),
+    (
+        &["authorization.k8s.io/v1"],
+        "SelfSubjectRulesReview",
+        &RULES_REVIEW,
+    ),
+    (&["authentication.k8s.io/v1"], "SelfSubjectReview", &SELF_REVIEW),
     // Discovery does not always name its version.
     (&["", "v1"], "APIVersions", &API_VERSIONS),
     (&["", "v1"], "APIGroupList", &API_GROUP_LIST),
@@ -494,4 +505,85 @@ static RULE: Message = Message(&[
     optional(4, "reason", Text),
     one(5, "fieldPath", Text),
     optional(6, "optionalOldSelf", Bool),
+]);
+
+static ACCESS_REVIEW: Message = Message(&[
+    one(1, "metadata", Part(&OBJECT_META)),
+    one(2, "spec", Part(&ACCESS_SPEC)),
+    one(3, "status", Part(&ACCESS_STATUS)),
+]);
+
+static ACCESS_SPEC: Message = Message(&[
+    optional(1, "resourceAttributes", Part(&RESOURCE_ATTRIBUTES)),
+    optional(2, "nonResourceAttributes", Part(&PATH_ATTRIBUTES)),
+]);
+
+static RESOURCE_ATTRIBUTES: Message = Message(&[
+    one(1, "namespace", Text),
+    one(2, "verb", Text),
+    one(3, "group", Text),
+    one(4, "version", Text),
+    one(5, "resource", Text),
+    one(6, "subresource", Text),
+    one(7, "name", Text),
+    optional(8, "fieldSelector", Part(&SELECTOR)),
+    optional(9, "labelSelector", Part(&SELECTOR)),
+]);
+
+static SELECTOR: Message = Message(&[
+    one(1, "rawSelector", Text),
+    list(2, "requirements", Part(&REQUIREMENT)),
+]);
+
+static REQUIREMENT: Message = Message(&[
+    one(1, "key", Text),
+    one(2, "operator", Text),
+    list(3, "values", Text),
+]);
+
+static PATH_ATTRIBUTES: Message = Message(&[one(1, "path", Text), one(2, "verb", Text)]);
+
+static ACCESS_STATUS: Message = Message(&[
+    one(1, "allowed", Bool),
+    one(2, "reason", Text),
+    one(3, "evaluationError", Text),
+    one(4, "denied", Bool),
+]);
+
+static RULES_REVIEW: Message = Message(&[
+    one(1, "metadata", Part(&OBJECT_META)),
+    one(2, "spec", Part(&RULES_SPEC)),
+    one(3, "status", Part(&RULES_STATUS)),
+]);
+
+static RULES_SPEC: Message = Message(&[one(1, "namespace", Text)]);
+
+static RULES_STATUS: Message = Message(&[
+    list(1, "resourceRules", Part(&RESOURCE_RULE)),
+    list(2, "nonResourceRules", Part(&PATH_RULE)),
+    one(3, "incomplete", Bool),
+    one(4, "evaluationError", Text),
+]);
+
+static RESOURCE_RULE: Message = Message(&[
+    list(1, "verbs", Text),
+    list(2, "apiGroups", Text),
+    list(3, "resources", Text),
+    list(4, "resourceNames", Text),
+]);
+
+static PATH_RULE: Message = Message(&[list(1, "verbs", Text), list(2, "nonResourceURLs", Text)]);
+
+static SELF_REVIEW: Message = Message(&[
+    one(1, "metadata", Part(&OBJECT_META)),
+    one(2, "status", Part(&SELF_STATUS)),
+]);
+
+static SELF_STATUS: Message = Message(&[one(1, "userInfo", Part(&USER_INFO))]);
+
+static USER_INFO: Message = Message(&[
+    one(1, "username", Text),
+    one(2, "uid", Text),
+    list(3, "groups", Text),
+    map(4, "extra", Texts),
 ]);

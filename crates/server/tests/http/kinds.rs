@@ -61,7 +61,7 @@ async fn tables() {
     let (columns, rows) = table(&mut client, DEFINITIONS).await;
     assert_eq!(
         columns.join(","),
-        "Name,Scope,Versions,Created At,Group,Kind,ShortNames,Established"
+        "Name,Scope,Versions,Created At,(Group),(Kind),(ShortNames),(Established)"
     );
     assert!(rows.join("").ends_with("true]"), "{rows:?}");
     server.stop().await;

@@ -1,0 +1,130 @@
+//! The documents of what is no resource: the version, and which groups and versions there are.
+
+use super::paths::capital;
+use super::{META, models, object, reference};
+use crate::builtin;
+use crate::media::Encoding;
+use scantling_value::{Map, Value};
+
+/// A path that is answered with a document of a fixed type.
+struct Route {
+    path: String,
+    tag: &'static str,
+    description: &'static str,
+    operation: String,
+    model: String,
+    encodings: &'static [Encoding],
+}
+
+/// The names of these documents.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    let groups = builtin::GROUPS.iter().filter(|g| !g.is_empty());
+    let groups = groups.map(|g| format!("apis/{g}"));
+    ["version", "api", "apis"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(groups)
+}
+
+/// The document of a name.
+pub(super) fn document(name: &str) -> Option<Value> {
+    let route = route(name)?;
+    let schema = object([("schema", reference(&route.model))]);
+    let content = route.encodings.iter().map(|e| (e.content_type(), schema.clone()));
+    let answers = [
+        (
+            "200",
+            object([
+                ("description", "OK".into()),
+                ("content", Value::Object(content.collect())),
+            ]),
+        ),
+        ("401", object([("description", "Unauthorized".into())])),
+    ];
+    let operation = object([
+        ("tags", Value::from(vec![route.tag])),
+        ("description", route.description.into()),
+        ("operationId", route.operation.into()),
+        ("responses", Value::Object(answers.into_iter().collect())),
+    ]);
+    let mut schemas = Map::new();
+    schemas.insert(route.model.clone(), models::model(&route.model));
+    models::add_references(&mut schemas);
+    Some(object([
+        ("openapi", "3.0.0".into()),
+        (
+            "info",
+            object([("title", "Kubernetes".into()), ("version", "1.37".into())]),
+        ),
+        (
+            "paths",
+            Map::from_iter([(route.path, object([("get", operation)]))]).into(),
+        ),
+        ("components", object([("schemas", schemas.into())])),
+    ]))
+}
+
+fn route(name: &str) -> Option<Route> {
+    let group = name.strip_prefix("apis/");
+    let (tag, description, operation, model, encodings): (_, _, _, _, &[Encoding]) = match (name, group) {
+        ("version", _) => (
+            "version",
+            "get the version information for this server",
+            "getCodeVersion".to_owned(),
+            "io.k8s.apimachinery.pkg.version.Info".to_owned(),
+            &[Encoding::Json],
+        ),
+        ("api", _) => (
+            "core",
+            "get available API versions",
+            "getCoreAPIVersions".to_owned(),
+            format!("{META}.APIVersions"),
+            &Encoding::ALL,
+        ),
+        ("apis", _) => (
+            "apis",
+            "get available API versions",
+            "getAPIVersions".to_owned(),
+            format!("{META}.APIGroupList"),
+            &Encoding::ALL,
+        ),
+        (_, Some(group)) => {
+            let known = builtin::GROUPS.iter().find(|g| **g == group && !g.is_empty())?;
+            let word = known.split('.').next().unwrap_or_default();
+            (
+                word,
+                "get information of a group",
+                format!("get{}APIGroup", capital(word)),
+                format!("{META}.APIGroup"),
+                &Encoding::ALL,
+            )
+        }
+        _ => return None,
+    };
+    Some(Route {
+        path: format!("/{name}/"),
+        tag,
+        description,
+        operation,
+        model,
+        encodings,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_a_document_with_its_model() {
+        for name in names() {
+            let document = document(&name).unwrap();
+            let schemas = document.at(["components", "schemas"]).and_then(Value::as_object);
+            assert!(
+                schemas.is_some_and(|s| s.values().all(|s| s.get("type").is_some())),
+                "{name}"
+            );
+        }
+        assert!(document("apis/example.com").is_none() && document("apis/").is_none());
+    }
+}

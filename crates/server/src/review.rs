@@ -9,7 +9,7 @@ use crate::media::{self, View};
 use crate::options::{WriteKind, WriteOptions};
 use crate::reply::Reply;
 use crate::status::{About, ApiError, ApiResult};
-use crate::write::{Ownership, Part, Source, Write, metadata_mut, timestamp};
+use crate::write::{Ownership, Part, Source, Write, timestamp};
 use scantling_value::{FieldError, Map, Path, Value};
 
 /// What is asked.
@@ -60,10 +60,8 @@ impl Write<'_> {
                 set(&mut object, "status", rules(authorize::is_allowed(mode, user)));
             }
             Question::User => {
-                refuse(call, &check_metadata(&object))?;
-                if let Some(metadata) = metadata_mut(&mut object) {
-                    metadata.insert("creationTimestamp", timestamp().into());
-                }
+                let metadata = Map::from_iter([("creationTimestamp", Value::from(timestamp()))]);
+                set(&mut object, "metadata", metadata.into());
                 let status = Map::from_iter([("userInfo", user_info(user))]);
                 set(&mut object, "status", status.into());
             }
@@ -89,7 +87,7 @@ fn refuse(call: &Call<'_>, errors: &[FieldError]) -> ApiResult<()> {
     Err(ApiError::invalid(about, "", errors))
 }
 
-/// Nobody but the server says anything about a review.
+/// Nobody but the server says anything about a question for access.
 fn check_metadata(object: &Value) -> Vec<FieldError> {
     let metadata = object.get("metadata").and_then(Value::as_object);
     let mut said = metadata.into_iter().flat_map(Map::keys);

@@ -318,7 +318,9 @@ impl Write<'_> {
             received,
         } = change(&old)?;
         let mode = options.field_validation;
-        if !received {
+        if received {
+            self.warnings.extend(found);
+        } else {
             self.receive(&mut object, &found, mode, ownership, source, Some(&old))?;
             fit_namespace(call, &mut object)?;
             fit_name(&object, name)?;

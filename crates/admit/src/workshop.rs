@@ -25,6 +25,9 @@ pub enum Unchecked {
     /// Its schema has no structural form. Definitions of old may have such schemas.
     #[error("the schema is not structural: {0}")]
     NotStructural(Unsupported),
+    /// No server serves objects of the definition.
+    #[error("a default stands in no object, and servers serve no such kind")]
+    NotServable,
 }
 
 impl Default for Workshop {
@@ -45,6 +48,9 @@ impl Workshop {
     /// The resource of a version of a definition.
     pub fn resource(&mut self, spec: &Spec, version: &Version) -> Result<Resource, Unchecked> {
         let schema = spec.schema_of(version).ok_or(Unchecked::NoSchema)?;
+        if !spec.is_servable() {
+            return Err(Unchecked::NotServable);
+        }
         let structural = Schema::new(schema).structural(&mut self.interner);
         let structural = structural.map_err(Unchecked::NotStructural)?;
         Ok(self.with_schema(spec, version, &structural))

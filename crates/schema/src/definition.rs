@@ -384,4 +384,10 @@ impl Spec {
     pub fn preserves_unknown_fields(&self) -> bool {
         self.preserve_unknown_fields == Some(true)
     }
+
+    /// Whether objects can be served. Servers accept defaults that they cannot bring into form, below the `items` of a
+    /// root, and answer no request about the kind then.
+    pub fn is_servable(&self) -> bool {
+        self.preserves_unknown_fields() || self.schemas().all(validate::are_in_objects)
+    }
 }

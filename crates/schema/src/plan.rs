@@ -36,18 +36,33 @@ impl Plan {
 
     /// Compiles the rules that no value has asked for yet.
     pub fn compile_rules(&self) {
-        let mut seen = HashSet::new();
-        let mut open = vec![&*self.root];
-        while let Some(node) = open.pop() {
-            if !node.has(Features::RULES) || !seen.insert(std::ptr::from_ref(node).addr()) {
-                continue;
-            }
+        for node in self.nodes(Features::RULES) {
             if let Some(rules) = node.rules() {
                 rules.ready(&node.schema);
             }
-            let below = node.properties.iter().chain(&node.additional).chain(&node.items);
-            open.extend(below.map(|n| &**n));
         }
+    }
+
+    /// Whether any default holds what its place does not.
+    pub(crate) fn has_unpruned_default(&self) -> bool {
+        self.nodes(Features::DEFAULT)
+            .any(|node| node.pruned_default.is_some())
+    }
+
+    /// The nodes at or below which an algorithm has something to do, each once.
+    fn nodes(&self, feature: Features) -> impl Iterator<Item = &Node> {
+        let mut seen = HashSet::new();
+        let mut open = vec![&*self.root];
+        std::iter::from_fn(move || {
+            loop {
+                let node = open.pop()?;
+                if node.has(feature) && seen.insert(std::ptr::from_ref(node).addr()) {
+                    let below = node.properties.iter().chain(&node.additional).chain(&node.items);
+                    open.extend(below.map(|n| &**n));
+                    return Some(node);
+                }
+            }
+        })
     }
 }
 

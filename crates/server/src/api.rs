@@ -457,6 +457,9 @@ impl Api {
         if built_in {
             check_route(head, path, kind, version)?;
         }
+        if !kind.servable {
+            return Err(ApiError::internal_error("error resolving resource"));
+        }
         let call = Call {
             api: self,
             kind,

@@ -84,6 +84,7 @@ pub(crate) fn kinds(compiler: &crate::definitions::Compiler) -> Vec<Kind> {
         strategy,
         terminating: false,
         question,
+        servable: true,
         built_in: true,
         mark: env!("CARGO_PKG_VERSION").to_owned(),
         serial: crate::text::next_serial(),

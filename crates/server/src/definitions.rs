@@ -133,6 +133,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
         }),
         question: None,
         terminating: definition.is("Terminating"),
+        servable: spec.is_servable(),
         built_in: false,
         mark: entry.mod_revision.to_string(),
         serial: crate::text::next_serial(),

@@ -31,6 +31,8 @@ pub(crate) struct Kind {
     pub(crate) terminating: bool,
     /// What its objects ask, if they are questions that are answered and not stored.
     pub(crate) question: Option<Question>,
+    /// Whether there can be objects: some schemas are accepted that make none.
+    pub(crate) servable: bool,
     /// Built-in kinds list their verbs in another order.
     pub(crate) built_in: bool,
     /// Changes whenever anything about the kind does.

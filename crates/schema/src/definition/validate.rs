@@ -3,6 +3,7 @@
 pub(super) mod structural;
 
 mod conversion;
+mod defaults;
 mod extensions;
 pub(super) mod names;
 mod schema;
@@ -10,6 +11,7 @@ mod spec;
 mod warnings;
 
 pub(super) use conversion::bundle_fault;
+pub(super) use defaults::are_in_objects;
 pub(crate) use schema::has_unknown_type;
 pub(crate) use structural::{check as structural_errors, is_int_or_string as spells_int_or_string};
 pub use warnings::warnings;
@@ -96,7 +98,7 @@ impl Definition {
             structural: !stored.has_non_structural_schema(),
             pruned_defaults: if stored
                 .schemas()
-                .any(|s| spec::has_unpruned_default(s, setting.environments))
+                .any(|s| defaults::has_unpruned(s, setting.environments))
             {
                 Pruned::Optional
             } else {

@@ -1,7 +1,7 @@
 //! Whatever is sent, the answer is a `Status` that says what is wrong, and the server goes on.
 
 use crate::client::Asking;
-use crate::support::{DEFINITIONS, WIDGETS, eventually, serve_widgets, widget};
+use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, eventually, serve, serve_widgets, widget};
 use scantling_server::Config;
 use scantling_value::{Limits, Value};
 use std::time::Duration;
@@ -393,5 +393,33 @@ async fn too_many_requests() {
     slow.read_to_string(&mut answer).await.expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     assert_eq!(client.get(WIDGETS).await.status, 200);
+    server.stop().await;
+}
+
+/// Servers accept defaults below the `items` of a root, and then find that they stand in no object.
+#[tokio::test]
+async fn a_kind_that_cannot_be_served() {
+    let (server, mut client) = serve(Config::default()).await;
+    let definition = DEFINITION.replacen(
+        r#""openAPIV3Schema":{"#,
+        r#""openAPIV3Schema":{"items":{"type":"string","default":"a"},"#,
+        1,
+    );
+    let made = client.send("POST", DEFINITIONS, &definition).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    eventually("requests about widgets are refused", async || {
+        client.get(WIDGETS).await.status == 500
+    })
+    .await;
+    for (method, path, body) in [
+        ("GET", WIDGETS.to_owned(), String::new()),
+        ("GET", format!("{WIDGETS}/a"), String::new()),
+        ("POST", WIDGETS.to_owned(), widget("a")),
+    ] {
+        let answer = client.send(method, &path, &body).await;
+        let message = answer.json().get("message").cloned().unwrap_or_default();
+        let want = Value::from("Internal error occurred: error resolving resource");
+        assert_eq!((answer.status, message), (500, want), "{method} {path}");
+    }
     server.stop().await;
 }

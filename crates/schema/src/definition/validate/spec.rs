@@ -1,7 +1,8 @@
 //! The specification of a definition, from top to bottom.
 
+use super::defaults::{as_resource, has_default};
 use super::{MAX_SELECTABLE_FIELDS, Strictness, conversion, extensions, names, schema, structural};
-use crate::default::{Pruned, check_defaults};
+use crate::default::check_defaults;
 use crate::definition::convert::{same_list, same_validation};
 use crate::definition::print::{self, Holds};
 use crate::definition::{ApiVersion, Column, Scale, Spec, Subresources, Validation, Version};
@@ -9,7 +10,7 @@ use crate::document::Schema;
 use crate::field_path::{self, Brackets, Step};
 use crate::names::{dns1035_label, dns1123_subdomain};
 use crate::plan::Compiler;
-use crate::rules::{self, Environments, ExpressionLimit, Expressions, Shapes};
+use crate::rules::{self, ExpressionLimit, Expressions, Shapes};
 use crate::structural::{Interner, Structural, Type};
 use scantling_value::{BadValue, FieldError, Path, Str, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,31 +82,6 @@ pub(super) fn check_fixed(
         &at_names.field("plural"),
         quoted(&spec.names.plural),
     );
-}
-
-/// Whether a schema, or any below it, has a default.
-fn has_default(s: Schema<'_>) -> bool {
-    s.any(&mut |s| s.get("default").is_some())
-}
-
-/// The schema with its root marked as the resource that it is: a default there has metadata.
-fn as_resource(root: &Arc<Structural>) -> Arc<Structural> {
-    let mut root = Structural::clone(root);
-    root.extensions.get_or_insert_default().embedded_resource = true;
-    Arc::new(root)
-}
-
-/// Whether any default holds fields that its schema does not describe.
-pub(super) fn has_unpruned_default(root: Schema<'_>, environments: &Environments) -> bool {
-    if !has_default(root) || !structural::check(root, &Path::ROOT).is_empty() {
-        return false;
-    }
-    let Ok(schema) = root.structural(&mut Interner::new()) else {
-        return false;
-    };
-    let plan = Compiler::for_defaults(environments).compile(&as_resource(&schema));
-    let count = |pruned| check_defaults(&plan, &Path::ROOT, pruned).len();
-    count(Pruned::Required) > count(Pruned::Optional)
 }
 
 /// Whether a schema uses an extension that only structural schemas may use.

@@ -6,6 +6,7 @@
 //! that and the little that came after it.
 
 mod appender;
+mod background;
 mod checkpoint;
 mod file;
 mod journal;
@@ -179,14 +180,12 @@ impl EmbeddedStore {
         let queue = Arc::clone(&requests);
         let shared = Arc::new(writer::Shared::new(Some(writer)));
         let writer = Arc::clone(&shared);
-        let thread = |name: &str| std::thread::Builder::new().name(format!("store-{name}"));
         let spawned = |source| failed("start a thread for", &directory, source);
-        let writer = thread("writer")
+        let writer = std::thread::Builder::new()
+            .name("store-writer".to_owned())
             .spawn(move || Writer::run(&writer, &queue))
             .map_err(spawned)?;
-        let checkpointer = thread("checkpoint")
-            .spawn(move || checkpointer.run())
-            .map_err(spawned)?;
+        let checkpointer = background::start("checkpoint", move || checkpointer.run()).map_err(spawned)?;
         let threads = Mutex::new(Some(Threads {
             writer,
             checkpointer,

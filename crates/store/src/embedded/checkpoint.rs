@@ -144,16 +144,31 @@ impl Checkpointer {
         }
     }
 
-    /// Carries everything over that is pending now.
+    /// Carries everything over that is pending now. What could not be carried over is pending still.
     fn checkpoint(&mut self) -> Result<(), StoreError> {
-        let (events, segment) = {
-            let pending = self.backlog.pending.lock();
-            (pending.events.clone(), pending.segment)
+        let (events, bytes, segment) = {
+            let mut pending = self.backlog.pending.lock();
+            (
+                std::mem::take(&mut pending.events),
+                pending.bytes,
+                pending.segment,
+            )
         };
+        let stored = self.store(&events, segment);
+        let mut pending = self.backlog.pending.lock();
+        match &stored {
+            Ok(()) => pending.bytes -= bytes,
+            Err(_) => drop(pending.events.splice(..0, events)),
+        }
+        stored
+    }
+
+    /// Carries events over that are in the journal up to a segment.
+    fn store(&mut self, events: &[Arc<Event>], segment: u64) -> Result<(), StoreError> {
         let Some(last) = events.last() else { return Ok(()) };
         let mut changes: BTreeMap<&str, Option<&Entry>> = BTreeMap::new();
         let mut count = self.meta.count;
-        for event in &events {
+        for event in events {
             changes.insert(event.key(), event.after().map(|entry| &**entry));
             count = count + u64::from(event.before().is_none()) - u64::from(event.after().is_none());
         }
@@ -169,9 +184,6 @@ impl Checkpointer {
         table.store(changes.into_iter(), meta)?;
         self.table = Some(table);
         self.meta = meta;
-        let mut pending = self.backlog.pending.lock();
-        pending.events.drain(..events.len());
-        pending.bytes = pending.events.iter().map(|event| record::size(event)).sum();
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use super::background;
 use super::file::{Faults, GentleFile, failed};
 use crate::StoreError;
 
@@ -69,10 +70,10 @@ impl Filler {
     ) -> Result<Self, StoreError> {
         let (asked, asks) = sync_channel(1);
         let path = directory.clone();
-        let thread = std::thread::Builder::new()
-            .name("store-spare".to_owned())
-            .spawn(move || work(&directory, segment_bytes, faults.as_ref(), &asks))
-            .map_err(|source| failed("start a thread for", &path, source))?;
+        let thread = background::start("spare", move || {
+            work(&directory, segment_bytes, faults.as_ref(), &asks);
+        })
+        .map_err(|source| failed("start a thread for", &path, source))?;
         Ok(Self {
             asked: Some(asked),
             thread: Some(thread),

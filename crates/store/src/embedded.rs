@@ -21,6 +21,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -40,6 +41,11 @@ use crate::state::{Snapshot, check_write};
 use crate::{
     Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
 };
+
+/// After so many batches of one request, the next one is expected to be like them.
+const LONG_ALONE: u32 = 16;
+/// For a flush like this, the other threads of a runtime can do without one of them.
+const SHORT_FLUSH: Duration = Duration::from_millis(1);
 
 /// How an embedded store is opened.
 #[derive(Debug, Clone)]
@@ -299,6 +305,17 @@ fn asker() -> Asker {
     }
 }
 
+/// Waits for the disk on a thread of the runtime, which finds another one for those who need this one. That costs about
+/// as much as a short flush: where one has long been writing alone, the runtime's other threads do.
+fn lend_thread(pace: Pace, wait: impl FnOnce()) {
+    let workers = || tokio::runtime::Handle::current().metrics().num_workers();
+    if pace.alone >= LONG_ALONE && pace.flush <= SHORT_FLUSH && workers() > 1 {
+        wait();
+    } else {
+        tokio::task::block_in_place(wait);
+    }
+}
+
 /// Makes an empty store.
 fn create(directory: &Path, segment_bytes: u64, faults: Option<Arc<Faults>>) -> Result<(), StoreError> {
     check_empty(directory, faults.as_ref())?;
@@ -396,12 +413,9 @@ impl Store for EmbeddedStore {
         check_write(key, &write)?;
         self.request(|queue, reply| {
             if let Some((turn, batch)) = queue.write(key, &write, asker(), reply) {
-                // The runtime finds another thread for the others who need this one.
-                tokio::task::block_in_place(|| {
-                    if let Some(writer) = self.writer.lock().as_mut() {
-                        writer.carry_out(batch, queue);
-                    }
-                });
+                if let Some(writer) = self.writer.lock().as_mut() {
+                    lend_thread(writer.pace, || writer.carry_out(batch, queue));
+                }
                 drop(turn);
             }
         })

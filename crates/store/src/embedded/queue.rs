@@ -128,6 +128,8 @@ impl Batch {
 pub(crate) struct Pace {
     /// How many requests it held.
     pub(crate) requests: usize,
+    /// How many batches in a row held one.
+    pub(crate) alone: u32,
     /// How many bytes it had.
     pub(crate) bytes: usize,
     /// How long a flush takes, on average of the last few.

@@ -45,6 +45,10 @@ impl Writer {
     /// Makes a batch durable, shows what it changes, and answers.
     pub(crate) fn carry_out(&mut self, mut batch: Batch, queue: &Queue) {
         self.pace.requests = batch.requests();
+        self.pace.alone = match self.pace.requests {
+            1 => self.pace.alone.saturating_add(1),
+            _ => 0,
+        };
         self.pace.bytes = batch.record.len();
         let flushed = self.write(&mut batch);
         let abandoned = match &flushed {

@@ -8,7 +8,6 @@ use crate::api::Call;
 use crate::kind::Kind;
 use crate::read::shown;
 use crate::status::ApiResult;
-use bytes::Bytes;
 use scantling_store::{Entry, Event, Packed};
 use scantling_value::Value;
 use std::borrow::Cow;
@@ -98,14 +97,14 @@ impl Text {
 
     /// The text of an object that has its version.
     pub(crate) fn complete(object: &Value) -> Text {
-        Text::raw(object.to_json().into())
+        Text::raw(Packed::plain(object.to_json().into()))
     }
 
     /// A text that is complete as it is.
-    pub(crate) fn raw(json: Bytes) -> Text {
+    pub(crate) fn raw(json: Packed) -> Text {
         Text {
             length: json.len(),
-            json: Packed::plain(json),
+            json,
             version: None,
         }
     }

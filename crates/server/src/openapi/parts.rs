@@ -1,12 +1,13 @@
 //! The document of OpenAPI v2 holds all kinds. Each kind writes its part once; a change of one kind writes that part
-//! anew, and the document is put together while it is sent.
+//! anew, and the document is put together while it is sent. What is written stays packed until then: the paths of one
+//! kind are like those of any other, and there may be thousands.
 
 use super::{gnostic, v2};
 use crate::kind::{Kind, Kinds};
 use crate::listing::Listing;
 use crate::protobuf;
 use crate::text::Text;
-use bytes::Bytes;
+use scantling_store::Packed;
 use scantling_value::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,18 +29,23 @@ struct Part {
 #[derive(Debug)]
 struct Member {
     name: String,
-    written: Bytes,
+    written: Packed,
 }
 
 impl Form {
     fn part(self, paths: &Map, definitions: &Map) -> Part {
         let members = |all: &Map, protobuf: fn(&str, &Value) -> Vec<u8>| {
-            let member = |(name, value): (&scantling_value::Str, &Value)| Member {
-                name: name.to_string(),
-                written: match self {
-                    Form::Json => json_member(name, value).into(),
-                    Form::Protobuf => protobuf(name, value).into(),
-                },
+            let member = |(name, value): (&scantling_value::Str, &Value)| {
+                let mut written = match self {
+                    Form::Json => json_member(name, value),
+                    Form::Protobuf => protobuf(name, value),
+                };
+                // It stays for long.
+                written.shrink_to_fit();
+                Member {
+                    name: name.to_string(),
+                    written: written.into(),
+                }
             };
             all.iter().map(member).collect()
         };
@@ -105,19 +111,19 @@ impl Parts {
 }
 
 /// All members by name; several kinds may add the same one.
-fn sorted(parts: &[Arc<Part>], members: impl Fn(&Part) -> &[Member]) -> Vec<Bytes> {
+fn sorted(parts: &[Arc<Part>], members: impl Fn(&Part) -> &[Member]) -> Vec<Packed> {
     let mut all: Vec<&Member> = parts.iter().flat_map(|p| members(p)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all.dedup_by(|a, b| a.name == b.name);
     all.into_iter().map(|m| m.written.clone()).collect()
 }
 
-fn json(paths: &[Bytes], definitions: &[Bytes]) -> Listing {
+fn json(paths: &[Packed], definitions: &[Packed]) -> Listing {
     let mut pieces = Vec::with_capacity(2 * (paths.len() + definitions.len()) + 8);
-    let members = |pieces: &mut Vec<Text>, members: &[Bytes]| {
+    let members = |pieces: &mut Vec<Text>, members: &[Packed]| {
         for (i, member) in members.iter().enumerate() {
             if i > 0 {
-                pieces.push(Text::raw(Bytes::from_static(b",")));
+                pieces.push(Text::raw(Packed::from(",")));
             }
             pieces.push(Text::raw(member.clone()));
         }
@@ -134,10 +140,10 @@ fn json(paths: &[Bytes], definitions: &[Bytes]) -> Listing {
     Listing::joined(b"{\"definitions\":{".to_vec(), pieces, after)
 }
 
-fn protobuf(paths: &[Bytes], definitions: &[Bytes]) -> Listing {
-    let head = |field: u64, members: &[Bytes]| {
+fn protobuf(paths: &[Packed], definitions: &[Packed]) -> Listing {
+    let head = |field: u64, members: &[Packed]| {
         let mut out = Vec::new();
-        protobuf::length(&mut out, field, members.iter().map(Bytes::len).sum());
+        protobuf::length(&mut out, field, members.iter().map(Packed::len).sum());
         Text::raw(out.into())
     };
     let mut pieces = Vec::with_capacity(paths.len() + definitions.len() + 2);

@@ -79,8 +79,7 @@ fn http() -> auto::Builder<TokioExecutor> {
     http.http1()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .max_buf_size(MAX_HEAD)
-        .max_headers(200);
+        .max_buf_size(MAX_HEAD);
     http.http2()
         .timer(TokioTimer::new())
         .max_header_list_size(MAX_HEAD as u32)

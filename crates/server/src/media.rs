@@ -197,9 +197,14 @@ pub(crate) fn no_stream() -> ApiError {
     )
 }
 
+/// An `Accept` header that asks for anything else than JSON as it is, which is what most ask for, or may do so.
+fn particular(accept: Option<&str>) -> Option<&str> {
+    accept.filter(|a| !matches!(*a, "" | "application/json"))
+}
+
 /// The form that the client prefers of those that there are.
 pub(crate) fn wanted(accept: Option<&str>, offer: Offer) -> ApiResult<Wanted> {
-    let Some(accept) = accept.filter(|a| !a.is_empty()) else {
+    let Some(accept) = particular(accept) else {
         return Ok(Wanted::default());
     };
     let clauses = clauses(accept);
@@ -215,7 +220,7 @@ pub(crate) fn wanted(accept: Option<&str>, offer: Offer) -> ApiResult<Wanted> {
 
 /// Whether the client would have JSON indented.
 pub(crate) fn pretty(accept: Option<&str>) -> bool {
-    let clauses = clauses(accept.unwrap_or_default());
+    let clauses = clauses(particular(accept).unwrap_or_default());
     let json = clauses.iter().find(|c| c.takes(Encoding::Json.content_type()));
     json.is_some_and(|c| c.param("pretty") == Some("1"))
 }

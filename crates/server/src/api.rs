@@ -553,6 +553,7 @@ impl Api {
             head,
             body,
             warnings,
+            text: None,
         };
         match (&head.method, name, sub) {
             (&Method::POST, ..) => write.create().await,

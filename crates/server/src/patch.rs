@@ -48,7 +48,7 @@ impl Write<'_> {
         if part == Part::Scale {
             return scale::shown(shape, object);
         }
-        shape.object(status, object)
+        self.reply(&shape, status, object)
     }
 
     fn patch_type(&self) -> ApiResult<PatchType> {

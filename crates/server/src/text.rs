@@ -200,23 +200,41 @@ pub(crate) fn read_back(call: &Call<'_>, object: Value) -> ApiResult<Value> {
     call.kind.strategy.read(call.kind, call.version, stored)
 }
 
+/// Whether a write is known to bring in nothing that reading would change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Brought {
+    /// All of it was brought into form before.
+    InForm,
+    /// It may hold what the stored version does not know.
+    Anything,
+}
+
 /// What [`read_back`] makes of an object just written; notes on its entry if that is as it is stored.
 pub(crate) fn read_written(
     call: &Call<'_>,
     event: &Event,
     object: Value,
     place: Option<usize>,
+    brought: Brought,
 ) -> ApiResult<Value> {
     if !call.version.storage || call.kind.built_in {
         return read_back(call, object);
     }
-    let read = read_back(call, object.clone())?;
-    if read == object
+    let read = || read_back(call, object.clone());
+    // What an update leaves as it was is in form if it was.
+    let known = brought == Brought::InForm && event.before().is_some_and(|old| is_in_form(call, old));
+    debug_assert!(
+        !known || read().is_ok_and(|read| read == object),
+        "{} is not in form after an update",
+        event.key()
+    );
+    let read = if known { None } else { Some(read()?) };
+    if read.as_ref().is_none_or(|read| *read == object)
         && let Some(entry) = event.after()
     {
         note(call.kind, entry, place);
     }
-    Ok(read)
+    Ok(read.unwrap_or(object))
 }
 
 /// Whether an entry is known to be shown as it is stored.

@@ -14,7 +14,8 @@ use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{About, ApiError, ApiResult};
-use crate::text::{Stored, in_stored_version, read_back, read_written};
+use crate::text::{Brought, Stored, Text, in_stored_version, read_back, read_written};
+use crate::view::Shape;
 use bytes::Bytes;
 use scantling_admit::{Operation, Outcome, Refusal};
 use scantling_schema::names::group_version;
@@ -34,6 +35,8 @@ pub(crate) struct Write<'a> {
     pub(crate) head: &'a Head,
     pub(crate) body: Bytes,
     pub(crate) warnings: &'a mut Vec<String>,
+    /// The text of what was stored, where clients are shown just that.
+    pub(crate) text: Option<Text>,
 }
 
 /// How often a write that others overtake is tried again.
@@ -111,7 +114,15 @@ impl Write<'_> {
         let created = self
             .create_object(object, &found, &options, Ownership::Update, Source::Body)
             .await?;
-        shape.object(201, created)
+        self.reply(&shape, 201, created)
+    }
+
+    /// The answer that shows an object as it was stored.
+    pub(crate) fn reply(&self, shape: &Shape<'_>, status: u16, object: Value) -> ApiResult<Reply> {
+        match &self.text {
+            Some(text) if shape.is_plain() => Ok(shape.text(status, text)),
+            _ => shape.object(status, object),
+        }
     }
 
     /// Creates an object and returns it as it was stored.
@@ -203,7 +214,8 @@ impl Write<'_> {
                     if defines {
                         call.api.progress.note(event.revision);
                     }
-                    let mut shown = read_written(call, &event, admitted, place)?;
+                    let mut shown = read_written(call, &event, admitted, place, Brought::Anything)?;
+                    self.text = event.after().and_then(|entry| Text::noted(call, entry));
                     set_version(&mut shown, event.revision);
                     return Ok(shown);
                 }
@@ -245,7 +257,7 @@ impl Write<'_> {
                 let created = self
                     .create_received(object, &options, Ownership::Update, Source::Body)
                     .await?;
-                return shape.object(201, created);
+                return self.reply(&shape, 201, created);
             }
         }
         self.unite_owners(&mut object, Ownership::Update);
@@ -261,7 +273,7 @@ impl Write<'_> {
         let updated = self
             .change(name, &options, part, Some(&uid), &change, Source::Body)
             .await?;
-        shape.object(200, updated)
+        self.reply(&shape, 200, updated)
     }
 
     /// Changes a stored object, again if another write comes in between, and returns it as it was stored.
@@ -371,7 +383,12 @@ impl Write<'_> {
         match self.store(key, stored, &mut admitted, ownership, update).await {
             Ok((event, place)) => {
                 call.api.has_settled(call.kind, event.revision).await;
-                let mut shown = read_written(call, &event, admitted, place)?;
+                let brought = match (ownership, part) {
+                    (Ownership::Update, Part::Whole | Part::Status) => Brought::InForm,
+                    _ => Brought::Anything,
+                };
+                let mut shown = read_written(call, &event, admitted, place, brought)?;
+                self.text = event.after().and_then(|entry| Text::noted(call, entry));
                 set_version(&mut shown, event.revision);
                 Ok(Some(shown))
             }

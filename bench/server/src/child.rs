@@ -73,7 +73,10 @@ impl Server {
         let text = String::from_utf8_lossy(answer.body).into_owned();
         let sum = |name: &str, label: &str| -> f64 {
             text.lines()
-                .filter_map(|line| line.strip_prefix("apiserver_request_duration_seconds_")?.strip_prefix(name))
+                .filter_map(|line| {
+                    line.strip_prefix("apiserver_request_duration_seconds_")?
+                        .strip_prefix(name)
+                })
                 .filter(|line| line.contains(label) && !line.contains("\"WATCH\""))
                 .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
                 .sum()

@@ -8,7 +8,6 @@
 mod child;
 mod client;
 mod corpus;
-mod floor;
 mod load;
 mod report;
 
@@ -29,6 +28,8 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 const OBJECTS: usize = 10_000;
 /// The size of an object as the server shows it.
 const OBJECT_BYTES: usize = 1_600;
+/// What a patch of it adds to the journal, in whole blocks of the disk.
+const PATCH_BYTES: usize = 8 << 10;
 const CONNECTIONS: usize = 16;
 const WATCHERS: usize = 1_000;
 /// How many definitions there are when one more is added.
@@ -279,9 +280,11 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
         ),
         200,
     ));
-    let before = floor::flush(directory.path())?;
+    let mut disk = bench_disk::Target::new(directory.path())?;
+    let mut flush = || disk.median(PATCH_BYTES, 400);
+    let before = flush()?;
     let outcome = load::run(&server, 1, Pace::Full, bound, 1, &patch).await?;
-    let after = floor::flush(directory.path())?;
+    let after = flush()?;
     report::load(
         "merge patch, one connection",
         &outcome,

@@ -6,9 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bench_disk::Target;
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, Store, StoreError, Write};
 
-use crate::limit::{self, Target};
+use crate::limit;
 use crate::{Failure, VALUE};
 
 /// How long each number of writers runs.

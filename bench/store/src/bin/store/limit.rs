@@ -1,95 +1,21 @@
-//! What the disk allows: the bytes of a write, in a file whose blocks are there already, and a flush; nothing is looked
-//! up, nothing is kept, nobody reads.
+//! What the disk allows ([`bench_disk`]): the bytes of a write, and a flush.
 //!
 //! It is measured twice. Once by one thread that writes for as many as there are writers and flushes: no writer has to
 //! be woken, which no program that answers writers can do without. And once with group commit: as many tasks as there
 //! are writers, each of which hands its bytes over and waits, and one thread that waits for all of them, writes, flushes
 //! and answers. That is the least that any durable store has to do for them.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bench_disk::Target;
 use tokio::sync::oneshot;
 
 use crate::creates::{RUN, Rate};
 use crate::{Failure, VALUE};
 
-/// How large the file is.
-const SIZE: u64 = 64 << 20;
-/// What direct writes begin at, and are a multiple of.
-const BLOCK: usize = 4096;
 /// What a create writes beside its value: the key, revisions, lengths.
 const AROUND: usize = 80;
-/// How long each way to write is tried.
-const TRIAL: Duration = Duration::from_millis(300);
-
-/// A file to write to in the way that is the faster one here.
-pub(crate) struct Target {
-    file: File,
-    pub(crate) way: &'static str,
-    offset: u64,
-    buffer: Vec<u8>,
-}
-
-impl Target {
-    pub(crate) fn new(directory: &Path) -> Result<Self, Failure> {
-        let path = directory.join("limit");
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        let file = options.open(&path)?;
-        for at in (0..SIZE).step_by(1 << 20) {
-            file.write_all_at(&vec![0; 1 << 20], at)?;
-        }
-        file.sync_all()?;
-        let target = |file, way| Self {
-            file,
-            way,
-            offset: 0,
-            buffer: Vec::new(),
-        };
-        let mut buffered = target(file, "through the cache");
-        let Ok(file) = options.custom_flags(libc::O_DIRECT).open(&path) else {
-            return Ok(buffered);
-        };
-        let mut direct = target(file, "past the cache");
-        let (mut fast, mut slow) = (direct.flushes()?, buffered.flushes()?);
-        fast += direct.flushes()?;
-        slow += buffered.flushes()?;
-        Ok(if fast >= slow { direct } else { buffered })
-    }
-
-    /// How many writes of sixteen values are flushed in a while.
-    fn flushes(&mut self) -> Result<usize, Failure> {
-        let start = Instant::now();
-        let mut count = 0;
-        while start.elapsed() < TRIAL {
-            self.append(&vec![b'x'; 16 * VALUE])?;
-            count += 1;
-        }
-        Ok(count)
-    }
-
-    /// Writes bytes in whole blocks, as the file system or we ourselves have to, and flushes.
-    fn append(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let length = bytes.len().next_multiple_of(BLOCK);
-        if self.buffer.len() < length + BLOCK {
-            self.buffer = vec![0; length + BLOCK];
-        }
-        let start = self.buffer.as_ptr().align_offset(BLOCK);
-        self.buffer[start..start + bytes.len()].copy_from_slice(bytes);
-        if self.offset + length as u64 > SIZE {
-            self.offset = 0;
-        }
-        self.file
-            .write_all_at(&self.buffer[start..start + length], self.offset)?;
-        self.file.sync_data()?;
-        self.offset += length as u64;
-        Ok(())
-    }
-}
 
 /// One thread writes for all.
 pub(crate) fn alone(target: &mut Target, writers: usize) -> Result<Rate, Failure> {

@@ -49,12 +49,22 @@ async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, Packed)>
         .collect()
 }
 
-/// The files of a store as they are now, in a directory of their own.
+/// The files of a store as they are now, in a directory of their own. Its threads may be at work in the background: what
+/// changes while it is copied is copied again.
 fn copy_all(from: &Path) -> tempfile::TempDir {
-    let to = tempfile::tempdir().unwrap();
-    for file in std::fs::read_dir(from).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), to.path().join(file.file_name())).unwrap();
+    let files = || -> BTreeMap<_, _> {
+        let files = std::fs::read_dir(from).unwrap().map(Result::unwrap);
+        let changed = |file: &std::fs::DirEntry| file.metadata().and_then(|data| data.modified()).ok();
+        files.map(|file| (file.file_name(), changed(&file))).collect()
+    };
+    loop {
+        let to = tempfile::tempdir().unwrap();
+        let before = files();
+        let copied = before
+            .keys()
+            .all(|name| std::fs::copy(from.join(name), to.path().join(name)).is_ok());
+        if copied && files() == before {
+            return to;
+        }
     }
-    to
 }

@@ -13,8 +13,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// The allocator's setting of how long it keeps what was freed, in milliseconds.
 const KEEP_FREE: &str = "MIMALLOC_PURGE_DELAY";
-/// Within this time, what one request has freed is what the next one wants.
-const KEEP_FREE_MILLIS: &str = "50";
+/// What one small request frees is what the next one takes, whatever is set here; of what a definition takes, nothing
+/// waits for the next.
+const KEEP_FREE_MILLIS: &str = "1";
 
 /// How often free memory goes back to the system.
 const GIVE_BACK: Duration = Duration::from_secs(2);

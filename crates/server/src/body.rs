@@ -157,7 +157,7 @@ fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> 
     let kind = if kind.is_empty() { &call.kind.kind } else { kind };
     let (group, version) = group_version(api_version);
     let known = group == call.kind.group && call.kind.versions.iter().any(|v| v.name == version);
-    if !known || kind != call.kind.kind {
+    if (!known || kind != call.kind.kind) && !call.kind.is_also(api_version, kind) {
         let wanted = &call.kind.kind;
         let why = call.kind.mismatch(api_version, kind);
         return Err(ApiError::bad_request(format!(

@@ -109,6 +109,12 @@ impl Kind {
         format!("{package}.{}", self.kind)
     }
 
+    /// Whether a type is this kind under another name: events have two groups, and are read as one.
+    pub(crate) fn is_also(&self, api_version: &str, kind: &str) -> bool {
+        let twins = ["events.k8s.io/v1", "events.k8s.io/v1beta1"];
+        self.group.is_empty() && self.kind == "Event" && kind == "Event" && twins.contains(&api_version)
+    }
+
     /// Why a document of some other type is none of this kind, which is built in.
     pub(crate) fn mismatch(&self, api_version: &str, kind: &str) -> String {
         Scheme::of_group(&self.group).mismatch(api_version, kind, &self.internal_type())

@@ -96,3 +96,35 @@ async fn long_lists_are_compressed() {
     assert!(unpacked == plain.body, "the same list");
     server.stop().await;
 }
+
+/// What is no resource has a document, too, and the index leads to all of them.
+#[tokio::test]
+async fn routes_have_documents() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let index = get(&mut client, "/openapi/v3", &[]).await;
+    let table = [
+        ("version", "getCodeVersion"),
+        ("api", "getCoreAPIVersions"),
+        ("apis", "getAPIVersions"),
+        ("apis/apiextensions.k8s.io", "getApiextensionsAPIGroup"),
+        ("apis/authorization.k8s.io", "getAuthorizationAPIGroup"),
+        (
+            "apis/authorization.k8s.io/v1",
+            "createAuthorizationK8sIoV1SelfSubjectAccessReview",
+        ),
+    ];
+    for (name, operation) in table {
+        let path = format!("/openapi/v3/{name}");
+        assert!(index.text().contains(&format!("\"{path}?hash=")), "{path}");
+        let document = get(&mut client, &path, &[]).await;
+        assert_eq!(document.status, 200, "{path}");
+        assert!(document.text().contains(operation), "{path}: {}", document.text());
+        let kept = get(&mut client, &path, &[("if-none-match", "*")]).await;
+        assert_eq!(kept.status, 304, "{path}");
+    }
+    for none in ["apis/widgets.example.com", "apis", "nope", "version/"] {
+        let status = get(&mut client, &format!("/openapi/v3/{none}"), &[]).await.status;
+        assert_eq!(status, if none == "apis" { 200 } else { 404 }, "{none}");
+    }
+    server.stop().await;
+}

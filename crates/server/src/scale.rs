@@ -11,7 +11,7 @@ use crate::reply::Reply;
 use crate::status::{ApiError, ApiResult};
 use crate::table::{Column, Columns};
 use crate::view::Shape;
-use crate::write::{Change, Ownership, Part, Source, Write, fit_name, fit_namespace, text};
+use crate::write::{Change, Ownership, Part, Source, Write, fit_name, fit_namespace, metadata_mut, text};
 use scantling_admit::FieldValidation;
 use scantling_schema::core::CoreKind;
 use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
@@ -208,12 +208,12 @@ pub(crate) async fn replace(
     let replicas = sent.at(["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
     let version = text(sent, "resourceVersion").to_owned();
     let uid = text(sent, "uid").to_owned();
-    let about = call.about();
     let change = |old: &Value| {
-        if !version.is_empty() && version != text(old, "resourceVersion") {
-            return Err(crate::write::modified(about, name));
+        let mut object = with_replicas(call, old, replicas)?;
+        // A scale of no version in particular is one of the object as it is.
+        if let Some(m) = metadata_mut(&mut object).filter(|_| !version.is_empty()) {
+            m.insert("resourceVersion", version.as_str().into());
         }
-        let object = with_replicas(call, old, replicas)?;
         Ok(Change {
             object,
             found: Vec::new(),

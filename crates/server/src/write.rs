@@ -341,10 +341,8 @@ impl Write<'_> {
         if let Some(m) = metadata_mut(&mut object) {
             m.remove("selfLink");
         }
-        if part != Part::Scale {
-            check_version(call, name, &object, entry.mod_revision)?;
-            set_version(&mut object, entry.mod_revision);
-        }
+        check_version(call, name, &object, entry.mod_revision)?;
+        set_version(&mut object, entry.mod_revision);
         match ownership {
             Ownership::Settled => {}
             Ownership::Update => {

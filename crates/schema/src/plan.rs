@@ -75,6 +75,8 @@ pub struct Node {
     types: Types,
     /// What there is to do at this node.
     here: Features,
+    /// What there is to do below this node.
+    below: Features,
     /// What there is to do at this node or at any below it.
     within: Features,
     /// Beside `schema.properties`, slot by slot.
@@ -117,6 +119,11 @@ impl Node {
     /// Whether this algorithm has anything to do at this node or below it.
     pub(crate) fn has(&self, feature: Features) -> bool {
         self.within.contains(feature)
+    }
+
+    /// Whether this algorithm has anything to do below this node.
+    pub(crate) fn has_below(&self, feature: Features) -> bool {
+        self.below.contains(feature)
     }
 
     /// Whether this algorithm has anything to do at this very node.

@@ -10,8 +10,9 @@ use crate::val::{Arena, EvalError, Owned, Res, Val};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// A step.
+/// A step. Its tag stands on its own, not in a corner of some value: it is read more often than anything else.
 #[derive(Debug)]
+#[repr(u8)]
 pub(super) enum Node {
     /// A value that is known already.
     Const(Owned),

@@ -55,16 +55,58 @@ fn path_prefix(name: &str) -> Vec<String> {
     bad.map(|c| format!("may not contain '{c}'")).collect()
 }
 
+/// The members of `metadata` that are checked, found in one pass.
+#[derive(Default)]
+struct Fields<'v> {
+    annotations: Option<&'v Value>,
+    finalizers: Option<&'v Value>,
+    generate_name: Option<&'v Value>,
+    generation: Option<&'v Value>,
+    labels: Option<&'v Value>,
+    managed_fields: Option<&'v Value>,
+    name: Option<&'v Value>,
+    namespace: Option<&'v Value>,
+    owner_references: Option<&'v Value>,
+}
+
+impl<'v> Fields<'v> {
+    fn of(metadata: Option<&'v Value>) -> Self {
+        let mut fields = Fields::default();
+        for (name, value) in metadata.and_then(Value::as_object).map_or(&[][..], Map::entries) {
+            let field = match name.as_str() {
+                "annotations" => &mut fields.annotations,
+                "finalizers" => &mut fields.finalizers,
+                "generateName" => &mut fields.generate_name,
+                "generation" => &mut fields.generation,
+                "labels" => &mut fields.labels,
+                "managedFields" => &mut fields.managed_fields,
+                "name" => &mut fields.name,
+                "namespace" => &mut fields.namespace,
+                "ownerReferences" => &mut fields.owner_references,
+                _ => continue,
+            };
+            *field = Some(value);
+        }
+        fields
+    }
+}
+
+/// A string; empty where absent.
+fn string(field: Option<&Value>) -> &str {
+    field.and_then(Value::as_str).unwrap_or_default()
+}
+
 /// What is wrong with the `metadata` of a new object of a kind with that rule for names.
 pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let prefix = text(metadata, "generateName");
+    let fields = Fields::of(metadata);
+    let prefix = string(fields.generate_name);
     if !prefix.is_empty() {
         for why in names.check_prefix(prefix) {
             errors.push(FieldError::invalid(&at.field("generateName"), prefix, why));
         }
     }
-    let name = text(metadata, "name");
+    let name = string(fields.name);
     if name.is_empty() {
         errors.push(FieldError::required(
             &at.field("name"),
@@ -75,7 +117,7 @@ pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &P
             errors.push(FieldError::invalid(&at.field("name"), name, why));
         }
     }
-    let namespace = text(metadata, "namespace");
+    let namespace = string(fields.namespace);
     match scope {
         Scope::Namespaced if namespace.is_empty() => {
             errors.push(FieldError::required(&at.field("namespace"), ""));
@@ -93,10 +135,10 @@ pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &P
         }
         Scope::Cluster => {}
     }
-    check_generation(metadata, at, &mut errors);
-    check_shared(metadata, at, &mut errors);
-    check_finalizers(metadata, &at.field("finalizers"), &mut errors);
-    check_managed_fields(metadata, &at.field("managedFields"), &mut errors);
+    check_generation(&fields, at, &mut errors);
+    check_shared(&fields, at, &mut errors);
+    check_finalizers(list(fields.finalizers), &at.field("finalizers"), &mut errors);
+    check_managed_fields(&fields, &at.field("managedFields"), &mut errors);
     errors
 }
 
@@ -128,7 +170,8 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
         let at = at.field("resourceVersion");
         errors.push(FieldError::invalid(&at, "", "must be specified for an update"));
     }
-    check_generation(new, at, &mut errors);
+    let fields = Fields::of(new);
+    check_generation(&fields, at, &mut errors);
     if generation(new) < generation(old) {
         let at = at.field("generation");
         errors.push(FieldError::invalid(
@@ -157,13 +200,13 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
             ));
         }
     }
-    check_shared(new, at, &mut errors);
-    check_managed_fields(new, &at.field("managedFields"), &mut errors);
+    check_shared(&fields, at, &mut errors);
+    check_managed_fields(&fields, &at.field("managedFields"), &mut errors);
     errors
 }
 
-fn check_generation(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let generation = generation(metadata);
+fn check_generation(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let generation = fields.generation.and_then(Value::as_int).unwrap_or(0);
     if generation < 0 {
         let at = at.field("generation");
         errors.push(FieldError::invalid(
@@ -175,28 +218,29 @@ fn check_generation(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<Fi
 }
 
 /// The fields that are checked alike on every write.
-fn check_shared(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    check_labels(metadata, &at.field("labels"), errors);
-    check_annotations(metadata, &at.field("annotations"), errors);
-    check_owners(metadata, &at.field("ownerReferences"), errors);
+fn check_shared(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    check_labels(fields, &at.field("labels"), errors);
+    check_annotations(fields, &at.field("annotations"), errors);
+    check_owners(
+        list(fields.owner_references),
+        &at.field("ownerReferences"),
+        errors,
+    );
 }
 
-fn strings<'v>(metadata: Option<&'v Value>, field: &str) -> impl Iterator<Item = (&'v str, &'v str)> {
-    let map: Option<&Map> = metadata.and_then(|m| m.get(field)).and_then(Value::as_object);
+fn strings(field: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
+    let map: Option<&Map> = field.and_then(Value::as_object);
     map.into_iter()
         .flat_map(Map::iter)
         .map(|(k, v)| (k.as_str(), v.as_str().unwrap_or_default()))
 }
 
-fn list<'v>(metadata: Option<&'v Value>, field: &str) -> &'v [Value] {
-    metadata
-        .and_then(|m| m.get(field))
-        .and_then(Value::as_array)
-        .unwrap_or_default()
+fn list(field: Option<&Value>) -> &[Value] {
+    field.and_then(Value::as_array).unwrap_or_default()
 }
 
-fn check_labels(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    for (key, value) in strings(metadata, "labels") {
+fn check_labels(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for (key, value) in strings(fields.labels) {
         for why in names::label_key(key) {
             errors.push(FieldError::invalid(at, key, why));
         }
@@ -206,10 +250,10 @@ fn check_labels(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldE
     }
 }
 
-fn check_annotations(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_annotations(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     const MAX_SIZE: usize = 256 << 10;
     let mut size = 0usize;
-    for (key, value) in strings(metadata, "annotations") {
+    for (key, value) in strings(fields.annotations) {
         let is_lower = key.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase());
         let lower = if is_lower {
             Cow::Borrowed(key)
@@ -226,8 +270,7 @@ fn check_annotations(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<F
     }
 }
 
-fn check_owners(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let owners = list(metadata, "ownerReferences");
+fn check_owners(owners: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
     let mut controller = None;
     for (i, owner) in owners.iter().enumerate() {
         check_owner(owner, &at.index(i), errors);
@@ -299,23 +342,25 @@ fn owner_json(owner: &Value) -> String {
 }
 
 fn finalizers(metadata: Option<&Value>) -> impl Iterator<Item = &str> {
-    list(metadata, "finalizers").iter().filter_map(Value::as_str)
+    let field = metadata.and_then(|m| m.get("finalizers"));
+    list(field).iter().filter_map(Value::as_str)
 }
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-fn check_finalizers(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    for finalizer in finalizers(metadata) {
+fn check_finalizers(list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let finalizers = || list.iter().filter_map(Value::as_str);
+    for finalizer in finalizers() {
         for why in names::label_key(finalizer) {
             errors.push(FieldError::invalid(at, finalizer, why));
         }
     }
-    let has = |wanted: &str| finalizers(metadata).any(|f| f == wanted);
+    let has = |wanted: &str| finalizers().any(|f| f == wanted);
     if has(ORPHAN) && has(FOREGROUND) {
         errors.push(FieldError::invalid(
             at,
-            list(metadata, "finalizers").to_vec(),
+            list.to_vec(),
             format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set"),
         ));
     }
@@ -350,10 +395,10 @@ pub fn finalizer_warnings(new: Option<&Value>, old: Option<&Value>) -> Vec<Strin
     warnings
 }
 
-fn check_managed_fields(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_managed_fields(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     const MAX_MANAGER: usize = 128;
     const MAX_SUBRESOURCE: usize = 256;
-    for (i, entry) in list(metadata, "managedFields").iter().enumerate() {
+    for (i, entry) in list(fields.managed_fields).iter().enumerate() {
         let at = &at.index(i);
         let field = |name: &str| text(Some(entry), name);
         match field("operation") {

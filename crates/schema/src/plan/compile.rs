@@ -139,26 +139,28 @@ impl Compiler {
             !types.is_empty() || checks.is_some() || schema.additional.is_some(),
         );
         here.set(Features::PRESERVE, schema.preserves_unknown_fields());
-        let mut within = here;
+        let mut below = Features::default();
         for property in &properties {
-            let mut below = property.within;
-            if !rules::shows_fields(schema) {
-                below.remove(Features::RULES);
-            }
-            within.add(below);
+            below.add(property.within);
+        }
+        if !rules::shows_fields(schema) {
+            below.remove(Features::RULES);
         }
         for child in additional.iter().chain(&items) {
-            within.add(child.within);
+            below.add(child.within);
         }
         if !visible {
-            within.remove(Features::RULES);
+            below.remove(Features::RULES);
         }
+        let mut within = here;
+        within.add(below);
         let rules = here.contains(Features::RULES);
         let rules = rules.then(|| Box::new(Rules::new(Arc::clone(&self.rules), place)));
         let mut node = Node {
             schema: Arc::clone(schema),
             types,
             here,
+            below,
             within,
             names: names(schema, &properties),
             defaults: slots(&properties, |node| node.default().is_some()),

@@ -274,28 +274,33 @@ impl<'n> Search<'n> {
 
     fn next_declared(&mut self, map: &Map) -> Option<Found<'n>> {
         let names = &*self.node.names;
-        loop {
-            let position = self.position;
-            let (name, _) = map.entries().get(position)?;
+        while let Some((name, _)) = map.entries().get(self.position) {
             let word = Word::of(name);
-            let ahead = |field: &Name| field.word.beginning >= word.beginning && field.has(self.feature);
-            self.slot += names.get(self.slot..)?.iter().position(ahead)?;
+            let mut field = names.get(self.slot)?;
+            while field.word.beginning < word.beginning || !field.has(self.feature) {
+                self.slot += 1;
+                field = names.get(self.slot)?;
+            }
+            let position = self.position;
             self.position += 1;
             // Few names begin alike; those that do follow each other.
-            let alike = |(_, field): &(usize, &Name)| field.word.beginning == word.beginning;
-            let mut fields = names.iter().enumerate().skip(self.slot).take_while(alike);
-            let found = fields
-                .find(|(slot, field)| field.has(self.feature) && self.node.is_name(*slot, field, word, name));
-            if let Some((slot, _)) = found {
-                self.slot = slot + 1;
-                let node = self.node.properties.get(slot)?;
-                return Some(Found {
-                    position,
-                    node,
-                    declared: true,
-                });
+            let mut slot = self.slot;
+            while field.word.beginning == word.beginning {
+                if field.has(self.feature) && self.node.is_name(slot, field, word, name) {
+                    self.slot = slot + 1;
+                    let node = self.node.properties.get(slot)?;
+                    return Some(Found {
+                        position,
+                        node,
+                        declared: true,
+                    });
+                }
+                slot += 1;
+                let Some(next) = names.get(slot) else { break };
+                field = next;
             }
         }
+        None
     }
 }
 

@@ -175,6 +175,9 @@ impl Run<'_> {
         if node.is(Features::RULES) {
             self.rules(node, value, old, spot, at)?;
         }
+        if !node.has_below(Features::RULES) {
+            return Ok(());
+        }
         // An integer or a string has no parts, whatever else its schema says.
         let has_parts = || !node.schema().is_int_or_string();
         match value {

@@ -108,7 +108,23 @@ pub(crate) fn after_update(
     if part == Part::Scale {
         return after_scale(call, live, new, name).unwrap_or_else(|new| new);
     }
-    manager(call.version, &versions, part).update(live, new, name, Timestamp::now())
+    let manager = manager(call.version, &versions, part);
+    let update = |new| manager.update(live, new, name, Timestamp::now());
+    match call.kind.strategy.written(call.version, &new) {
+        None => update(new),
+        Some(written) => with_managers_of(new, &update(written)),
+    }
+}
+
+/// An object with the managers of another.
+fn with_managers_of(mut object: Value, other: &Value) -> Value {
+    if let Some(metadata) = crate::write::metadata_mut(&mut object) {
+        match other.at(["metadata", "managedFields"]) {
+            Some(managers) => metadata.insert("managedFields", managers.clone()),
+            None => metadata.remove("managedFields"),
+        };
+    }
+    object
 }
 
 /// What an apply makes of an object.

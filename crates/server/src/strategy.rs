@@ -54,6 +54,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// The type by which fields of a version are owned and merged; none if the kind does not have that version.
     fn object_type(&self, version: &str) -> Option<&ObjectType>;
 
+    /// An object in form as it is written, whose fields are those that managers own; none if it is written as it is.
+    fn written(&self, _version: &Version, _object: &Value) -> Option<Value> {
+        None
+    }
+
     /// An object with nothing in it but what objects of the kind always have.
     fn blank(&self, _version: &Version) -> Option<Value> {
         None

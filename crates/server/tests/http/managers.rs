@@ -110,3 +110,17 @@ async fn who_is_new_to_a_scale_has_no_time_and_comes_first() {
     assert!(first.get("time").is_none(), "{}", first.to_json());
     server.stop().await;
 }
+
+#[tokio::test]
+async fn nobody_owns_what_is_not_written() {
+    let (server, mut client) = serve(Config::default()).await;
+    let definition = DEFINITION.replace(r#""shortNames":["wd"]"#, r#""shortNames":[],"categories":[]"#);
+    let path = format!("{DEFINITIONS}?fieldManager=maker");
+    let made = client.send("POST", &path, &definition).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let entry = entry(&made.json(), "maker");
+    let names = entry.at(["fieldsV1", "f:spec", "f:names"]).cloned();
+    let want = r#"{"f:kind":{},"f:listKind":{},"f:plural":{},"f:singular":{}}"#;
+    assert_eq!(names.unwrap_or_default().to_json(), want);
+    server.stop().await;
+}

@@ -25,7 +25,13 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("flows/definitions-without-a-version", 1, WITHOUT_A_VERSION),
     ("flows/definitions-without-a-version", 3, WITHOUT_A_VERSION),
     ("flows/what-does-not-change", 18, ANOTHER_NAME),
+    ("flows/namespace-writes", 39, ANOTHER_KIND),
+    ("flows/namespace-writes", 40, ANOTHER_KIND),
+    ("flows/namespace-writes", 41, ANOTHER_KIND),
+    ("flows/namespace-writes", 42, ANOTHER_KIND),
 ];
+
+const ANOTHER_KIND: &str = "what is of another kind is refused before it makes a definition";
 
 const ANOTHER_NAME: &str = "a patch that gives another name is refused before it makes a definition";
 

@@ -3,7 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use scantling_admit::{Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, admit, check};
+use scantling_admit::{
+    Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, admit, check,
+};
 use scantling_schema::default::{Pruned, check_defaults};
 use scantling_schema::document::Schema;
 use scantling_schema::meta::Scope;
@@ -74,7 +76,11 @@ fuzz_target!(|text: &[u8]| {
     // leaves.
     let text = schema.to_json();
     let ratchets = !text.contains("x-kubernetes-") && !text.contains("additionalProperties");
-    if let Some(refusal) = unchanged.refusal.as_ref().filter(|_| ratchets && first_is_stored(&first)) {
+    if let Some(refusal) = unchanged
+        .refusal
+        .as_ref()
+        .filter(|_| ratchets && first_is_stored(&first))
+    {
         panic!("an object that did not change is refused: {refusal:?}");
     }
     // Rules may ask for change.

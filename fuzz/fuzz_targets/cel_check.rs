@@ -19,7 +19,12 @@ use std::sync::{Arc, LazyLock};
 
 static ROOT: LazyLock<Arc<Shape>> = LazyLock::new(|| {
     let list = |element, list_type| Shape::of_kind(Kind::List { element, list_type });
-    let entry = || Shape::object([("k", Shape::of_kind(Kind::String)), ("v", Shape::of_kind(Kind::Int))]);
+    let entry = || {
+        Shape::object([
+            ("k", Shape::of_kind(Kind::String)),
+            ("v", Shape::of_kind(Kind::Int)),
+        ])
+    };
     Shape::object([
         ("b", Shape::of_kind(Kind::Bool)),
         ("d", Shape::of_kind(Kind::Double)),

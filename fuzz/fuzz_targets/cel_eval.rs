@@ -24,7 +24,8 @@ fuzz_target!(|source: &str| {
     let Ok(program) = Program::compile(&ENV, &checked) else {
         return;
     };
-    let document = br#"{"i":1,"s":"text","l":[1,2,3],"m":{"a":{"b":[true,null,1.5]}},"t":"2024-02-29T01:02:03Z"}"#;
+    let document =
+        br#"{"i":1,"s":"text","l":[1,2,3],"m":{"a":{"b":[true,null,1.5]}},"t":"2024-02-29T01:02:03Z"}"#;
     let value = decode(document, scantling_value::Limits::default()).expect("the document is JSON");
     let limits = Limits {
         cost: COST_LIMIT,
@@ -34,8 +35,14 @@ fuzz_target!(|source: &str| {
         let arena = Arena::new();
         let outcome = program.eval(&arena, &[Input::Json(&value, &DYN)], limits);
         let beyond = outcome.cost > COST_LIMIT;
-        assert_eq!(beyond, outcome.result.as_ref().err() == Some(&EvalError::CostLimitExceeded));
-        (outcome.cost, outcome.result.map(|v| v.to_string()).map_err(|e| e.to_string()))
+        assert_eq!(
+            beyond,
+            outcome.result.as_ref().err() == Some(&EvalError::CostLimitExceeded)
+        );
+        (
+            outcome.cost,
+            outcome.result.map(|v| v.to_string()).map_err(|e| e.to_string()),
+        )
     };
     assert_eq!(run(), run());
 });

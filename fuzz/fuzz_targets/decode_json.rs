@@ -10,7 +10,10 @@ fuzz_target!(|text: &[u8]| {
             let written = decoded.value.to_json();
             let read = json::decode(written.as_bytes(), Limits::SAFE).expect("what was written can be read");
             // Whole floats are written as integers, and so is -0.0 (as `-0`); from here on nothing changes.
-            assert_eq!(json::decode(read.to_json().as_bytes(), Limits::SAFE).as_ref(), Ok(&read));
+            assert_eq!(
+                json::decode(read.to_json().as_bytes(), Limits::SAFE).as_ref(),
+                Ok(&read)
+            );
             let minimal = read.to_json_with(Escape::Minimal);
             assert_eq!(json::decode(minimal.as_bytes(), Limits::SAFE).as_ref(), Ok(&read));
             assert!(decoded.duplicates.len() <= 100);

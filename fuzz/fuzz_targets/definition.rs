@@ -37,7 +37,11 @@ fuzz_target!(|text: &[u8]| {
     };
     let definition = received.definition;
     let errors = definition.validate(&setting);
-    assert_eq!(errors, definition.validate(&setting), "judging twice gives the same");
+    assert_eq!(
+        errors,
+        definition.validate(&setting),
+        "judging twice gives the same"
+    );
     if let Ok(acceptance) = Accepted::create(definition, &setting) {
         let mut stored = Definition::clone(&acceptance.accepted);
         stored.metadata.insert("resourceVersion", Value::from("1"));

@@ -222,7 +222,9 @@ fn their_value(value: &Json) -> cel::Value {
 fn main() {
     let mut args = std::env::args().skip(1);
     match (args.next(), args.next(), args.next()) {
-        (Some(name), Some(engine), Some(runs)) => run_one(&name, &engine, runs.parse().expect("a number of runs")),
+        (Some(name), Some(engine), Some(runs)) => {
+            run_one(&name, &engine, runs.parse().expect("a number of runs"))
+        }
         _ => compare(),
     }
 }

@@ -58,7 +58,10 @@ fn main() {
     fs::write(at.join("object.yaml"), OBJECT).unwrap();
 
     let reference = decoding(&once.repeat(times)).as_secs_f64() / (objects.len() * times) as f64;
-    println!("decoding an object with serde_json takes {:.1} us\n", reference * 1e6);
+    println!(
+        "decoding an object with serde_json takes {:.1} us\n",
+        reference * 1e6
+    );
     println!(
         "{:44} {:>9} {:>9} {:>10} {:>12} {:>9}",
         "", "wall ms", "cpu ms", "objects/s", "2 cores' cpu", "/decoding"
@@ -67,7 +70,11 @@ fn main() {
     let load = best(program, at, &["--crds", "definitions.json", "nothing.json"]);
     show("the definitions alone", load, Taken::NONE, 0);
     for (what, input, count) in [
-        ("one file of all objects, many times", "one-file.json", objects.len() * times),
+        (
+            "one file of all objects, many times",
+            "one-file.json",
+            objects.len() * times,
+        ),
         ("a directory of small files", "files", objects.len() * 5),
         ("one list in JSON", "list.json", objects.len() * times),
         ("one list in YAML", "list.yaml", objects.len() * times),
@@ -93,7 +100,10 @@ fn yaml_list(objects: &[String], times: usize) -> String {
         once.push_str("- ");
         once.push_str(text.trim_start());
     }
-    format!("apiVersion: v1\nitems:\n{}kind: List\nmetadata:\n  resourceVersion: \"\"\n", once.repeat(times))
+    format!(
+        "apiVersion: v1\nitems:\n{}kind: List\nmetadata:\n  resourceVersion: \"\"\n",
+        once.repeat(times)
+    )
 }
 
 fn yaml(value: &Value, indent: usize, out: &mut String) {
@@ -102,7 +112,11 @@ fn yaml(value: &Value, indent: usize, out: &mut String) {
         Value::Object(members) if !members.is_empty() => {
             for (name, value) in members {
                 let plain = ["apiVersion", "kind", "metadata", "spec", "status"].contains(&name.as_str());
-                let name = if plain { name.clone() } else { Value::from(name.as_str()).to_string() };
+                let name = if plain {
+                    name.clone()
+                } else {
+                    Value::from(name.as_str()).to_string()
+                };
                 entry(&format!("{space}{name}:"), value, indent, out);
             }
         }

@@ -28,7 +28,10 @@ fn main() {
         objects.extend(of_case.map(|o| o["object"].to_string()));
     }
     // One large object: all of the objects in a list.
-    let large = format!("[{}]", objects.iter().take(600).cloned().collect::<Vec<_>>().join(","));
+    let large = format!(
+        "[{}]",
+        objects.iter().take(600).cloned().collect::<Vec<_>>().join(",")
+    );
 
     println!(
         "{:<24}{:>12}{:>12}{:>12}{:>8}{:>12}{:>12}",
@@ -61,7 +64,10 @@ fn compare(name: &str, documents: &[String]) {
             },
             &|| {
                 for d in documents {
-                    black_box(serde_json::from_slice::<serde_json::Value>(black_box(d.as_bytes()))).ok();
+                    black_box(serde_json::from_slice::<serde_json::Value>(black_box(
+                        d.as_bytes(),
+                    )))
+                    .ok();
                 }
             },
             &|| {

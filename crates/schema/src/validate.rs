@@ -1,9 +1,9 @@
 //! Checks values against the limits of a schema.
 //!
-//! A valid object costs no more than [`is_valid`], a walk that knows the common limits and stops at the first failure;
-//! only [`validate`] walks an invalid one again and collects what a server says about it. That walk serves the rarer
-//! limits of the first one, too: what it does with a failure is up to its [`Sink`]. The walk also counts what matched, because a server shows the failures of that branch of
-//! `anyOf` and `oneOf` of which most matched.
+//! A valid object costs no more than a walk that knows the common limits and stops at the first failure (`glance`);
+//! only an invalid one is walked again, to collect what a server says about it. That second walk serves the rarer limits
+//! of the first one, too: what it does with a failure is up to its [`Sink`]. It also counts what matched, because a
+//! server shows the failures of that branch of `anyOf` and `oneOf` of which most matched.
 
 mod glance;
 mod junctor;
@@ -31,6 +31,11 @@ pub fn validate(
     ratchet: Option<(&Ratchet<'_>, &Value)>,
 ) -> Vec<FieldError> {
     if is_valid(node, value) {
+        debug_assert!(
+            glance::fits_at_length(node, value),
+            "both walks agree on {}",
+            value.to_json()
+        );
         return Vec::new();
     }
     let mut sink = Collect::new(prefix, ratchet.map(|(r, _)| r));

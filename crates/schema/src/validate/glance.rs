@@ -21,7 +21,7 @@ fn fits(node: &Node, value: &Value) -> bool {
     match (value, node.types()) {
         (Value::String(text), Types::STRING) => match limits {
             Some((limits, checks)) if !checks.junctors => fits_text(limits, checks, text, value),
-            _ => at_length(node, value),
+            _ => fits_at_length(node, value),
         },
         (Value::Object(map), Types::OBJECT) if limits.is_none_or(is_about_size) => {
             fits_object(node, limits.map(|(limits, _)| limits), map)
@@ -32,7 +32,7 @@ fn fits(node: &Node, value: &Value) -> bool {
                     .items()
                     .is_none_or(|items| list.iter().all(|item| is_valid(items, item)))
         }
-        _ => at_length(node, value),
+        _ => fits_at_length(node, value),
     }
 }
 
@@ -47,8 +47,9 @@ fn glance_type(value: &Value) -> Types {
     }
 }
 
+/// Whether a value fits, told by the walk that knows every limit.
 #[inline(never)]
-fn at_length(node: &Node, value: &Value) -> bool {
+pub(super) fn fits_at_length(node: &Node, value: &Value) -> bool {
     check(node, value, None, &Path::ROOT, &mut First).is_ok()
 }
 

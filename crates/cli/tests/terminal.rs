@@ -61,9 +61,8 @@ fn long_work_shows_its_progress() {
     terminal
         .exp_regex(r"[0-9.]+ [KM]?i?B of [0-9.]+ [KM]?i?B, .* left")
         .unwrap();
-    // There is more to do than anybody waits for.
-    terminal.send_control('c').unwrap();
-    terminal.exp_eof().unwrap();
+    // There is more to do than anybody waits for. Where tests run in the background, keys interrupt nothing.
+    drop(terminal);
     let results = std::fs::read_to_string(directory.path().join("results")).unwrap();
     assert!(!results.contains('\u{1b}'), "colours are for terminals");
 }

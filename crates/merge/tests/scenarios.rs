@@ -628,6 +628,7 @@ const ELSEWHERE: &[&str] = &[
     "api/delete-query-oddities",
     "api/write-query-oddities",
     "flows/generate-name",
+    "flows/gone-version",
     "flows/finalizers",
     "flows/deletecollection-selectors",
     "flows/put-no-change-keeps-version",

@@ -160,6 +160,15 @@ impl Struct {
         self.written(members, Empty::Kept)
     }
 
+    /// Whether the server holds empty lists or maps of the document that it does not write.
+    pub(crate) fn omits(&self, members: &Map) -> bool {
+        members.iter().any(|(name, value)| {
+            let field = self.fields.iter().find(|f| f.name == name.as_str());
+            field
+                .is_some_and(|field| (field.keep == Keep::Filled && is_empty(value)) || field.ty.omits(value))
+        })
+    }
+
     fn written(&self, members: &Map, empty: Empty) -> Map {
         let mut out = Vec::with_capacity(members.len());
         // Documents have few of the fields that their types have: the fields are looked up, not the members.
@@ -193,13 +202,33 @@ fn is_zero(v: &Value, empty: Empty) -> bool {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,
         Value::String(s) => s.is_empty(),
-        Value::Array(a) => a.is_empty() && empty == Empty::Omitted,
-        Value::Object(m) => m.is_empty() && empty == Empty::Omitted,
+        Value::Array(_) | Value::Object(_) => is_empty(v) && empty == Empty::Omitted,
         Value::Bool(true) | Value::Int(_) => false,
     }
 }
 
+fn is_empty(v: &Value) -> bool {
+    match v {
+        Value::Array(a) => a.is_empty(),
+        Value::Object(m) => m.is_empty(),
+        _ => false,
+    }
+}
+
 impl Type {
+    fn omits(&self, v: &Value) -> bool {
+        match (self, v) {
+            (Type::Struct(s), Value::Object(m)) => s.omits(m),
+            (Type::SchemaOrBool | Type::SchemaOrList | Type::SchemaOrTexts, Value::Object(m)) => {
+                tables::SCHEMA.omits(m)
+            }
+            (Type::SchemaOrList, Value::Array(a)) => a.iter().any(|v| tables::A_SCHEMA.omits(v)),
+            (Type::List(_, element), Value::Array(a)) => a.iter().any(|v| element.omits(v)),
+            (Type::Map(_, element), Value::Object(m)) => m.iter().any(|(_, v)| element.omits(v)),
+            _ => false,
+        }
+    }
+
     fn written(&self, v: &Value, empty: Empty) -> Value {
         match (self, v) {
             (Type::Struct(s), Value::Object(m)) => s.written(m, empty).into(),

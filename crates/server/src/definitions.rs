@@ -59,15 +59,6 @@ impl Compiler {
     }
 }
 
-/// Whether there is an empty list or map in a value.
-fn holds_empty(value: &Value) -> bool {
-    match value {
-        Value::Array(list) => list.is_empty() || list.iter().any(holds_empty),
-        Value::Object(map) => map.is_empty() || map.iter().any(|(_, v)| holds_empty(v)),
-        _ => false,
-    }
-}
-
 /// Decodes a definition of the store.
 pub(crate) fn decode(entry: &Entry, gates: Gates) -> Result<Definition, String> {
     let stored = crate::read::stored(entry).map_err(|e| e.private_text().unwrap_or_default().to_owned())?;
@@ -290,11 +281,7 @@ impl Strategy for Definitions {
     }
 
     fn written(&self, version: &Version, object: &Value) -> Option<Value> {
-        if !holds_empty(object) {
-            return None;
-        }
-        let (definition, _) = self.decode(object.clone(), api_version(version)).ok()?;
-        Some(definition.encode(api_version(version)))
+        Definition::written(object, api_version(version))
     }
 
     fn blank(&self, version: &Version) -> Option<Value> {

@@ -17,6 +17,13 @@ impl Definition {
         table(api).held(&self.document(api)).into()
     }
 
+    /// A document in the form of [`Definition::encode_held`] as [`Definition::encode`] writes it; none if that is how it
+    /// stands.
+    pub fn written(document: &Value, api: ApiVersion) -> Option<Value> {
+        let members = document.as_object().filter(|m| table(api).omits(m))?;
+        Some(table(api).canonical(members).into())
+    }
+
     fn document(&self, api: ApiVersion) -> Map {
         Map::from_iter([
             (

@@ -40,11 +40,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     };
     // What an object says of itself counts before anything else in it.
     let says = |object: &Value| {
-        let (api_version, kind) = type_meta(object).map_err(unrecognized)?;
-        if api_version.matches('/').count() > 1 {
-            let why = format!("unexpected GroupVersion string: {api_version}");
-            return Err(unrecognized(why));
-        }
+        let (api_version, kind) = well_formed_type_meta(object).map_err(unrecognized)?;
         Ok((api_version.to_owned(), kind.to_owned()))
     };
     let decoded = match form {
@@ -144,6 +140,15 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
         }
     };
     Ok((field("apiVersion")?, field("kind")?))
+}
+
+/// As [`type_meta`]; a version of more than a group and a version cannot be read, either.
+pub(crate) fn well_formed_type_meta(object: &Value) -> Result<(&str, &str), String> {
+    let (api_version, kind) = type_meta(object)?;
+    if api_version.matches('/').count() > 1 {
+        return Err(format!("unexpected GroupVersion string: {api_version}"));
+    }
+    Ok((api_version, kind))
 }
 
 /// A document of a built-in kind need not say what it is, but may not say otherwise.

@@ -390,8 +390,7 @@ impl Core {
 fn check_namespace(part: Part, object: &Map, metadata: &Map) -> Vec<FieldError> {
     let root = Path::ROOT;
     let meta = root.field("metadata");
-    let held = Value::Object(metadata.clone());
-    let mut errors: Vec<FieldError> = crate::namespaces::finalizers(Some(&held))
+    let mut errors: Vec<FieldError> = crate::delete::finalizers_in(Some(metadata))
         .iter()
         .enumerate()
         .filter_map(|(i, f)| unqualified(f, &meta.field("finalizers").index(i)))

@@ -12,7 +12,7 @@ use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
 use scantling_schema::core::decode_delete_options;
 use scantling_store::{Entry, StoreError};
-use scantling_value::Value;
+use scantling_value::{Map, Value};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -81,12 +81,7 @@ impl Write<'_> {
         }
         let content_type = self.head.content_type.as_deref();
         let body = body::decode_small(&self.body, content_type, &protobuf::DELETE_OPTIONS)?;
-        let (api_version, kind) = body::type_meta(&body).map_err(ApiError::bad_request)?;
-        if api_version.matches('/').count() > 1 {
-            return Err(ApiError::bad_request(format!(
-                "unexpected GroupVersion string: {api_version}"
-            )));
-        }
+        let (api_version, kind) = body::well_formed_type_meta(&body).map_err(ApiError::bad_request)?;
         let refused = (!matches!(kind, "" | "DeleteOptions")).then(|| {
             let api_version = if api_version.is_empty() {
                 "meta.k8s.io/v1"
@@ -227,11 +222,14 @@ impl Write<'_> {
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<String> {
-    let list = object
-        .at(["metadata", "finalizers"])
-        .and_then(Value::as_array)
-        .unwrap_or_default();
-    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    finalizers_in(object.get("metadata").and_then(Value::as_object))
+}
+
+/// The finalizers that a part of an object lists.
+pub(crate) fn finalizers_in(part: Option<&Map>) -> Vec<String> {
+    let list = part.and_then(|part| part.get("finalizers")?.as_array());
+    let list = list.unwrap_or_default().iter();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// The finalizers that a deletion leaves: those there are, and the one that says what becomes of dependents.

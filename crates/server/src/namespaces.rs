@@ -24,9 +24,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// What holds a namespace: the finalizers of its specification.
 pub(crate) fn finalizers(spec: Option<&Value>) -> Vec<String> {
-    let list = spec.and_then(|spec| spec.get("finalizers")?.as_array());
-    let list = list.unwrap_or_default().iter();
-    list.filter_map(Value::as_str).map(str::to_owned).collect()
+    delete::finalizers_in(spec.and_then(Value::as_object))
 }
 
 fn set_finalizers(namespace: &mut Value, finalizers: &[String]) {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Whether a fold goes on.
 #[derive(PartialEq, Eq)]
-enum Flow {
+pub(super) enum Flow {
     On,
     Done,
 }

@@ -2,15 +2,10 @@
 
 use super::{Local, Plain};
 use crate::estimate::LIST_COST;
+use crate::program::fold::Flow;
 use crate::program::node::{Fold, Node, Step};
 use crate::val::{List, ListData, Map, Val, element_shape};
 use smallvec::SmallVec;
-
-/// Whether a fold goes on.
-enum Flow {
-    On,
-    Done,
-}
 
 impl<'a> Plain<'a, '_> {
     pub(super) fn set(&mut self, local: usize, value: Local<'a>) {

@@ -16,15 +16,9 @@ pub(super) fn has_default(s: Schema<'_>) -> bool {
 /// Whether every default is an object or in one. Servers look at defaults as parts of whole objects, which elements of a
 /// root are not, nor is a default of a root that is something else.
 pub(in crate::definition) fn are_in_objects(root: Schema<'_>) -> bool {
-    fn defaults_below(s: Schema<'_>) -> bool {
-        s.get("default").is_some()
-            || s.properties().any(|(_, s)| defaults_below(s))
-            || s.item().is_some_and(defaults_below)
-            || s.additional_schema().is_some_and(defaults_below)
-    }
     root.get("default")
         .is_none_or(|default| default.as_object().is_some())
-        && !root.item().is_some_and(defaults_below)
+        && !root.item().is_some_and(has_default)
 }
 
 /// The schema with its root marked as the resource that it is: a default there has metadata.

@@ -161,10 +161,10 @@ fn reference(name: &str, description: &str, format: Format) -> Value {
 
 /// Sets properties, whether or not there are any yet.
 fn edit_properties(schema: &mut Map, edit: impl FnOnce(&mut Map)) {
-    let mut properties = match schema.remove("properties") {
-        Some(Value::Object(m)) => m,
-        _ => Map::new(),
-    };
+    let mut properties = schema
+        .remove("properties")
+        .and_then(Value::into_object)
+        .unwrap_or_default();
     edit(&mut properties);
     schema.insert("properties", properties.into());
 }

@@ -142,10 +142,7 @@ impl Struct {
             return Err(DecodeError(fault));
         }
         Ok(Decoded {
-            members: match value {
-                Some(Value::Object(members)) => members,
-                _ => Map::new(),
-            },
+            members: value.and_then(Value::into_object).unwrap_or_default(),
             unknown: walk.unknown,
         })
     }

@@ -38,9 +38,9 @@ struct Common {
 
 static SHARED: LazyLock<Common> = LazyLock::new(|| {
     let mut doc = json::decode(COMMON.as_bytes(), Limits::SAFE).unwrap_or_default();
-    let mut take = |key| match doc.as_object_mut().and_then(|m| m.remove(key)) {
-        Some(Value::Object(m)) => m,
-        _ => Map::new(),
+    let mut take = |key| {
+        let part = doc.as_object_mut().and_then(|m| m.remove(key));
+        part.and_then(Value::into_object).unwrap_or_default()
     };
     Common {
         schemas: take("schemas"),

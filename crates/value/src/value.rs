@@ -81,6 +81,16 @@ impl Value {
         }
     }
 
+    /// The members themselves, if this is an object.
+    #[inline]
+    pub fn into_object(self) -> Option<Map> {
+        if let Value::Object(m) = self {
+            Some(m)
+        } else {
+            None
+        }
+    }
+
     /// The elements, to change them, if this is a list.
     #[inline]
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {

@@ -24,10 +24,7 @@ impl Set {
     pub fn to_fields(&self) -> Value {
         let mut entries = Vec::new();
         for (element, member, below) in self.steps() {
-            let mut inner = match below.to_fields() {
-                Value::Object(map) => map,
-                _ => Map::new(),
-            };
+            let mut inner = below.to_fields().into_object().unwrap_or_default();
             if member && !below.is_empty() {
                 inner.insert(SELF, Value::Object(Map::new()));
             }

@@ -12,10 +12,7 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
     };
     match ty.kinds().shape(Some(right)).0 {
         Some(Shape::Map(kind)) if !kind.atomic => {
-            let left = match left {
-                Some(Value::Object(map)) => map,
-                _ => Map::new(),
-            };
+            let left = left.and_then(Value::into_object).unwrap_or_default();
             match right.as_object() {
                 Some(right) if !right.is_empty() => merge_maps(left, right, kind),
                 _ if left.is_empty() => Some(right.clone()),

@@ -51,10 +51,7 @@ impl Definition {
 // The wire check has been here: a member either has the type that is asked for, or it is absent.
 
 fn object(v: Option<Value>) -> Map {
-    match v {
-        Some(Value::Object(m)) => m,
-        _ => Map::new(),
-    }
+    v.and_then(Value::into_object).unwrap_or_default()
 }
 
 fn optional(m: &mut Map, key: &str) -> Option<Map> {

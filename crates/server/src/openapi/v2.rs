@@ -56,10 +56,10 @@ fn take(value: &mut Value, path: &[&str]) -> Map {
     let found = path
         .iter()
         .try_fold(value, |v, key| v.as_object_mut()?.get_mut(key));
-    match found.map(std::mem::take) {
-        Some(Value::Object(members)) => members,
-        _ => Map::new(),
-    }
+    found
+        .map(std::mem::take)
+        .and_then(Value::into_object)
+        .unwrap_or_default()
 }
 
 /// A schema: references point elsewhere and stand for themselves, and junctors are gone.

@@ -1,0 +1,282 @@
+//! How objects of the core kinds are read, decided and deleted.
+
+use super::{Model, event, namespace, selectable, settle_findings};
+use crate::discovery::api_version;
+use crate::kind::{Kind, Version};
+use crate::openapi::models;
+use crate::status::{ApiError, ApiResult};
+use crate::strategy::Strategy;
+use crate::write::metadata_mut;
+use scantling_admit::{FieldValidation, Identity, Operation, Outcome, Refusal, Stats};
+use scantling_merge::typed::ObjectType;
+use scantling_schema::core::CoreKind;
+use scantling_schema::meta::{self, NameRule, Scope};
+use scantling_schema::publish::Format;
+use scantling_schema::structural::Structural;
+use scantling_value::{FieldError, Map, Path, Value};
+
+/// A core kind.
+#[derive(Debug)]
+pub(super) struct Core {
+    kind: CoreKind,
+    model: Model,
+}
+
+/// What of an object a write is about.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Part {
+    New,
+    Whole,
+    Status,
+    Finalizers,
+}
+
+impl Part {
+    /// What stays as it was of a namespace: its status and what holds it have endpoints of their own.
+    fn kept(self) -> &'static [&'static str] {
+        match self {
+            Part::New => &[],
+            Part::Whole => &["spec", "status"],
+            Part::Status => &["spec"],
+            Part::Finalizers => &["status"],
+        }
+    }
+}
+
+/// What of its metadata an object gets from the server alone, and keeps.
+const KEPT_METADATA: [&str; 4] = [
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+];
+
+impl Core {
+    /// The kind of that group and name.
+    pub(super) fn new(kind: CoreKind, group: &'static str, name: &'static str) -> Core {
+        let model = Model::new(group, "v1", name);
+        Core { kind, model }
+    }
+
+    fn is_namespace(&self) -> bool {
+        self.kind == CoreKind::Namespace
+    }
+
+    fn judge(&self, part: Part, operation: Operation<'_>, object: Value) -> Outcome {
+        let mut object = object.into_object().unwrap_or_default();
+        let mut metadata = object
+            .remove("metadata")
+            .and_then(Value::into_object)
+            .unwrap_or_default();
+        let mut errors = match operation {
+            Operation::Create(identity) => self.create(identity, &mut object, &mut metadata),
+            Operation::Update(old) | Operation::UpdateStatus(old) => {
+                self.update(part, old, &mut object, &mut metadata)
+            }
+        };
+        errors.extend(match self.kind {
+            CoreKind::Namespace => namespace::check(part, &object, &metadata),
+            CoreKind::Event => event::check(&object, &metadata),
+            _ => Vec::new(),
+        });
+        object.insert("metadata", metadata.into());
+        Outcome {
+            object: object.into(),
+            refusal: (!errors.is_empty()).then_some(Refusal::Invalid(errors)),
+            warnings: Vec::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Completes a new object; returns what is wrong with its metadata.
+    fn create(&self, identity: &Identity, object: &mut Map, metadata: &mut Map) -> Vec<FieldError> {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            metadata.remove(field);
+        }
+        metadata.insert("uid", Value::from(identity.uid.clone()));
+        metadata.insert("creationTimestamp", Value::from(identity.created.clone()));
+        if metadata.get("name").is_none()
+            && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str)
+        {
+            let name = format!("{prefix}{}", identity.suffix);
+            metadata.insert("name", name.into());
+        }
+        let (scope, names) = if self.is_namespace() {
+            namespace::complete(object, metadata);
+            (Scope::Cluster, NameRule::Label)
+        } else {
+            (Scope::Namespaced, NameRule::PathSegment)
+        };
+        let at = Path::ROOT.field("metadata");
+        meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
+    }
+
+    /// Puts what a write may not change back as it was; returns what is wrong with the metadata.
+    fn update(&self, part: Part, old: &Value, object: &mut Map, metadata: &mut Map) -> Vec<FieldError> {
+        let before = old
+            .get("metadata")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        for field in KEPT_METADATA {
+            if let Some(value) = before.get(field) {
+                metadata.insert(field, value.clone());
+            }
+        }
+        // What is asked for of these stays, to be compared.
+        for field in ["uid", "resourceVersion"] {
+            if let Some(value) = before.get(field) {
+                metadata.get_or_insert_with(field, || value.clone());
+            }
+        }
+        if self.is_namespace() {
+            for field in part.kept() {
+                match old.get(field) {
+                    Some(value) => object.insert(*field, value.clone()),
+                    None => object.remove(field),
+                };
+            }
+        }
+        let (new, old) = (Value::Object(metadata.clone()), Value::Object(before));
+        meta::check_update(Some(&new), Some(&old), &Path::ROOT.field("metadata"))
+    }
+}
+
+impl Strategy for Core {
+    fn read(&self, _kind: &Kind, _version: &Version, stored: Value) -> ApiResult<Value> {
+        // Another server may have written it, in a form that leaves out what is empty.
+        let decoded = self
+            .kind
+            .decode(stored)
+            .map_err(|e| ApiError::internal_error("a stored object cannot be read").private(e.to_string()))?;
+        Ok(decoded.members.into())
+    }
+
+    fn store(&self, _kind: &Kind, _version: &Version, object: Value) -> Value {
+        object
+    }
+
+    fn receive(
+        &self,
+        _version: &Version,
+        object: &mut Value,
+        found: &[String],
+        mode: FieldValidation,
+    ) -> Result<Vec<String>, Refusal> {
+        let decoded = self
+            .kind
+            .decode(std::mem::take(object))
+            .map_err(|e| Refusal::Undecodable(e.to_string()))?;
+        *object = decoded.members.into();
+        if self.is_namespace()
+            && let Some(metadata) = metadata_mut(object)
+        {
+            namespace::label_with_name(metadata);
+        }
+        let unknown = decoded
+            .unknown
+            .iter()
+            .map(|p| format!("unknown field \"{p}\""))
+            .collect();
+        settle_findings(found, unknown, mode)
+    }
+
+    fn decide(&self, _version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
+        let part = match operation {
+            Operation::Create(_) => Part::New,
+            Operation::Update(_) => Part::Whole,
+            Operation::UpdateStatus(_) => Part::Status,
+        };
+        self.judge(part, operation, object)
+    }
+
+    fn finalize(&self, old: &Value, object: Value) -> Outcome {
+        self.judge(Part::Finalizers, Operation::Update(old), object)
+    }
+
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        Part::Status.kept()
+    }
+
+    fn object_type(&self, _version: &str) -> Option<&ObjectType> {
+        Some(self.model.object_type())
+    }
+
+    fn blank(&self, version: &Version) -> Option<Value> {
+        let members = [
+            (
+                "apiVersion",
+                Value::from(api_version(self.model.group, &version.name)),
+            ),
+            ("kind", self.model.kind.into()),
+        ];
+        let blank = self.kind.decode(Value::Object(members.into_iter().collect()));
+        blank.ok().map(|blank| blank.members.into())
+    }
+
+    fn convert(&self, _kind: &Kind, _version: &str, object: Value) -> Value {
+        object
+    }
+
+    fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {
+        models::published(&kind.group, &version.name, &kind.kind)
+    }
+
+    fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
+        match self.kind {
+            CoreKind::Namespace => selectable(field, &namespace::SELECTABLE),
+            CoreKind::Event => selectable(field, &event::SELECTABLE),
+            _ => selectable(field, &[]),
+        }
+    }
+
+    fn unconditional_update(&self) -> bool {
+        true
+    }
+
+    fn creates_on_update(&self) -> bool {
+        self.kind == CoreKind::Event
+    }
+
+    fn field(&self, object: &Value, field: &str) -> String {
+        let field = match (self.kind, field) {
+            (CoreKind::Event, "source") => "source.component",
+            (_, field) => field,
+        };
+        let found = object.at(field.split('.')).and_then(Value::as_str);
+        found.unwrap_or_default().to_owned()
+    }
+
+    fn strategic_schema(&self) -> Option<&Structural> {
+        Some(self.model.strategic())
+    }
+
+    fn mark(&self, mut stored: Value, now: &str) -> Option<Value> {
+        if !self.is_namespace() {
+            return None;
+        }
+        metadata_mut(&mut stored)?.insert("deletionTimestamp", now.into());
+        let status = stored
+            .as_object_mut()?
+            .get_or_insert_with("status", || Map::new().into());
+        status.as_object_mut()?.insert("phase", "Terminating".into());
+        Some(stored)
+    }
+
+    fn precondition_failed(&self) -> Option<&'static str> {
+        self.is_namespace().then_some("Precondition failed")
+    }
+
+    fn protects(&self, name: &str) -> Option<&'static str> {
+        let protected = self.is_namespace() && matches!(name, "default" | "kube-system" | "kube-public");
+        protected.then_some("this namespace may not be deleted")
+    }
+
+    fn is_held(&self, object: &Value) -> bool {
+        self.is_namespace() && !crate::namespaces::finalizers(object.get("spec")).is_empty()
+    }
+
+    fn deletes_collections(&self) -> bool {
+        !self.is_namespace()
+    }
+}

@@ -1,0 +1,86 @@
+//! What is particular about namespaces.
+
+use super::core::Part;
+use scantling_cel::data::names;
+use scantling_value::{FieldError, Map, Path, Value};
+
+/// The finalizer that every namespace has.
+const KUBERNETES: &str = "kubernetes";
+
+/// The fields that selectors may use.
+pub(super) const SELECTABLE: [&str; 2] = ["metadata.name", "status.phase"];
+
+/// What is wrong with a namespace, beyond what is asked of all metadata.
+pub(super) fn check(part: Part, object: &Map, metadata: &Map) -> Vec<FieldError> {
+    let root = Path::ROOT;
+    let meta = root.field("metadata");
+    let mut errors: Vec<FieldError> = crate::delete::finalizers_in(Some(metadata))
+        .iter()
+        .enumerate()
+        .filter_map(|(i, f)| unqualified(f, &meta.field("finalizers").index(i)))
+        .collect();
+    let spec = root.field("spec");
+    let at = spec.field("finalizers");
+    let finalizers = crate::namespaces::finalizers(object.get("spec"));
+    let mut check = |finalizer: &str, at: &Path<'_>| {
+        let malformed = names::label_key(finalizer).into_iter();
+        errors.extend(malformed.map(|why| FieldError::invalid(at, finalizer, why)));
+        errors.extend(unqualified(finalizer, at));
+    };
+    match part {
+        Part::New => finalizers.iter().for_each(|f| check(f, &at)),
+        Part::Finalizers => {
+            let indexed = finalizers.iter().enumerate();
+            indexed.for_each(|(i, f)| check(f, &at.index(i)));
+        }
+        Part::Whole | Part::Status => {}
+    }
+    if part == Part::Status {
+        let phase = object.get("status").and_then(|s| s.get("phase")?.as_str());
+        let (only, when) = match metadata.get("deletionTimestamp") {
+            None => ("Active", "is empty"),
+            Some(_) => ("Terminating", "is not empty"),
+        };
+        if let Some(found) = phase.filter(|phase| !phase.is_empty() && *phase != only) {
+            let why = format!("may only be '{only}' if `deletionTimestamp` {when}");
+            let status = root.field("status");
+            errors.push(FieldError::invalid(&status.field("Phase"), found, why));
+        }
+    }
+    errors
+}
+
+/// A finalizer that belongs to nobody: neither one of those that every server knows nor one with a domain.
+fn unqualified(finalizer: &str, at: &Path<'_>) -> Option<FieldError> {
+    let known = matches!(finalizer, KUBERNETES | "orphan" | "foregroundDeletion");
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    (!known && !finalizer.contains('/')).then(|| FieldError::invalid(at, finalizer, why))
+}
+
+/// Completes a new namespace.
+pub(super) fn complete(object: &mut Map, metadata: &mut Map) {
+    let mut finalizers = crate::namespaces::finalizers(object.get("spec"));
+    if !finalizers.iter().any(|f| f == KUBERNETES) {
+        finalizers.push(KUBERNETES.to_owned());
+    }
+    let spec = Map::from_iter([("finalizers", Value::from(finalizers))]);
+    object.insert("spec", spec.into());
+    object.insert(
+        "status",
+        Map::from_iter([("phase", Value::from("Active"))]).into(),
+    );
+    label_with_name(metadata);
+}
+
+/// Every namespace that has a name has it as a label, too.
+pub(super) fn label_with_name(metadata: &mut Map) {
+    let Some(name @ Value::String(_)) = metadata.get("name").cloned() else {
+        return;
+    };
+    if !matches!(metadata.get("labels"), Some(Value::Object(_))) {
+        metadata.insert("labels", Map::new().into());
+    }
+    if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+        labels.insert("kubernetes.io/metadata.name", name);
+    }
+}

@@ -575,6 +575,19 @@ impl<'a> Scanner<'a> {
             && self.is_blank_or_end(3)
     }
 
+    /// Moves past the end of a line that may hold nothing more than a comment.
+    pub(super) fn end_line(&mut self, start: Mark) -> Result<(), Problem> {
+        self.skip_blanks();
+        if self.byte(0) == Some(b'#') {
+            self.skip_line_rest();
+        }
+        if !self.is_break_or_end(0) {
+            return Err(self.problem(start, "did not find expected comment or line break"));
+        }
+        self.skip_break();
+        Ok(())
+    }
+
     pub(super) fn skip_line_rest(&mut self) {
         while !self.is_break_or_end(0) {
             self.advance();

@@ -60,14 +60,7 @@ impl<'a> Scanner<'a> {
             }
             _ => return Err(self.problem(start, "found unknown directive name")),
         };
-        self.skip_blanks();
-        if self.byte(0) == Some(b'#') {
-            self.skip_line_rest();
-        }
-        if !self.is_break_or_end(0) {
-            return Err(self.problem(start, "did not find expected comment or line break"));
-        }
-        self.skip_break();
+        self.end_line(start)?;
         Ok(kind)
     }
 

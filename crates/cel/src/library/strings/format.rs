@@ -125,14 +125,13 @@ fn as_double(value: Val<'_>) -> Option<f64> {
     }
 }
 
-/// A number without digits, or none if it has them.
+/// A number without digits as people write it, or none if it has them.
 fn symbol(number: f64) -> Option<&'static str> {
-    match number {
-        n if n.is_nan() => Some("NaN"),
-        f64::INFINITY => Some("\u{221e}"),
-        f64::NEG_INFINITY => Some("-\u{221e}"),
-        _ => None,
-    }
+    plain_symbol(number).map(|name| match name {
+        "Infinity" => "\u{221e}",
+        "-Infinity" => "-\u{221e}",
+        other => other,
+    })
 }
 
 /// A number with fixed decimal places and commas between thousands.
@@ -369,6 +368,7 @@ fn plain_number(value: Val<'_>) -> Option<f64> {
     }
 }
 
+/// A number without digits, or none if it has them.
 fn plain_symbol(number: f64) -> Option<&'static str> {
     match number {
         n if n.is_nan() => Some("NaN"),

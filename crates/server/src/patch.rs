@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::scale;
 use crate::status::{ApiError, ApiResult};
-use crate::write::{Change, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text};
+use crate::write::{Change, Edit, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text};
 use scantling_admit::FieldValidation;
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::patch::{Patch, PatchError, PatchType, Reading};
@@ -81,7 +81,15 @@ impl Write<'_> {
             Some(patching) => Source::Patch(patching),
             None => Source::Body,
         };
-        self.change(name, options, part, None, &change, source).await
+        let edit = Edit {
+            name,
+            uid: "",
+            part,
+            options,
+            source,
+            change: &change,
+        };
+        self.change(&edit).await
     }
 
     async fn patch_scale(
@@ -195,9 +203,15 @@ impl Write<'_> {
                 ..applying.change(object)
             })
         };
-        let updated = self
-            .change(name, options, part, None, &change, Source::Body)
-            .await?;
+        let edit = Edit {
+            name,
+            uid: "",
+            part,
+            options,
+            source: Source::Body,
+            change: &change,
+        };
+        let updated = self.change(&edit).await?;
         Ok((200, updated))
     }
 
@@ -222,9 +236,15 @@ impl Write<'_> {
             managed::set_entries(&mut object, entries);
             Ok(applying.change(object))
         };
-        let updated = self
-            .change(name, options, Part::Scale, None, &change, Source::Body)
-            .await?;
+        let edit = Edit {
+            name,
+            uid: "",
+            part: Part::Scale,
+            options,
+            source: Source::Body,
+            change: &change,
+        };
+        let updated = self.change(&edit).await?;
         scale::scale_after_write(call, &updated)
     }
 }

@@ -11,7 +11,9 @@ use crate::reply::Reply;
 use crate::status::{ApiError, ApiResult};
 use crate::table::{Column, Columns};
 use crate::view::Shape;
-use crate::write::{Change, Ownership, Part, Source, Write, fit_name, fit_namespace, metadata_mut, text};
+use crate::write::{
+    Change, Edit, Ownership, Part, Source, Write, fit_name, fit_namespace, metadata_mut, text,
+};
 use scantling_admit::FieldValidation;
 use scantling_schema::core::CoreKind;
 use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
@@ -221,9 +223,15 @@ pub(crate) async fn replace(
             received: true,
         })
     };
-    let updated = write
-        .change(name, options, Part::Scale, Some(&uid), &change, Source::Body)
-        .await?;
+    let edit = Edit {
+        name,
+        uid: &uid,
+        part: Part::Scale,
+        options,
+        source: Source::Body,
+        change: &change,
+    };
+    let updated = write.change(&edit).await?;
     scale_after_write(call, &updated)
 }
 

@@ -1,6 +1,8 @@
 //! Creating and updating.
 
 mod identity;
+mod owners;
+mod receive;
 mod refusals;
 
 use crate::api::{Api, Call, Head};
@@ -13,21 +15,21 @@ use crate::protobuf;
 use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
-use crate::status::{About, ApiError, ApiResult};
+use crate::status::{ApiError, ApiResult};
 use crate::text::{Brought, Stored, Text, in_stored_version, read_back, read_written};
 use crate::view::Shape;
 use bytes::Bytes;
-use scantling_admit::{Operation, Outcome, Refusal};
-use scantling_schema::names::group_version;
+use scantling_admit::Operation;
 use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
-use scantling_value::{Map, Value, json};
+use scantling_value::{Map, Value};
 
 use identity::agent_name;
 pub(crate) use identity::{identity, timestamp};
+pub(crate) use receive::{Patched, Source};
 pub(crate) use refusals::{
     cannot_be_handled, cannot_be_handled_by_default, fit_name, fit_namespace, modified, patch_refusal,
 };
-use refusals::{check_version, immutable, other_uid, taken, unnamed};
+use refusals::{check_version, other_uid, taken};
 
 /// A write on its way.
 pub(crate) struct Write<'a> {
@@ -52,6 +54,18 @@ pub(crate) enum Part {
     Scale,
 }
 
+/// What is asked of a stored object.
+pub(crate) struct Edit<'a> {
+    pub(crate) name: &'a str,
+    /// Which object of that name it has to be; empty if any will do.
+    pub(crate) uid: &'a str,
+    pub(crate) part: Part,
+    pub(crate) options: &'a WriteOptions,
+    pub(crate) source: Source<'a>,
+    /// What becomes of the object as it is now.
+    pub(crate) change: &'a (dyn Fn(&Value) -> ApiResult<Change> + Sync),
+}
+
 /// A new state for a stored object.
 pub(crate) struct Change {
     pub(crate) object: Value,
@@ -70,27 +84,6 @@ pub(crate) enum Ownership {
     Update,
     /// An apply has settled it already.
     Settled,
-}
-
-/// Where a refusal of admission arises; its words differ.
-#[derive(Clone, Copy)]
-pub(crate) enum Source<'a> {
-    /// The object itself was sent.
-    Body,
-    /// A patch made it.
-    Patch(&'a dyn Patched),
-}
-
-/// What refusals say of an object that a patch made.
-pub(crate) trait Patched: Sync {
-    /// What the patch made of an object, or the patch.
-    fn shown(&self, old: &Value) -> String;
-
-    /// Why what the patch made cannot be decoded, in the words for this type of patch.
-    fn why(&self, why: String) -> String;
-
-    /// Whether what the patch made is what it was made from, whatever it says that it is.
-    fn keeps_kind(&self) -> bool;
 }
 
 impl Write<'_> {
@@ -270,58 +263,50 @@ impl Write<'_> {
                 received: true,
             })
         };
-        let updated = self
-            .change(name, &options, part, Some(&uid), &change, Source::Body)
-            .await?;
+        let edit = Edit {
+            name,
+            uid: &uid,
+            part,
+            options: &options,
+            source: Source::Body,
+            change: &change,
+        };
+        let updated = self.change(&edit).await?;
         self.reply(&shape, 200, updated)
     }
 
     /// Changes a stored object, again if another write comes in between, and returns it as it was stored.
-    pub(crate) async fn change(
-        &mut self,
-        name: &str,
-        options: &WriteOptions,
-        part: Part,
-        uid: Option<&str>,
-        change: &(dyn Fn(&Value) -> ApiResult<Change> + Sync),
-        source: Source<'_>,
-    ) -> ApiResult<Value> {
+    pub(crate) async fn change(&mut self, edit: &Edit<'_>) -> ApiResult<Value> {
         let call = self.call;
-        let key = call.key(name)?;
+        let key = call.key(edit.name)?;
         let mut tries = 0;
         loop {
-            let entry = call.live(&key, name).await?;
+            let entry = call.live(&key, edit.name).await?;
             let warnings = self.warnings.len();
-            match self
-                .change_once(name, &key, &entry, options, part, uid, change, source)
-                .await?
-            {
+            match self.change_once(edit, &key, &entry).await? {
                 Some(updated) => return Ok(updated),
                 None if tries < TRIES => tries += 1,
-                None => return Err(modified(call.about(), name)),
+                None => return Err(modified(call.about(), edit.name)),
             }
             self.warnings.truncate(warnings);
         }
     }
 
     /// One try; nothing if another write came in between.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one decision")]
-    async fn change_once(
-        &mut self,
-        name: &str,
-        key: &str,
-        entry: &Entry,
-        options: &WriteOptions,
-        part: Part,
-        uid: Option<&str>,
-        change: &(dyn Fn(&Value) -> ApiResult<Change> + Sync),
-        source: Source<'_>,
-    ) -> ApiResult<Option<Value>> {
+    async fn change_once(&mut self, edit: &Edit<'_>, key: &str, entry: &Entry) -> ApiResult<Option<Value>> {
+        let Edit {
+            name,
+            uid,
+            part,
+            options,
+            source,
+            change,
+        } = *edit;
         let call = self.call;
         let old = read::shown(call, entry)?;
         let existing_uid = text(&old, "uid");
-        if let Some(asked) = uid.filter(|u| !u.is_empty() && *u != existing_uid) {
-            return Err(other_uid(call, name, key, asked, existing_uid));
+        if !uid.is_empty() && uid != existing_uid {
+            return Err(other_uid(call, name, key, uid, existing_uid));
         }
         let Change {
             mut object,
@@ -358,34 +343,51 @@ impl Write<'_> {
         let mut admitted = self.outcome(outcome, source, Some(&old))?;
         set_version(&mut admitted, entry.mod_revision);
         managed::keep_times(&old, &mut admitted);
-        let gone = is_released(&admitted) && !call.kind.strategy.is_held(&admitted);
         if options.dry_run {
             return read_back(call, admitted).map(Some);
         }
-        if gone {
-            let delete = scantling_store::Write::Delete {
-                expected: entry.mod_revision,
-            };
-            return match call.api.store.write(key, delete).await {
-                Ok(_) => Ok(Some(admitted)),
-                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
-                Err(e) => Err(store_error(e)),
-            };
+        if is_released(&admitted) && !strategy.is_held(&admitted) {
+            return self.remove(key, entry, admitted).await;
         }
-        let stored = Stored::of(call, &admitted);
-        if entry.value == stored.value || is_only_written_differently(call, entry, &old, &admitted) {
-            return read_back(call, admitted).map(Some);
+        let brought = match (ownership, part) {
+            (Ownership::Update, Part::Whole | Part::Status) => Brought::InForm,
+            _ => Brought::Anything,
+        };
+        self.replace(key, entry, &old, admitted, ownership, brought).await
+    }
+
+    /// Removes an object whose last change took away what held it; nothing if another write came in between.
+    async fn remove(&self, key: &str, entry: &Entry, last: Value) -> ApiResult<Option<Value>> {
+        let expected = entry.mod_revision;
+        let delete = scantling_store::Write::Delete { expected };
+        match self.call.api.store.write(key, delete).await {
+            Ok(_) => Ok(Some(last)),
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(store_error(e)),
+        }
+    }
+
+    /// Stores what becomes of an object, if that is anything new; nothing if another write came in between.
+    async fn replace(
+        &mut self,
+        key: &str,
+        entry: &Entry,
+        old: &Value,
+        mut new: Value,
+        ownership: Ownership,
+        brought: Brought,
+    ) -> ApiResult<Option<Value>> {
+        let call = self.call;
+        let stored = Stored::of(call, &new);
+        if entry.value == stored.value || is_only_written_differently(call, entry, old, &new) {
+            return read_back(call, new).map(Some);
         }
         let expected = entry.mod_revision;
         let update = |value| scantling_store::Write::Update { value, expected };
-        match self.store(key, stored, &mut admitted, ownership, update).await {
+        match self.store(key, stored, &mut new, ownership, update).await {
             Ok((event, place)) => {
                 call.api.has_settled(call.kind, event.revision).await;
-                let brought = match (ownership, part) {
-                    (Ownership::Update, Part::Whole | Part::Status) => Brought::InForm,
-                    _ => Brought::Anything,
-                };
-                let mut shown = read_written(call, &event, admitted, place, brought)?;
+                let mut shown = read_written(call, &event, new, place, brought)?;
                 self.text = event.after().and_then(|entry| Text::noted(call, entry));
                 set_version(&mut shown, event.revision);
                 Ok(Some(shown))
@@ -419,177 +421,6 @@ impl Write<'_> {
         }
     }
 
-    /// Brings an object into the form of its kind.
-    pub(crate) fn receive(
-        &mut self,
-        object: &mut Value,
-        found: &[String],
-        mode: scantling_admit::FieldValidation,
-        ownership: Ownership,
-        source: Source<'_>,
-        old: Option<&Value>,
-    ) -> ApiResult<()> {
-        let (strategy, version) = (&self.call.kind.strategy, self.call.version);
-        if let (Source::Patch(patched), Some(old)) = (source, old) {
-            self.check_type(object, patched, old, mode)?;
-        }
-        let received = match ownership {
-            Ownership::Update => strategy.receive(version, object, found, mode),
-            // The apply has decided about what was found.
-            Ownership::Settled => strategy.receive_applied(version, object).map(|()| found.to_vec()),
-        };
-        match received {
-            Ok(mut warnings) => {
-                self.in_order(&mut warnings, source);
-                self.warnings.extend(warnings);
-                Ok(())
-            }
-            Err(Refusal::Strict(mut found)) => {
-                self.in_order(&mut found, source);
-                Err(self.refused(Refusal::Strict(found), object, source, old))
-            }
-            Err(refusal) => Err(self.refused(refusal, object, source, old)),
-        }
-    }
-
-    /// Checks that what a patch made says what it is. Built-in kinds know that by themselves: what the patch made of
-    /// it is nothing to them unless it names another kind.
-    fn check_type(
-        &mut self,
-        object: &mut Value,
-        patched: &dyn Patched,
-        old: &Value,
-        mode: scantling_admit::FieldValidation,
-    ) -> ApiResult<()> {
-        let call = self.call;
-        let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &patched.why(why)));
-        let (api_version, kind) = match body::type_meta(object) {
-            Ok((api_version, kind)) => (api_version.to_owned(), kind.to_owned()),
-            Err(why) => return undecodable(why),
-        };
-        if call.kind.built_in {
-            let expected = call.api_version();
-            if api_version.is_empty() && !patched.keeps_kind() {
-                // What says no version is of no version, and has no fields in it, not even a name.
-                let fields = object.as_object().into_iter().flat_map(Map::keys);
-                let unknown = fields.filter(|f| !matches!(f.as_str(), "apiVersion" | "kind"));
-                let unknown = unknown.map(|f| format!("unknown field \"{f}\"")).collect();
-                let settled = crate::builtin::settle_findings(&[], unknown, mode);
-                let found = settled
-                    .map_err(|refusal| self.refused(refusal, object, Source::Patch(patched), Some(old)))?;
-                self.warnings.extend(found);
-                return Err(unnamed(call.path.name.as_deref().unwrap_or_default()));
-            }
-            let known = |found: &str, expected: &str| found.is_empty() || found == expected;
-            let fits = known(&api_version, &expected) && known(&kind, &call.kind.kind);
-            if !fits && !patched.keeps_kind() {
-                let kind = if kind.is_empty() { &call.kind.kind } else { &kind };
-                let api_version = if api_version.is_empty() {
-                    &expected
-                } else {
-                    &api_version
-                };
-                return undecodable(call.kind.mismatch(api_version, kind));
-            }
-            if let Some(members) = object.as_object_mut() {
-                members.insert("apiVersion", expected.into());
-                members.insert("kind", call.kind.kind.as_str().into());
-            }
-            return Ok(());
-        }
-        if kind.is_empty() {
-            return undecodable(format!("Object 'Kind' is missing in '{}'", patched.shown(old)));
-        }
-        if api_version.is_empty() {
-            let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
-            return Err(ApiError::internal_error(why));
-        }
-        Ok(())
-    }
-
-    /// Built-in kinds are read field by field, so that what is found in a JSON text is told in its order.
-    fn in_order(&self, found: &mut [String], source: Source<'_>) {
-        if self.call.kind.built_in
-            && matches!(source, Source::Body)
-            && self.body.trim_ascii_start().starts_with(b"{")
-        {
-            json::sort_findings(&self.body, found);
-        }
-    }
-
-    /// Removes owner references that stand twice, with a warning that says whether they were sent or made.
-    fn unite_owners(&mut self, object: &mut Value, ownership: Ownership) {
-        let Some(Value::Array(owners)) = metadata_mut(object).and_then(|m| m.get_mut("ownerReferences"))
-        else {
-            return;
-        };
-        let mut seen: Vec<Value> = Vec::new();
-        let mut twice = Vec::new();
-        for owner in std::mem::take(owners) {
-            if seen.contains(&owner) {
-                let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
-                twice.push(uid.to_owned());
-            } else {
-                seen.push(owner);
-            }
-        }
-        *owners = seen;
-        if twice.is_empty() {
-            return;
-        }
-        let uids = twice.join(", ");
-        self.warnings.push(match ownership {
-            Ownership::Update => format!(
-                ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and \
-                 may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
-            ),
-            Ownership::Settled => format!(
-                ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server \
-                 dedups owner references in 1.20+, and may reject such requests as early as 1.24; duplicate UID(s) \
-                 observed: {uids}"
-            ),
-        });
-    }
-
-    /// The admitted object, or the refusal in the words that its source has.
-    fn outcome(&mut self, outcome: Outcome, source: Source<'_>, old: Option<&Value>) -> ApiResult<Value> {
-        let call = self.call;
-        self.warnings.extend(outcome.warnings);
-        call.api.metrics.admitted(&outcome.stats);
-        match outcome.refusal {
-            None => Ok(outcome.object),
-            Some(refusal) => Err(self.refused(refusal, &outcome.object, source, old)),
-        }
-    }
-
-    /// A refusal in the words that its source has.
-    fn refused(&self, refusal: Refusal, object: &Value, source: Source<'_>, old: Option<&Value>) -> ApiError {
-        let call = self.call;
-        let kind = object_kind(object, &call.kind.kind);
-        let about = About {
-            group: object_group(object, &call.kind.group),
-            kind,
-        };
-        let name = text(object, "name");
-        let shown = |patched: &dyn Patched| old.map(|old| patched.shown(old)).unwrap_or_default();
-        match (refusal, source) {
-            (Refusal::Undecodable(why), Source::Body) => cannot_be_handled(call, object, &why),
-            (Refusal::Strict(found), Source::Body) => {
-                let why = format!("strict decoding error: {}", found.join(", "));
-                cannot_be_handled(call, object, &why)
-            }
-            (Refusal::Undecodable(why), Source::Patch(patched)) => {
-                patch_refusal(shown(patched), &patched.why(why))
-            }
-            (Refusal::Strict(found), Source::Patch(patched)) => {
-                let why = format!("strict decoding error: {}", found.join(", "));
-                patch_refusal(shown(patched), &why)
-            }
-            (Refusal::Immutable(errors), _) => immutable(about, name, &errors),
-            (Refusal::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
-        }
-    }
-
     /// The name of who writes.
     pub(crate) fn manager(&self, options: &WriteOptions) -> String {
         if options.field_manager.is_empty() {
@@ -615,15 +446,6 @@ pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
         map.insert("metadata", Map::new().into());
     }
     map.get_mut("metadata")?.as_object_mut()
-}
-
-fn object_group<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
-    let api_version = object.get("apiVersion").and_then(Value::as_str);
-    api_version.map_or(otherwise, |v| group_version(v).0)
-}
-
-fn object_kind<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
-    object.get("kind").and_then(Value::as_str).unwrap_or(otherwise)
 }
 
 pub(crate) fn set_version(object: &mut Value, revision: u64) {

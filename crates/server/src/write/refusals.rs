@@ -1,6 +1,7 @@
 //! What a write must fit, and in which words it is refused.
 
-use super::{metadata_mut, object_kind, text};
+use super::receive::object_kind;
+use super::{metadata_mut, text};
 use crate::api::Call;
 use crate::read;
 use crate::request::parse_uint;

@@ -1,0 +1,40 @@
+//! References to owners, each of which counts once.
+
+use super::{Ownership, Write, metadata_mut};
+use scantling_value::Value;
+
+impl Write<'_> {
+    /// Removes owner references that stand twice, with a warning that says whether they were sent or made.
+    pub(super) fn unite_owners(&mut self, object: &mut Value, ownership: Ownership) {
+        let Some(Value::Array(owners)) = metadata_mut(object).and_then(|m| m.get_mut("ownerReferences"))
+        else {
+            return;
+        };
+        let mut seen: Vec<Value> = Vec::new();
+        let mut twice = Vec::new();
+        for owner in std::mem::take(owners) {
+            if seen.contains(&owner) {
+                let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
+                twice.push(uid.to_owned());
+            } else {
+                seen.push(owner);
+            }
+        }
+        *owners = seen;
+        if twice.is_empty() {
+            return;
+        }
+        let uids = twice.join(", ");
+        self.warnings.push(match ownership {
+            Ownership::Update => format!(
+                ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and \
+                 may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+            ),
+            Ownership::Settled => format!(
+                ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server \
+                 dedups owner references in 1.20+, and may reject such requests as early as 1.24; duplicate UID(s) \
+                 observed: {uids}"
+            ),
+        });
+    }
+}

@@ -1,0 +1,185 @@
+//! Bringing objects into form, and what is said of those that are refused on the way.
+
+use super::refusals::{cannot_be_handled, immutable, patch_refusal, unnamed};
+use super::{Ownership, Write, text};
+use crate::body;
+use crate::builtin::settle_findings;
+use crate::status::{About, ApiError, ApiResult};
+use scantling_admit::{FieldValidation, Outcome, Refusal};
+use scantling_schema::names::group_version;
+use scantling_value::{Map, Value, json};
+
+/// Where a refusal of admission arises; its words differ.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    /// The object itself was sent.
+    Body,
+    /// A patch made it.
+    Patch(&'a dyn Patched),
+}
+
+/// What refusals say of an object that a patch made.
+pub(crate) trait Patched: Sync {
+    /// What the patch made of an object, or the patch.
+    fn shown(&self, old: &Value) -> String;
+
+    /// Why what the patch made cannot be decoded, in the words for this type of patch.
+    fn why(&self, why: String) -> String;
+
+    /// Whether what the patch made is what it was made from, whatever it says that it is.
+    fn keeps_kind(&self) -> bool;
+}
+
+impl Write<'_> {
+    /// Brings an object into the form of its kind.
+    pub(crate) fn receive(
+        &mut self,
+        object: &mut Value,
+        found: &[String],
+        mode: FieldValidation,
+        ownership: Ownership,
+        source: Source<'_>,
+        old: Option<&Value>,
+    ) -> ApiResult<()> {
+        let (strategy, version) = (&self.call.kind.strategy, self.call.version);
+        if let (Source::Patch(patched), Some(old)) = (source, old) {
+            self.check_type(object, patched, old, mode)?;
+        }
+        let received = match ownership {
+            Ownership::Update => strategy.receive(version, object, found, mode),
+            // The apply has decided about what was found.
+            Ownership::Settled => strategy.receive_applied(version, object).map(|()| found.to_vec()),
+        };
+        match received {
+            Ok(mut warnings) => {
+                self.in_order(&mut warnings, source);
+                self.warnings.extend(warnings);
+                Ok(())
+            }
+            Err(Refusal::Strict(mut found)) => {
+                self.in_order(&mut found, source);
+                Err(self.refused(Refusal::Strict(found), object, source, old))
+            }
+            Err(refusal) => Err(self.refused(refusal, object, source, old)),
+        }
+    }
+
+    /// Checks that what a patch made says what it is. Built-in kinds know that by themselves: what the patch made of
+    /// it is nothing to them unless it names another kind.
+    fn check_type(
+        &mut self,
+        object: &mut Value,
+        patched: &dyn Patched,
+        old: &Value,
+        mode: FieldValidation,
+    ) -> ApiResult<()> {
+        let call = self.call;
+        let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &patched.why(why)));
+        let (api_version, kind) = match body::type_meta(object) {
+            Ok((api_version, kind)) => (api_version.to_owned(), kind.to_owned()),
+            Err(why) => return undecodable(why),
+        };
+        if call.kind.built_in {
+            let expected = call.api_version();
+            if api_version.is_empty() && !patched.keeps_kind() {
+                // What says no version is of no version, and has no fields in it, not even a name.
+                let fields = object.as_object().into_iter().flat_map(Map::keys);
+                let unknown = fields.filter(|f| !matches!(f.as_str(), "apiVersion" | "kind"));
+                let unknown = unknown.map(|f| format!("unknown field \"{f}\"")).collect();
+                let settled = settle_findings(&[], unknown, mode);
+                let found = settled
+                    .map_err(|refusal| self.refused(refusal, object, Source::Patch(patched), Some(old)))?;
+                self.warnings.extend(found);
+                return Err(unnamed(call.path.name.as_deref().unwrap_or_default()));
+            }
+            let known = |found: &str, expected: &str| found.is_empty() || found == expected;
+            let fits = known(&api_version, &expected) && known(&kind, &call.kind.kind);
+            if !fits && !patched.keeps_kind() {
+                let kind = if kind.is_empty() { &call.kind.kind } else { &kind };
+                let api_version = if api_version.is_empty() {
+                    &expected
+                } else {
+                    &api_version
+                };
+                return undecodable(call.kind.mismatch(api_version, kind));
+            }
+            if let Some(members) = object.as_object_mut() {
+                members.insert("apiVersion", expected.into());
+                members.insert("kind", call.kind.kind.as_str().into());
+            }
+            return Ok(());
+        }
+        if kind.is_empty() {
+            return undecodable(format!("Object 'Kind' is missing in '{}'", patched.shown(old)));
+        }
+        if api_version.is_empty() {
+            let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+            return Err(ApiError::internal_error(why));
+        }
+        Ok(())
+    }
+
+    /// Built-in kinds are read field by field, so that what is found in a JSON text is told in its order.
+    fn in_order(&self, found: &mut [String], source: Source<'_>) {
+        if self.call.kind.built_in
+            && matches!(source, Source::Body)
+            && self.body.trim_ascii_start().starts_with(b"{")
+        {
+            json::sort_findings(&self.body, found);
+        }
+    }
+
+    /// The admitted object, or the refusal in the words that its source has.
+    pub(super) fn outcome(
+        &mut self,
+        outcome: Outcome,
+        source: Source<'_>,
+        old: Option<&Value>,
+    ) -> ApiResult<Value> {
+        let call = self.call;
+        self.warnings.extend(outcome.warnings);
+        call.api.metrics.admitted(&outcome.stats);
+        match outcome.refusal {
+            None => Ok(outcome.object),
+            Some(refusal) => Err(self.refused(refusal, &outcome.object, source, old)),
+        }
+    }
+
+    /// A refusal in the words that its source has.
+    fn refused(&self, refusal: Refusal, object: &Value, source: Source<'_>, old: Option<&Value>) -> ApiError {
+        let call = self.call;
+        let kind = object_kind(object, &call.kind.kind);
+        let about = About {
+            group: object_group(object, &call.kind.group),
+            kind,
+        };
+        let name = text(object, "name");
+        let shown = |patched: &dyn Patched| old.map(|old| patched.shown(old)).unwrap_or_default();
+        match (refusal, source) {
+            (Refusal::Undecodable(why), Source::Body) => cannot_be_handled(call, object, &why),
+            (Refusal::Strict(found), Source::Body) => {
+                let why = format!("strict decoding error: {}", found.join(", "));
+                cannot_be_handled(call, object, &why)
+            }
+            (Refusal::Undecodable(why), Source::Patch(patched)) => {
+                patch_refusal(shown(patched), &patched.why(why))
+            }
+            (Refusal::Strict(found), Source::Patch(patched)) => {
+                let why = format!("strict decoding error: {}", found.join(", "));
+                patch_refusal(shown(patched), &why)
+            }
+            (Refusal::Immutable(errors), _) => immutable(about, name, &errors),
+            (Refusal::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
+        }
+    }
+}
+
+fn object_group<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
+    let api_version = object.get("apiVersion").and_then(Value::as_str);
+    api_version.map_or(otherwise, |v| group_version(v).0)
+}
+
+/// The kind that an object says it is of.
+pub(super) fn object_kind<'a>(object: &'a Value, otherwise: &'a str) -> &'a str {
+    object.get("kind").and_then(Value::as_str).unwrap_or(otherwise)
+}

@@ -7,12 +7,14 @@
 mod class;
 mod parse;
 mod scan;
+mod table;
 
 use regex_automata::meta;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use scan::Scan;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use table::Table;
 
 /// A regular expression. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -23,12 +25,15 @@ struct Lazy {
     text: Box<str>,
     /// `None` if there is no compiled form. Whoever made the pattern has ruled that out.
     compiled: OnceLock<Option<Matcher>>,
+    /// Finds where a pattern matches of which a table tells whether it does. Few are asked for that.
+    finder: OnceLock<Option<meta::Regex>>,
 }
 
 /// What matches texts.
 #[derive(Debug)]
 enum Matcher {
     Scan(Scan),
+    Table(Box<Table>),
     Engine(meta::Regex),
 }
 
@@ -39,6 +44,12 @@ fn compile(pattern: &str) -> Result<Matcher, PatternError> {
     let tree = parse::parse(pattern)?;
     if let Some(scan) = Scan::of(&tree) {
         return Ok(Matcher::Scan(scan));
+    }
+    if let Some(table) = Some(&tree)
+        .filter(|tree| states(tree) <= MAX_TABLE_STATES)
+        .and_then(Table::of)
+    {
+        return Ok(Matcher::Table(Box::new(table)));
     }
     let engine = engine(&tree).map_err(|_| PatternError {
         code: ErrorCode::Large,
@@ -52,6 +63,9 @@ fn engine(tree: &Hir) -> Result<meta::Regex, Box<meta::BuildError>> {
     let engine = meta::Builder::new().configure(config).build_from_hir(tree);
     engine.map_err(Box::new)
 }
+
+/// Of patterns that may have more states, no table is tried.
+const MAX_TABLE_STATES: u64 = 2048;
 
 /// A pattern of so many states is not too large, whatever they are.
 const MAX_UNDOUBTED_STATES: u64 = MAX_COMPILED_SIZE as u64 / 256;
@@ -151,7 +165,12 @@ impl Pattern {
 
     fn with(pattern: &str, compiled: OnceLock<Option<Matcher>>) -> Self {
         let text = pattern.into();
-        Pattern(Arc::new(Lazy { text, compiled }))
+        let finder = OnceLock::new();
+        Pattern(Arc::new(Lazy {
+            text,
+            compiled,
+            finder,
+        }))
     }
 
     fn compiled(&self) -> Option<&Matcher> {
@@ -161,10 +180,23 @@ impl Pattern {
             .as_ref()
     }
 
+    /// What finds the matches of a pattern that is no scan.
+    fn engine<'e>(&'e self, matcher: &'e Matcher) -> Option<&'e meta::Regex> {
+        match matcher {
+            Matcher::Scan(_) => None,
+            Matcher::Engine(engine) => Some(engine),
+            Matcher::Table(_) => {
+                let make = || engine(&parse::parse(&self.0.text).ok()?).ok();
+                self.0.finder.get_or_init(make).as_ref()
+            }
+        }
+    }
+
     /// Whether it matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         match self.compiled() {
             Some(Matcher::Scan(scan)) => scan.length(text).is_some(),
+            Some(Matcher::Table(table)) => table.is_match(text),
             Some(Matcher::Engine(engine)) => engine.is_match(text),
             None => false,
         }
@@ -174,7 +206,7 @@ impl Pattern {
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         match self.compiled()? {
             Matcher::Scan(scan) => scan.find(text),
-            Matcher::Engine(engine) => engine.find(text).and_then(|m| text.get(m.range())),
+            matcher => self.engine(matcher)?.find(text).and_then(|m| text.get(m.range())),
         }
     }
 
@@ -182,7 +214,7 @@ impl Pattern {
     pub fn matches<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'_, 't> {
         let (only, engine) = match self.compiled() {
             Some(Matcher::Scan(scan)) => (scan.find(text), None),
-            Some(Matcher::Engine(engine)) => (None, Some(engine)),
+            Some(matcher) => (None, self.engine(matcher)),
             None => (None, None),
         };
         let found = engine.into_iter().flat_map(move |engine| engine.find_iter(text));
@@ -371,6 +403,25 @@ mod tests {
         })
     }
 
+    /// Patterns that begin at the beginning, with choices and groups that repeat.
+    fn anchored_pattern() -> impl Strategy<Value = String> {
+        let leaf = prop::sample::select(vec!["a", "b", "[ab]", "[^a]", ".", "/", "\u{e9}", "", "$", "a$"]);
+        let tree = leaf.prop_map(str::to_owned).prop_recursive(3, 12, 3, |inner| {
+            let times = prop::sample::select(vec!["", "*", "+", "?", "{2}", "*?"]);
+            let parts = prop::collection::vec((inner.clone(), times), 1..4);
+            let either = prop::collection::vec(inner, 1..3);
+            prop_oneof![
+                parts.prop_map(|parts| {
+                    let parts = parts.iter().map(|(part, times)| format!("(?:{part}){times}"));
+                    parts.collect::<String>()
+                }),
+                either.prop_map(|either| format!("(?:{})", either.join("|"))),
+            ]
+        });
+        let end = prop::sample::select(vec!["", "$"]);
+        (tree, end).prop_map(|(tree, end)| format!("^{tree}{end}"))
+    }
+
     proptest! {
         #[test]
         fn scans_find_what_the_engine_finds(pattern in simple_pattern(), text in "[ab/\u{e9}\nA]{0,7}") {
@@ -379,6 +430,13 @@ mod tests {
                 let found = engine(&tree).unwrap().find(&text).and_then(|m| text.get(m.range()));
                 prop_assert_eq!(scan.find(&text), found);
             }
+        }
+
+        #[test]
+        fn tables_match_what_the_engine_matches(pattern in anchored_pattern(), text in "[ab/\u{e9}\n]{0,7}") {
+            let tree = parse::parse(&pattern).unwrap();
+            let table = Table::of(&tree).unwrap();
+            prop_assert_eq!(table.is_match(&text), engine(&tree).unwrap().is_match(&text));
         }
 
         #[test]

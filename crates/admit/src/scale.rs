@@ -63,12 +63,9 @@ fn lookup<'v>(
     fits: impl Fn(&Value) -> bool,
 ) -> Result<Option<&'v Value>, String> {
     let mut at = object;
-    let mut walked = String::new();
-    for step in steps(path) {
-        walked.push('.');
-        walked.push_str(step);
+    for (walked, step) in steps(path).enumerate() {
         let Value::Object(map) = at else {
-            return Err(misfit(&walked, at, "map[string]interface{}"));
+            return Err(misfit(steps(path).take(walked + 1), at, "map[string]interface{}"));
         };
         let Some(next) = map.get(step) else {
             return Ok(None);
@@ -78,11 +75,12 @@ fn lookup<'v>(
     if fits(at) {
         Ok(Some(at))
     } else {
-        Err(misfit(&walked, at, wanted))
+        Err(misfit(steps(path), at, wanted))
     }
 }
 
-fn misfit(path: &str, value: &Value, wanted: &str) -> String {
+fn misfit<'p>(walked: impl Iterator<Item = &'p str>, value: &Value, wanted: &str) -> String {
+    let path: String = walked.flat_map(|step| [".", step]).collect();
     let ty = go::value_type(value);
     format!(
         "{path} accessor error: {} is of the type {ty}, expected {wanted}",

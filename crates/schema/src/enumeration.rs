@@ -1,43 +1,47 @@
 //! `enum`: which values are listed.
 
 use crate::structural::Json;
-use scantling_value::{Value, same_text};
+use scantling_value::{Str, Value, same_text};
+use std::cmp::Ordering;
+
+/// The strings of a list: short ones first, those of one length in order.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(Box<[Str]>);
+
+impl Texts {
+    pub(crate) fn of(listed: &[Json]) -> Self {
+        let mut texts: Vec<Str> = listed
+            .iter()
+            .filter_map(|json| Some(json.0.as_str()?.into()))
+            .collect();
+        texts.sort_by(|a, b| Self::order(a, b));
+        Texts(texts.into())
+    }
+
+    /// Whether a text is listed. Few are asked one by one, which most of them answer by their length.
+    #[inline]
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        const FEW: usize = 16;
+        if self.0.len() <= FEW {
+            return self.0.iter().any(|listed| same_text(listed, text));
+        }
+        self.0
+            .binary_search_by(|listed| Self::order(listed, text))
+            .is_ok()
+    }
+
+    fn order(a: &str, b: &str) -> Ordering {
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    }
+}
 
 /// Whether a value is listed. A server compares after converting the value to the type of the listed one where its
 /// language converts: floats to integers by cutting off, integers to strings by code point. `null` is never listed.
-pub(crate) fn contains(listed: &[Json], sorted: &[u32], value: &Value) -> bool {
+pub(crate) fn contains(listed: &[Json], texts: &Texts, value: &Value) -> bool {
     match value {
-        Value::String(s) if !sorted.is_empty() => sorted
-            .binary_search_by(|&i| string_at(listed, i).cmp(s.as_str()))
-            .is_ok(),
-        Value::String(s) => listed
-            .iter()
-            .any(|json| json.0.as_str().is_some_and(|listed| same_text(listed, s))),
+        Value::String(s) => texts.contains(s),
         _ => listed.iter().any(|json| matches(&json.0, value)),
     }
-}
-
-/// The positions of the listed strings in their order, where comparing with each of them would take long.
-pub(crate) fn sorted(listed: &[Json]) -> Box<[u32]> {
-    const MANY: usize = 8;
-    let strings = listed
-        .iter()
-        .zip(0u32..)
-        .filter(|(json, _)| json.0.as_str().is_some());
-    let mut positions: Vec<u32> = strings.map(|(_, i)| i).collect();
-    if positions.len() < MANY {
-        return Box::default();
-    }
-    positions.sort_by(|&a, &b| string_at(listed, a).cmp(string_at(listed, b)));
-    positions.into()
-}
-
-fn string_at(listed: &[Json], i: u32) -> &str {
-    usize::try_from(i)
-        .ok()
-        .and_then(|i| listed.get(i))
-        .and_then(|json| json.0.as_str())
-        .unwrap_or_default()
 }
 
 #[expect(

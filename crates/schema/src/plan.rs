@@ -13,6 +13,7 @@ mod members;
 pub use compile::Compiler;
 pub(crate) use members::Members;
 
+use crate::enumeration::Texts;
 use crate::format::Format;
 use crate::pattern::Pattern;
 use crate::rules::{Place, Rules};
@@ -241,8 +242,8 @@ pub(crate) struct Checks {
     pub(crate) junctors: bool,
     /// Which bounds are themselves no values of the type: every number is then an error.
     pub(crate) odd_bounds: OddBounds,
-    /// The positions of the strings of `enum` in their order, where they are many.
-    pub(crate) sorted_enum: Box<[u32]>,
+    /// The strings of `enum`.
+    pub(crate) listed_texts: Texts,
     /// `allOf`, `anyOf`, `oneOf`.
     pub(crate) all_of: Box<[Arc<Node>]>,
     pub(crate) any_of: Box<[Arc<Node>]>,

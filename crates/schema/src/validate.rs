@@ -222,7 +222,7 @@ fn check_enum<S: Sink>(
 ) -> Result<(), Stop> {
     if let Some((v, checks)) = limits
         && !v.enumeration.is_empty()
-        && !enumeration::contains(&v.enumeration, &checks.sorted_enum, value)
+        && !enumeration::contains(&v.enumeration, &checks.listed_texts, value)
     {
         sink.fail(at, |spot| spot.not_listed(value, &v.enumeration))?;
     }

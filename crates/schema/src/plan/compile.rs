@@ -2,7 +2,7 @@
 
 use super::members::Name;
 use super::{Checks, Features, Node, OddBounds, Plan, Purpose, Types};
-use crate::enumeration;
+use crate::enumeration::Texts;
 use crate::format::Format;
 use crate::meta::{self, Malformed};
 use crate::number;
@@ -196,7 +196,7 @@ impl Compiler {
             junctors: !(all_of.is_empty() && any_of.is_empty() && one_of.is_empty() && not.is_none()),
             strings: v.max_length.is_some() || v.min_length.is_some() || !v.pattern.is_empty(),
             odd_bounds,
-            sorted_enum: enumeration::sorted(&v.enumeration),
+            listed_texts: Texts::of(&v.enumeration),
             format,
             all_of,
             any_of,

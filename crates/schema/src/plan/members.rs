@@ -99,7 +99,8 @@ impl<'n> Members<'n> {
     }
 
     /// The slot of the declared field of that name. Names must come in ascending order.
-    #[inline]
+    // A call would take as long as what it does.
+    #[inline(always)]
     pub(crate) fn find(&mut self, name: &str) -> Option<(usize, &'n Name)> {
         let wanted = Word::of(name);
         let names = &*self.node.names;

@@ -5,7 +5,6 @@
 
 use super::sink::First;
 use super::{check, is_longer, is_shorter};
-use crate::enumeration;
 use crate::plan::{Checks, Features, Members, Node, Types};
 use crate::structural::{Additional, ValueValidation};
 use scantling_value::{Map, Path, Value};
@@ -20,7 +19,7 @@ fn fits(node: &Node, value: &Value) -> bool {
     let limits = node.limits().zip(node.checks());
     match (value, node.types()) {
         (Value::String(text), Types::STRING) => match limits {
-            Some((limits, checks)) if !checks.junctors => fits_text(limits, checks, text, value),
+            Some((limits, checks)) if !checks.junctors => fits_text(limits, checks, text),
             _ => fits_at_length(node, value),
         },
         (Value::Object(map), Types::OBJECT) if limits.is_none_or(is_about_size) => {
@@ -58,7 +57,7 @@ fn is_about_size((limits, checks): (&ValueValidation, &Checks)) -> bool {
     !checks.junctors && checks.format.is_none() && limits.enumeration.is_empty()
 }
 
-fn fits_text(limits: &ValueValidation, checks: &Checks, text: &str, value: &Value) -> bool {
+fn fits_text(limits: &ValueValidation, checks: &Checks, text: &str) -> bool {
     limits.max_length.is_none_or(|max| !is_longer(text, max))
         && limits.min_length.is_none_or(|min| !is_shorter(text, min))
         && checks
@@ -69,8 +68,7 @@ fn fits_text(limits: &ValueValidation, checks: &Checks, text: &str, value: &Valu
             .format
             .as_ref()
             .is_none_or(|format| !format.is_for_strings() || format.matches(text))
-        && (limits.enumeration.is_empty()
-            || enumeration::contains(&limits.enumeration, &checks.sorted_enum, value))
+        && (limits.enumeration.is_empty() || checks.listed_texts.contains(text))
 }
 
 fn fits_list(limits: &ValueValidation, list: &[Value]) -> bool {

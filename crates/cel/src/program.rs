@@ -14,7 +14,10 @@ mod listing;
 mod node;
 mod plain;
 mod plan;
+mod predicates;
 mod set;
+
+pub use predicates::{Predicates, Setting, View};
 
 use crate::check::Checked;
 use crate::env::{Env, Strictness};
@@ -111,14 +114,9 @@ impl Program {
     /// Runs the program. Inputs beyond those given are absent.
     pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Outcome<'a> {
         if self.plain
-            && limits.interrupt.is_none()
-            && let Some((value, cost)) = Plain::run(self, arena, inputs, limits.cost)
+            && let Some(outcome) = Plain::run(self, arena, inputs, limits)
         {
-            let outcome = Outcome {
-                result: Ok(value),
-                cost,
-            };
-            debug_assert_eq!(outcome.shown(), self.run(arena, inputs, limits).shown());
+            self.assert_outcome(&outcome, arena, inputs, limits);
             return outcome;
         }
         self.run(arena, inputs, limits)
@@ -136,16 +134,25 @@ impl Program {
         if !self.plain || limits.interrupt.is_some() {
             return None;
         }
-        let (answer, cost) = Plain::test_root(self, arena, inputs, limits.cost)?;
-        debug_assert_eq!(
-            Outcome {
-                result: Ok(Val::Bool(answer)),
-                cost
-            }
-            .shown(),
-            self.run(arena, inputs, limits).shown()
-        );
+        let (answer, cost) = Plain::test_root(self, arena, inputs, limits)?;
+        let result = Ok(Val::Bool(answer));
+        self.assert_outcome(&Outcome { result, cost }, arena, inputs, limits);
         Some((answer, cost))
+    }
+
+    /// Holds what was found in a quick way against what the machine finds, in debug builds. (What may be interrupted is
+    /// not run twice.)
+    #[inline]
+    fn assert_outcome<'a>(
+        &'a self,
+        outcome: &Outcome<'a>,
+        arena: &'a Arena,
+        inputs: &[Input<'a>],
+        limits: Limits<'_>,
+    ) {
+        if cfg!(debug_assertions) && limits.interrupt.is_none() {
+            assert_eq!(outcome.shown(), self.run(arena, inputs, limits).shown());
+        }
     }
 
     /// Runs the program step by step, ready for errors at each.

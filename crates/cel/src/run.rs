@@ -1,7 +1,7 @@
 //! How an overload runs and what a run costs: the two run-time columns of the overload row.
 
 use crate::data::regex::Pattern;
-use crate::estimate::{TEXT_FACTOR, scaled};
+use crate::estimate::{REGEX_FACTOR, TEXT_FACTOR, scaled, text_cost};
 use crate::val::{Arena, Res, Val};
 use std::fmt;
 
@@ -77,6 +77,12 @@ pub enum Actual {
     },
     /// Of the function: a formula.
     NamedFormula(Formula),
+    /// Of the overload: a search of the first argument for the regular expression that is the second.
+    Search,
+    /// Of the function: such a search.
+    NamedSearch,
+    /// Such a search, of which the regular expression is known.
+    SearchFor(Searched),
     /// Of the overload where it is known, else of the function.
     EitherFormula {
         /// What counts where the overload is known.
@@ -84,6 +90,27 @@ pub enum Actual {
         /// What counts otherwise.
         function: Formula,
     },
+}
+
+/// What a search for a regular expression costs: the length of that for every tenth character of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Searched {
+    for_ten: u64,
+}
+
+impl Searched {
+    /// A search for a regular expression of that size.
+    pub(crate) fn new(pattern: u64) -> Self {
+        Searched {
+            for_ten: scaled(pattern, REGEX_FACTOR),
+        }
+    }
+
+    /// The cost of searching a text of that size. An empty one still costs something.
+    #[inline]
+    pub(crate) fn cost(self, text: u64) -> u64 {
+        text_cost(text.saturating_add(1)).saturating_mul(self.for_ten)
+    }
 }
 
 /// A cost from the arguments and the result; `None` stands for an error.
@@ -113,11 +140,16 @@ impl Actual {
     #[must_use]
     pub fn undecided(self) -> Actual {
         match self {
-            Actual::NamedPass { .. } | Actual::NamedFormula(_) => self,
+            Actual::NamedPass { .. }
+            | Actual::NamedFormula(_)
+            | Actual::NamedSearch
+            | Actual::SearchFor(_) => self,
             Actual::EitherFormula { function, .. } => Actual::NamedFormula(function),
-            Actual::Fixed(_) | Actual::Pass { .. } | Actual::Formula(_) | Actual::ListFormula { .. } => {
-                Actual::NOMINAL
-            }
+            Actual::Fixed(_)
+            | Actual::Pass { .. }
+            | Actual::Formula(_)
+            | Actual::ListFormula { .. }
+            | Actual::Search => Actual::NOMINAL,
         }
     }
 
@@ -129,10 +161,15 @@ impl Actual {
                 Some(value) => Actual::Fixed(scaled(value.cost_size(), factor)),
                 None => self,
             },
+            Actual::Search | Actual::NamedSearch => match constant(1) {
+                Some(pattern) => Actual::SearchFor(Searched::new(pattern.cost_size())),
+                None => self,
+            },
             Actual::Fixed(_)
             | Actual::Formula(_)
             | Actual::ListFormula { .. }
             | Actual::NamedFormula(_)
+            | Actual::SearchFor(_)
             | Actual::EitherFormula { .. } => self,
         }
     }
@@ -144,11 +181,12 @@ impl Actual {
 
     /// The cost of a call.
     pub fn cost<'a>(self, args: &[Option<Val<'a>>], result: Option<Val<'a>>) -> u64 {
+        let size = |arg: usize| size(args.get(arg).copied().flatten());
         match self {
             Actual::Fixed(cost) => cost,
-            Actual::Pass { arg, factor } | Actual::NamedPass { arg, factor } => {
-                scaled(size(args.get(arg).copied().flatten()), factor)
-            }
+            Actual::Pass { arg, factor } | Actual::NamedPass { arg, factor } => scaled(size(arg), factor),
+            Actual::Search | Actual::NamedSearch => Searched::new(size(1)).cost(size(0)),
+            Actual::SearchFor(searched) => searched.cost(size(0)),
             Actual::Formula(formula)
             | Actual::ListFormula { formula, .. }
             | Actual::NamedFormula(formula)
@@ -168,6 +206,9 @@ impl fmt::Debug for Actual {
             Actual::ListFormula { list, .. } => write!(f, "ListFormula({list})"),
             Actual::NamedPass { arg, factor } => write!(f, "NamedPass({arg}, {factor})"),
             Actual::NamedFormula(_) => f.write_str("NamedFormula"),
+            Actual::Search => f.write_str("Search"),
+            Actual::NamedSearch => f.write_str("NamedSearch"),
+            Actual::SearchFor(searched) => write!(f, "SearchFor({})", searched.for_ten),
             Actual::EitherFormula { .. } => f.write_str("EitherFormula"),
         }
     }

@@ -3,7 +3,8 @@
 //!
 //! `cargo run --release --bin admit -- PATH/open.jsonl.gz`
 //!
-//! With the name of a definition and a number, its object is created that often and nothing is measured: for profilers.
+//! With the name of a definition and a number, its object is decoded and created that often and nothing is measured: for
+//! profilers.
 //! So it is with `register` instead of a name: all definitions are.
 
 use flate2::read::GzDecoder;
@@ -162,7 +163,9 @@ fn metadata(object: &mut Value) -> &mut Map {
 
 fn repeat(path: &str, name: &str, rounds: usize) {
     let (_, resource, object) = subjects(path).find(|(n, ..)| n == name).expect("a subject");
+    let bytes = object.to_json().into_bytes();
     for _ in 0..rounds {
+        drop(black_box(json::decode(&bytes, Limits::SERVER)));
         black_box(write(
             &resource,
             Operation::Create(&identity()),

@@ -1,9 +1,9 @@
 //! Named formats.
 
 use crate::data::format::Format;
-use crate::estimate::{REGEX_FACTOR, formula, scaled, text_cost};
+use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run, size};
+use crate::run::{Actual, Run, Searched, size};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use std::sync::Arc;
 
@@ -84,8 +84,7 @@ fn validate_cost(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {
     let Some(Ok(format)) = arg(0).map(Val::opaque::<Format>) else {
         return 1;
     };
-    let text = text_cost(size(arg(1)).saturating_add(1));
-    text.saturating_mul(scaled(format.regex_size(), REGEX_FACTOR))
+    Searched::new(format.regex_size()).cost(size(arg(1)))
 }
 
 fn named<'a>(arena: &'a Arena, name: Val<'a>) -> Res<'a> {

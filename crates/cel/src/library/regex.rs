@@ -1,9 +1,9 @@
 //! Matches of regular expressions.
 
 use crate::data::regex::Pattern;
-use crate::estimate::{REGEX_FACTOR, formula, scaled, text_cost};
+use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run, size};
+use crate::run::{Actual, Run};
 use crate::val::{Arena, EvalError, Res, Val};
 
 const S: Ty = Ty::String;
@@ -21,7 +21,7 @@ pub static REGEX: Library = Library {
             S,
             Run::Pattern(find, COMPLAINT),
         )
-        .costing(Estimate::Formula(formula::find), SEARCH),
+        .costing(Estimate::Formula(formula::find), Actual::NamedSearch),
         Overload::member(
             "string_find_all_string",
             "findAll",
@@ -29,7 +29,7 @@ pub static REGEX: Library = Library {
             STRINGS,
             Run::Pattern(find_all, COMPLAINT),
         )
-        .costing(Estimate::Formula(formula::find), SEARCH),
+        .costing(Estimate::Formula(formula::find), Actual::NamedSearch),
         Overload::member(
             "string_find_all_string_int",
             "findAll",
@@ -37,16 +37,10 @@ pub static REGEX: Library = Library {
             STRINGS,
             Run::Pattern(find_all, COMPLAINT),
         )
-        .costing(Estimate::Formula(formula::find), SEARCH),
+        .costing(Estimate::Formula(formula::find), Actual::NamedSearch),
     ],
     types: &[],
 };
-
-const SEARCH: Actual = Actual::NamedFormula(|args, _| {
-    let n = |i: usize| size(args.get(i).copied().flatten());
-    // An empty text still costs something.
-    text_cost(n(0).saturating_add(1)).saturating_mul(scaled(n(1), REGEX_FACTOR))
-});
 
 fn find<'a>(_: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a> {
     let &[text, _] = args else {

@@ -35,7 +35,7 @@ pub(super) enum Slot<'a> {
 }
 
 /// The most steps of folds between two questions whether to stop.
-const INTERRUPT_EVERY: u32 = 100;
+pub(super) const INTERRUPT_EVERY: u32 = 100;
 
 impl<'a, 'c> Machine<'a, 'c> {
     /// A machine that has no variables yet: it is made where it stands, and not moved once it has them.

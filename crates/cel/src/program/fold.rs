@@ -14,6 +14,11 @@ pub(super) enum Flow {
     Done,
 }
 
+/// What it costs `all` to ask whether to go on: `@not_strictly_false(@result)`.
+pub(super) const ALL_ASKS: u64 = 2;
+/// What it costs `exists`: `@not_strictly_false(!@result)`.
+pub(super) const EXISTS_ASKS: u64 = 3;
+
 /// A key in the order of [`key_order`].
 struct MapKey<'a>(Val<'a>);
 
@@ -45,10 +50,8 @@ impl<'a> Machine<'a, '_> {
                 self.each(fold, range, |machine| machine.replace(fold, condition, step))?;
                 return self.eval(&fold.result);
             }
-            // `@not_strictly_false(@result)`
-            Step::All { predicate } => self.quantify(fold, range, predicate, false, 2)?,
-            // `@not_strictly_false(!@result)`
-            Step::Exists { predicate } => self.quantify(fold, range, predicate, true, 3)?,
+            Step::All { predicate } => self.quantify(fold, range, predicate, false, ALL_ASKS)?,
+            Step::Exists { predicate } => self.quantify(fold, range, predicate, true, EXISTS_ASKS)?,
             Step::Append { filter, element } => {
                 let mut items = Ok(Vec::new());
                 self.each(fold, range, |machine| {

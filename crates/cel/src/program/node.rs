@@ -203,9 +203,10 @@ pub(super) struct Comparison {
     pub(super) call: Binary,
 }
 
-/// `<`, `<=`, `>` or `>=`
+/// `<`, `<=`, `>`, `>=` or, where that is asked of integers alone, `==`
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Relation {
+    Equal,
     Less,
     LessOrEqual,
     Greater,
@@ -226,6 +227,7 @@ impl Relation {
     #[inline]
     pub(super) fn holds(self, a: i64, b: i64) -> bool {
         match self {
+            Relation::Equal => a == b,
             Relation::Less => a < b,
             Relation::LessOrEqual => a <= b,
             Relation::Greater => a > b,
@@ -259,7 +261,7 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) value: Node,
-    pub(super) set: Set,
+    pub(super) set: Arc<Set>,
 }
 
 /// An element of a list literal, or a value of a map literal.

@@ -12,34 +12,35 @@ mod kinds;
 pub(super) use kinds::is_plain;
 
 use super::call::dispatch;
-use super::eval::equality_cost;
+use super::eval::{INTERRUPT_EVERY, check_keys, equality_cost};
 use super::node::{
-    Binary, Call, Choice, Comparison, Element, Equality, Member, Mode, Node, Operation, Unary,
+    Alternative, Binary, Block, Call, Choice, Comparison, Element, Equality, Gives, Member, Mode, Node,
+    Operation, Unary,
 };
-use super::{Input, Program};
-use crate::estimate::{LIST_COST, text_cost};
+use super::{Input, Limits, Outcome, Program};
+use crate::estimate::{LIST_COST, MAP_COST, text_cost};
 use crate::library::standard::shorter_text_cost;
 use crate::run::Actual;
 use crate::shape::{Kind, Shape};
-use crate::val::{self, Arena, Owned, Val, text_size};
+use crate::val::{self, Arena, EvalError, Owned, Val, text_size};
 use scantling_value::{Value, same_text};
 use smallvec::SmallVec;
-
-/// The most variables that a plain program has.
-const MOST_LOCALS: usize = 6;
 
 /// One evaluation.
 pub(super) struct Plain<'a, 'c> {
     arena: &'a Arena,
     inputs: &'c [Input<'a>],
-    locals: [Local<'a>; MOST_LOCALS],
+    locals: SmallVec<[Local<'a>; 6]>,
     cost: u64,
-    limit: u64,
+    limits: Limits<'c>,
+    /// The steps of folds since it was last asked whether to stop.
+    steps: u32,
+    interrupted: bool,
 }
 
 /// What a variable of a fold holds.
 #[derive(Clone, Copy)]
-enum Local<'a> {
+pub(super) enum Local<'a> {
     Absent,
     Val(Val<'a>),
     Json(&'a Value, &'a Shape),
@@ -48,46 +49,71 @@ enum Local<'a> {
 }
 
 impl<'a, 'c> Plain<'a, 'c> {
-    /// The value of a program and its cost; `None` where only the machine can tell.
+    /// What a program gives; `None` where only the machine can tell.
     #[inline]
     pub(super) fn run(
         program: &'a Program,
         arena: &'a Arena,
         inputs: &'c [Input<'a>],
-        limit: u64,
-    ) -> Option<(Val<'a>, u64)> {
-        let mut plain = Plain::new(arena, inputs, limit);
-        let value = plain.val(&program.root)?;
-        (plain.cost <= limit).then_some((value, plain.cost))
+        limits: Limits<'c>,
+    ) -> Option<Outcome<'a>> {
+        let mut plain = Plain::new(arena, inputs, limits);
+        let result = match plain.val(&program.root) {
+            Some(value) => Ok(value),
+            None if plain.interrupted => Err(EvalError::Interrupted),
+            None => return None,
+        };
+        plain.cost().map(|cost| Outcome { result, cost })
     }
 
-    /// As [`Plain::run`], of a program that says yes or no.
+    /// The answer of a program that says yes or no, and its cost; `None` where only the machine can tell.
     #[inline]
     pub(super) fn test_root(
         program: &'a Program,
         arena: &'a Arena,
         inputs: &'c [Input<'a>],
-        limit: u64,
+        limits: Limits<'c>,
     ) -> Option<(bool, u64)> {
-        let mut plain = Plain::new(arena, inputs, limit);
+        let mut plain = Plain::new(arena, inputs, limits);
         let answer = plain.test(&program.root)?;
-        (plain.cost <= limit).then_some((answer, plain.cost))
+        plain.cost().map(|cost| (answer, cost))
     }
 
     #[inline]
-    fn new(arena: &'a Arena, inputs: &'c [Input<'a>], limit: u64) -> Self {
+    pub(super) fn new(arena: &'a Arena, inputs: &'c [Input<'a>], limits: Limits<'c>) -> Self {
         Plain {
             arena,
             inputs,
-            locals: [Local::Absent; MOST_LOCALS],
+            locals: SmallVec::new(),
             cost: 0,
-            limit,
+            limits,
+            steps: 0,
+            interrupted: false,
         }
     }
 
     #[inline]
-    fn charge(&mut self, cost: u64) {
+    pub(super) fn charge(&mut self, cost: u64) {
         self.cost = self.cost.saturating_add(cost);
+    }
+
+    /// What has been paid so far, if that is within the limit.
+    #[inline]
+    pub(super) fn cost(&self) -> Option<u64> {
+        (self.cost <= self.limits.cost).then_some(self.cost)
+    }
+
+    /// Counts a step of a fold; beyond a limit, there is no going on.
+    #[inline]
+    pub(super) fn tick(&mut self) -> Option<()> {
+        self.cost()?;
+        self.steps += 1;
+        if self.steps < INTERRUPT_EVERY {
+            return Some(());
+        }
+        self.steps = 0;
+        self.interrupted = self.limits.interrupt.is_some_and(|interrupt| interrupt());
+        (!self.interrupted).then_some(())
     }
 
     #[inline]
@@ -100,7 +126,7 @@ impl<'a, 'c> Plain<'a, 'c> {
 
     /// The answer of a step that says yes or no.
     // Every arm is a call alone: none pays for the frames of the others.
-    fn test(&mut self, node: &'a Node) -> Option<bool> {
+    pub(super) fn test(&mut self, node: &'a Node) -> Option<bool> {
         match node {
             Node::And(terms) => self.junction(terms, false),
             Node::Or(terms) => self.junction(terms, true),
@@ -187,6 +213,9 @@ impl<'a, 'c> Plain<'a, 'c> {
             Node::Choice(choice) => self.either(choice),
             Node::Fold(fold) => self.fold(fold),
             Node::List(elements) => self.list(elements),
+            Node::Map(entries) => self.map(entries),
+            Node::Alternative(alternative) => self.alternative(alternative),
+            Node::Block(block) => self.block(block),
             Node::Access(access) if access.mode == Mode::Value => self.access(access),
             Node::Const(constant) => Some(constant.key()),
             _ => None,
@@ -407,9 +436,52 @@ impl<'a, 'c> Plain<'a, 'c> {
     fn list(&mut self, elements: &'a [Element]) -> Option<Val<'a>> {
         let mut items: SmallVec<[Val<'a>; 4]> = SmallVec::with_capacity(elements.len());
         for element in elements {
-            items.push(self.val(&element.node)?);
+            items.extend(self.element(element)?);
         }
         self.charge(LIST_COST);
         self.arena.list(items).ok()
+    }
+
+    /// An element of a list or a value of a map, unless it may be absent and is.
+    #[inline]
+    fn element(&mut self, element: &'a Element) -> Option<Option<Val<'a>>> {
+        match (element.optional, self.val(&element.node)?) {
+            (false, value) => Some(Some(value)),
+            (true, Val::Optional(value)) => Some(value.copied()),
+            (true, _) => None,
+        }
+    }
+
+    /// A map of keys that differ; others are left to the machine.
+    #[inline(never)]
+    fn map(&mut self, entries: &'a [(Node, Element)]) -> Option<Val<'a>> {
+        let mut items = Vec::with_capacity(entries.len());
+        let mut keys: SmallVec<[Val<'a>; 4]> = SmallVec::new();
+        for (key, element) in entries {
+            let key = self.val(key)?;
+            keys.push(key);
+            items.extend(self.element(element)?.map(|value| (key, value)));
+        }
+        check_keys(keys.into_iter()).ok()?;
+        self.charge(MAP_COST);
+        self.arena.map(items).ok()
+    }
+
+    #[inline(never)]
+    fn alternative(&mut self, alternative: &'a Alternative) -> Option<Val<'a>> {
+        match self.val(&alternative.optional)? {
+            Val::Optional(None) => self.val(&alternative.otherwise),
+            Val::Optional(Some(value)) if alternative.gives == Gives::Value => Some(*value),
+            optional @ Val::Optional(_) => Some(optional),
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn block(&mut self, block: &'a Block) -> Option<Val<'a>> {
+        for (i, value) in block.values.iter().enumerate() {
+            self.set(block.first + i, Local::Lazy(value));
+        }
+        self.val(&block.result)
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError
     let root = with_room(checked.ast.depth, || planner.expr(&checked.ast.root))?;
     let (locals, levels) = (planner.locals, planner.deepest);
     Ok(Program {
-        plain: plain::is_plain(&root, locals, levels),
+        plain: plain::is_plain(&root, levels),
         root,
         inputs,
         locals,
@@ -244,7 +244,10 @@ impl Planner<'_> {
         {
             return Ok(match args.into_iter().next() {
                 // Nothing is in nothing: the value is not even looked at.
-                Some(value) if !set.is_empty() => Node::Member(Box::new(Member { value, set })),
+                Some(value) if !set.is_empty() => Node::Member(Box::new(Member {
+                    value,
+                    set: Arc::new(set),
+                })),
                 _ => Node::Const(Owned::Bool(false)),
             });
         }

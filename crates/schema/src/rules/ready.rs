@@ -4,7 +4,7 @@ use super::compile::{Environments, programs};
 use super::shape::Shapes;
 use crate::field_path::{self, Brackets, Step};
 use crate::structural::{Structural, Type, ValidationRule};
-use scantling_cel::program::Program;
+use scantling_cel::program::{Predicates, Program};
 use scantling_cel::shape::Shape;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -54,6 +54,8 @@ pub(crate) struct Ready {
     pub(crate) shape: Arc<Shape>,
     /// Beside the schema's rules, one by one.
     pub(crate) rules: Box<[ReadyRule]>,
+    /// The rules as predicates, one by one.
+    pub(crate) predicates: Predicates,
 }
 
 #[derive(Debug)]
@@ -103,10 +105,18 @@ impl Rules {
                     || !(rule.optional_old_self == Some(true) || rule.applies_on_create),
                 field_path: shown_path(rule, schema),
             });
+        let rules: Box<[ReadyRule]> = rules.collect();
         Some(Ready {
-            rules: rules.collect(),
+            predicates: Predicates::new(&shape, rules.iter().map(ReadyRule::program)),
+            rules,
             shape,
         })
+    }
+}
+
+impl ReadyRule {
+    fn program(&self) -> Option<&Program> {
+        self.program.as_ref()?.as_ref().ok()
     }
 }
 

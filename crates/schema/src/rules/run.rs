@@ -6,7 +6,7 @@ use crate::correlate::OldList;
 use crate::plan::{Features, Node, Types};
 use crate::structural::{Type, ValidationRule};
 use crate::validate::Ratchet;
-use scantling_cel::program::{Input, Limits, Program};
+use scantling_cel::program::{Input, Limits, Program, Setting, View};
 use scantling_cel::shape::Shape;
 use scantling_cel::val::{Arena, EvalError, Val, read};
 use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value, go};
@@ -321,6 +321,8 @@ impl Run<'_> {
             Input::Json(value, &ready.shape),
             old.map_or(Input::Absent, |old| Input::Json(old, &ready.shape)),
         ];
+        let mut view = View::default();
+        ready.predicates.look(value, &mut view);
         for (index, (rule, compiled)) in node.schema().rules.iter().zip(&ready.rules).enumerate() {
             let program = match &compiled.program {
                 None => continue,
@@ -334,7 +336,9 @@ impl Run<'_> {
                 continue;
             }
             let before = self.budget;
-            let result = if compiled.sees_plain_old_self && self.is_kept(program, &inputs) {
+            let result = if compiled.sees_plain_old_self
+                && self.is_kept(ready, (index, program), &mut view, &inputs)
+            {
                 Ok(())
             } else {
                 self.rule(&place, rule, compiled, program, ready, old)
@@ -349,9 +353,20 @@ impl Run<'_> {
 
     /// Whether a rule is kept, and that can be told in the quickest way; then it is paid for.
     #[inline]
-    fn is_kept(&mut self, program: &Program, inputs: &[Input<'_>]) -> bool {
+    fn is_kept<'v>(
+        &mut self,
+        ready: &Ready,
+        program: (usize, &Program),
+        view: &mut View<'v>,
+        inputs: &[Input<'v>],
+    ) -> bool {
         self.arena.reset();
-        let Some((true, cost)) = program.test(&self.arena, inputs, LIMITS) else {
+        let setting = Setting {
+            arena: &self.arena,
+            inputs,
+            limits: LIMITS,
+        };
+        let Some((true, cost)) = ready.predicates.test(program, view, setting) else {
             return false;
         };
         match i64::try_from(cost) {

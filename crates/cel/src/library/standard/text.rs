@@ -1,7 +1,7 @@
 //! Functions on strings.
 
 use crate::data::regex::Pattern;
-use crate::estimate::{REGEX_FACTOR, formula, scaled, text_cost};
+use crate::estimate::{formula, text_cost};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Res, Val};
@@ -39,7 +39,7 @@ pub(super) static TEXT: Library = Library {
         )
         .costing(Estimate::text_pass(1), Actual::text_pass(1)),
         Overload::global("matches", "matches", TWO, Ty::Bool, Run::Pattern(matches, ""))
-            .costing(Estimate::Formula(formula::matches), Actual::Formula(pattern_cost)),
+            .costing(Estimate::Formula(formula::matches), Actual::Search),
         Overload::member(
             "matches_string",
             "matches",
@@ -47,7 +47,7 @@ pub(super) static TEXT: Library = Library {
             Ty::Bool,
             Run::Pattern(matches, ""),
         )
-        .costing(Estimate::Formula(formula::matches), Actual::Formula(pattern_cost)),
+        .costing(Estimate::Formula(formula::matches), Actual::Search),
     ],
     types: &[],
 };
@@ -75,10 +75,4 @@ fn arg_size<'a>(args: &[Option<Val<'a>>], n: usize) -> u64 {
 
 fn contains_cost<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
     text_cost(arg_size(args, 0)).saturating_mul(text_cost(arg_size(args, 1)))
-}
-
-/// What a search for a regular expression costs: the pattern's length for every tenth character of the text.
-pub(crate) fn pattern_cost<'a>(args: &[Option<Val<'a>>], _: Option<Val<'a>>) -> u64 {
-    let text = text_cost(arg_size(args, 0).saturating_add(1));
-    text.saturating_mul(scaled(arg_size(args, 1), REGEX_FACTOR))
 }

@@ -46,15 +46,41 @@ impl<'a> Plain<'a, '_> {
         self.walk(access)
     }
 
-    /// The value of an access that leads through more than declared fields.
+    /// The value of an access that leads through more than declared fields: it costs 1, and 1 for every selection that
+    /// finds something.
     #[inline(never)]
     pub(super) fn walk(&mut self, access: &'a Access) -> Option<Val<'a>> {
+        let value = self.selected(access)?;
+        self.charge(1);
+        Some(value)
+    }
+
+    /// What an access selects. Where it may find nothing, that is an optional.
+    fn selected(&mut self, access: &'a Access) -> Option<Val<'a>> {
         let mut place = self.start(&access.root)?;
-        for qualifier in &access.path {
-            place = self.select(place, qualifier)?;
+        let mut optional = false;
+        if let Place::Val(Val::Optional(value)) = place
+            && !access.path.is_empty()
+        {
+            let Some(value) = value else {
+                return Some(Val::NONE);
+            };
+            (optional, place) = (true, Place::Val(*value));
         }
-        self.charge(access.cost());
-        self.read(place)
+        for qualifier in &access.path {
+            optional |= qualifier.optional;
+            match self.select(place, qualifier)? {
+                Some(next) => place = next,
+                None => return optional.then_some(Val::NONE),
+            }
+            self.charge(1);
+        }
+        let value = self.read(place)?;
+        if optional {
+            self.arena.some(value).ok()
+        } else {
+            Some(value)
+        }
     }
 
     fn start(&mut self, root: &'a Root) -> Option<Place<'a>> {
@@ -86,14 +112,13 @@ impl<'a> Plain<'a, '_> {
         }
     }
 
-    /// One selection. It is paid for with the access.
-    fn select(&mut self, place: Place<'a>, qualifier: &'a Qualifier) -> Option<Place<'a>> {
+    /// One selection, and what it finds. The outer `None` means that it is not that simple.
+    fn select(&mut self, place: Place<'a>, qualifier: &'a Qualifier) -> Option<Option<Place<'a>>> {
         let key = match &qualifier.key {
             Key::Name(name) => {
                 if let Place::Json(Value::Object(object), shape) = place {
-                    return name
-                        .member(object, shape)?
-                        .map(|(value, shape)| Place::Json(value, shape));
+                    let found = name.member(object, shape)?;
+                    return Some(found.map(|(value, shape)| Place::Json(value, shape)));
                 }
                 Val::Str(&name.name)
             }
@@ -106,16 +131,27 @@ impl<'a> Plain<'a, '_> {
         };
         let container = self.read(place)?;
         if let Some(map) = container.as_map() {
-            return map.get(self.arena, key)?.ok().map(Place::Val);
+            return match map.get(self.arena, key) {
+                Some(value) => value.ok().map(|value| Some(Place::Val(value))),
+                None => Some(None),
+            };
         }
         let (list, Val::Int(index)) = (container.as_list()?, key) else {
             return None;
         };
-        let index = usize::try_from(index).ok()?;
-        match list {
-            List::Json(items, shape) => Some(Place::Json(items.get(index)?, element_shape(shape))),
-            list => list.get(self.arena, index)?.ok().map(Place::Val),
-        }
+        let Ok(index) = usize::try_from(index) else {
+            return Some(None);
+        };
+        Some(match list {
+            List::Json(items, shape) => {
+                let item = items.get(index);
+                item.map(|item| Place::Json(item, element_shape(shape)))
+            }
+            list => match list.get(self.arena, index) {
+                Some(item) => Some(Place::Val(item.ok()?)),
+                None => None,
+            },
+        })
     }
 
     /// Whether there is what an access asks for.

@@ -2,13 +2,17 @@
 
 use super::{Local, Plain};
 use crate::estimate::LIST_COST;
-use crate::program::fold::Flow;
+use crate::program::fold::{ALL_ASKS, EXISTS_ASKS, Flow};
 use crate::program::node::{Fold, Node, Step};
 use crate::val::{List, ListData, Map, Val, element_shape};
 use smallvec::SmallVec;
 
 impl<'a> Plain<'a, '_> {
-    pub(super) fn set(&mut self, local: usize, value: Local<'a>) {
+    #[inline]
+    pub(in crate::program) fn set(&mut self, local: usize, value: Local<'a>) {
+        if local >= self.locals.len() {
+            self.locals.resize(local + 1, Local::Absent);
+        }
         if let Some(place) = self.locals.get_mut(local) {
             *place = value;
         }
@@ -18,10 +22,8 @@ impl<'a> Plain<'a, '_> {
     pub(super) fn fold(&mut self, fold: &'a Fold) -> Option<Val<'a>> {
         let range = self.val(&fold.range)?;
         let result = match &fold.step {
-            // `@not_strictly_false(@result)`
-            Step::All { predicate } => self.quantify(fold, range, predicate, false, 2)?,
-            // `@not_strictly_false(!@result)`
-            Step::Exists { predicate } => self.quantify(fold, range, predicate, true, 3)?,
+            Step::All { predicate } => self.quantify(fold, range, predicate, false, ALL_ASKS)?,
+            Step::Exists { predicate } => self.quantify(fold, range, predicate, true, EXISTS_ASKS)?,
             Step::Replace { condition, step } => {
                 // A value that nobody asks for is not computed.
                 self.set(fold.accumulator, Local::Lazy(&fold.init));
@@ -71,7 +73,8 @@ impl<'a> Plain<'a, '_> {
     ) -> Option<()> {
         let mut turn = |plain: &mut Self| {
             let flow = step(plain)?;
-            (plain.cost <= plain.limit).then_some(flow)
+            plain.tick()?;
+            Some(flow)
         };
         if let Some(list) = range.as_list() {
             for i in 0..list.len() {

@@ -1,19 +1,18 @@
 //! Which steps a plain walk may get through.
 
-use super::MOST_LOCALS;
 use crate::program::node::{Access, Choice, Fold, Key, Mode, Node, Operation, Qualifier, Root, Step};
 use crate::stack::SHALLOW;
 use crate::val::Owned;
 
 /// Whether a program may be tried this way.
-pub(in crate::program) fn is_plain(root: &Node, locals: usize, levels: usize) -> bool {
-    locals <= MOST_LOCALS && levels <= SHALLOW && root.is_plain()
+pub(in crate::program) fn is_plain(root: &Node, levels: usize) -> bool {
+    levels <= SHALLOW && root.is_plain()
 }
 
 impl Node {
     /// Whether this can give nothing but a boolean.
     #[inline]
-    pub(super) fn is_test(&self) -> bool {
+    pub(in crate::program) fn is_test(&self) -> bool {
         match self {
             Node::And(_)
             | Node::Or(_)
@@ -53,11 +52,16 @@ impl Node {
             }
             Node::Call(call) => all(&call.args),
             Node::Member(member) => member.value.is_plain(),
-            Node::List(elements) => elements.iter().all(|e| !e.optional && e.node.is_plain()),
+            Node::List(elements) => elements.iter().all(|e| e.node.is_plain()),
+            Node::Map(entries) => entries
+                .iter()
+                .all(|(key, value)| key.is_plain() && value.node.is_plain()),
             Node::Fold(fold) => fold.is_plain(),
-            Node::Map(_) | Node::Message(_) | Node::Alternative(_) | Node::Block(_) | Node::Unresolved(_) => {
-                false
+            Node::Alternative(alternative) => {
+                alternative.optional.is_plain() && alternative.otherwise.is_plain()
             }
+            Node::Block(block) => all(&block.values) && block.result.is_plain(),
+            Node::Message(_) | Node::Unresolved(_) => false,
         }
     }
 }
@@ -69,7 +73,7 @@ impl Access {
             Root::Value(node) => self.mode == Mode::Value && node.is_plain(),
         };
         let plain = |qualifier: &Qualifier| {
-            !qualifier.optional
+            (!qualifier.optional || self.mode == Mode::Value)
                 && match &qualifier.key {
                     Key::Name(_) => true,
                     Key::Const(key) => !matches!(key, Owned::Optional(_)),

@@ -1,0 +1,608 @@
+//! Predicates as questions, each with what comes next.
+//!
+//! `a && b` is no step of its own: where `a` holds, `b` is next, and where it does not, the answer is no. So it is with
+//! `||`, `!`, `c ? a : b` and the equality of answers. What they cost stands on the way from one question to the next.
+
+use super::Slot;
+use super::fields::{End, Layout, Object, ROOT, SUBJECT, Types};
+use crate::data::regex::Pattern;
+use crate::program::Program;
+use crate::program::fold::{ALL_ASKS, EXISTS_ASKS};
+use crate::program::node::{
+    Access, Binary, Call, Choice, Comparison, Equality, Fold, Key, Mode, Node, Operation, Relation, Root,
+    Step as FoldStep, Unary,
+};
+use crate::program::set::Set;
+use crate::run::{Actual, Searched};
+use crate::shape::{Kind, Shape};
+use crate::val::Owned;
+use std::sync::Arc;
+
+/// What is asked, and what comes next.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) question: Question,
+    pub(super) yes: Edge,
+    pub(super) no: Edge,
+}
+
+/// Where it goes on, and what is to be paid for getting there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    to: u32,
+    pub(super) cost: u32,
+}
+
+impl Edge {
+    const YES: Edge = Edge {
+        to: u32::MAX,
+        cost: 0,
+    };
+    const NO: Edge = Edge {
+        to: u32::MAX - 1,
+        cost: 0,
+    };
+
+    /// Whether it leads to the answer yes, if it leads to an answer.
+    #[inline]
+    pub(super) fn is_yes(self) -> bool {
+        self.to == Self::YES.to
+    }
+
+    fn costing(self, more: u32) -> Edge {
+        Edge {
+            cost: self.cost.saturating_add(more),
+            ..self
+        }
+    }
+}
+
+/// All that predicates ask.
+#[derive(Debug)]
+pub(super) struct Branches(Box<[Step]>);
+
+impl Branches {
+    /// The step that an edge leads to; `None` if it leads to an answer.
+    #[inline]
+    pub(super) fn step(&self, edge: Edge) -> Option<&Step> {
+        self.0.get(usize::try_from(edge.to).ok()?)
+    }
+}
+
+/// A question whose answer is yes or no.
+#[derive(Debug)]
+pub(super) enum Question {
+    /// Whether a field is there.
+    Present { within: Slot, field: Slot, types: Types },
+    /// Whether a text is this one.
+    Same { text: Text, constant: Arc<str> },
+    /// Whether a text is one of these.
+    OneOf { text: Text, set: Arc<Set> },
+    /// Whether a text begins or ends so.
+    Has {
+        text: Text,
+        affix: Affix,
+        constant: Arc<str>,
+    },
+    /// Whether a text matches.
+    Matches(Search),
+    /// How two numbers compare.
+    Numbers {
+        left: Number,
+        right: Number,
+        relation: Relation,
+    },
+    /// Whether it is `true`.
+    Truth(Slot),
+    /// `all` or `exists`.
+    Each(Box<Quantifier>),
+    /// Anything else: the plain walk knows.
+    Other(Way),
+}
+
+/// A text that is at hand.
+#[derive(Clone, Debug)]
+pub(super) enum Text {
+    Field(Slot),
+    /// What is found in one; empty where nothing is.
+    Found(Search),
+}
+
+/// A search of a text for a regular expression.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    pub(super) slot: Slot,
+    pub(super) pattern: Pattern,
+    pub(super) searched: Searched,
+}
+
+/// Which end of a text is asked about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Affix {
+    Prefix,
+    Suffix,
+}
+
+/// A number that is at hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Number {
+    Constant(i64),
+    Integer(Slot),
+    SizeOfText(Slot),
+    SizeOfList(Slot),
+    SizeOfObject(Slot),
+}
+
+/// `all` or `exists` of a list.
+#[derive(Debug)]
+pub(super) struct Quantifier {
+    pub(super) list: Slot,
+    pub(super) element: Slot,
+    /// What is read of an element, if it is an object.
+    pub(super) layout: Option<Object>,
+    /// The shape of an element.
+    pub(super) shape: Arc<Shape>,
+    /// The variable that holds the element, where the plain walk is asked about it.
+    pub(super) local: Option<usize>,
+    /// What is asked of each element.
+    pub(super) entry: Edge,
+    /// The answer that ends it.
+    pub(super) decisive: bool,
+    /// What it costs to ask whether to go on.
+    pub(super) asking: u64,
+}
+
+/// The way to a step of a program, from its root on.
+#[derive(Debug, Default)]
+pub(super) struct Way(Box<[u8]>);
+
+impl Way {
+    #[inline]
+    pub(super) fn from<'p>(&self, root: &'p Node) -> Option<&'p Node> {
+        self.0.iter().try_fold(root, |node, turn| node.part(*turn))
+    }
+
+    fn then(&self, turn: u8) -> Way {
+        Way(self.0.iter().copied().chain([turn]).collect())
+    }
+}
+
+impl Node {
+    /// The parts of the steps that are taken apart here.
+    #[inline]
+    fn part(&self, turn: u8) -> Option<&Node> {
+        match self {
+            Node::And(terms) | Node::Or(terms) => terms.get(usize::from(turn)),
+            Node::Unary(call) => Some(&call.arg),
+            Node::Equality(equality) if turn == 0 => Some(&equality.left),
+            Node::Equality(equality) => Some(&equality.right),
+            Node::Choice(choice) => Some(match turn {
+                0 => &choice.condition,
+                1 => &choice.yes,
+                _ => &choice.no,
+            }),
+            Node::Fold(fold) => match &fold.step {
+                FoldStep::All { predicate } | FoldStep::Exists { predicate } => Some(predicate),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// A variable that questions are about.
+struct Variable {
+    slot: Slot,
+    /// What is read of it, if it is an object.
+    object: Object,
+    shape: Arc<Shape>,
+    /// Where that stands.
+    end: End,
+}
+
+/// Where an access leads.
+struct Place {
+    slot: Slot,
+    /// The object that it is a field of, or itself.
+    within: Slot,
+    shape: Arc<Shape>,
+}
+
+/// Makes questions of programs.
+pub(super) struct Builder {
+    layout: Layout,
+    steps: Vec<Step>,
+    subject: Variable,
+    /// The variables of folds, by their numbers in the program.
+    locals: Vec<(usize, Variable)>,
+    /// How many steps of the program were looked at: some are more than once.
+    looks: usize,
+    /// How many questions are left to the plain walk.
+    others: usize,
+}
+
+/// Programs that take more looks are not taken apart any further.
+const MOST_LOOKS: usize = 500;
+
+impl Builder {
+    pub(super) fn new(shape: &Arc<Shape>) -> Self {
+        let subject = Variable {
+            slot: SUBJECT,
+            object: ROOT,
+            shape: Arc::clone(shape),
+            end: End::Front,
+        };
+        Builder {
+            layout: Layout::new(),
+            steps: Vec::new(),
+            subject,
+            locals: Vec::new(),
+            looks: 0,
+            others: 0,
+        }
+    }
+
+    /// Where a program begins; `None` if nothing about it is known here.
+    pub(super) fn program(&mut self, program: &Program) -> Option<Edge> {
+        self.looks = 0;
+        self.layout.free_back();
+        let before = self.steps.len();
+        let entry = self.branch(&program.root, Way::default(), Edge::YES, Edge::NO);
+        if let Some(
+            [
+                Step {
+                    question: Question::Other(_),
+                    ..
+                },
+            ],
+        ) = self.steps.get(before..)
+        {
+            self.steps.truncate(before);
+            return None;
+        }
+        Some(entry)
+    }
+
+    pub(super) fn finish(self) -> (Layout, Branches) {
+        (self.layout, Branches(self.steps.into()))
+    }
+
+    /// Asks what a step says, and goes on with one of the edges.
+    fn branch(&mut self, node: &Node, way: Way, yes: Edge, no: Edge) -> Edge {
+        self.looks += 1;
+        if self.looks > MOST_LOOKS {
+            return self.other(way, yes, no);
+        }
+        match node {
+            Node::Const(Owned::Bool(answer)) => {
+                if *answer {
+                    yes
+                } else {
+                    no
+                }
+            }
+            Node::And(terms) => {
+                let [first, second] = &**terms;
+                let second = self.branch(second, way.then(1), yes, no);
+                self.branch(first, way.then(0), second, no)
+            }
+            Node::Or(terms) => {
+                let [first, second] = &**terms;
+                let second = self.branch(second, way.then(1), yes, no);
+                self.branch(first, way.then(0), yes, second)
+            }
+            Node::Unary(call) => self.negation(call, way, yes, no),
+            Node::Choice(choice) => self.choice(choice, way, yes, no),
+            Node::Equality(equality) => self.equality(equality, way, yes, no),
+            node => match self.question(node, &way) {
+                Some((question, cost)) => self.ask(question, yes.costing(cost), no.costing(cost)),
+                None => self.other(way, yes, no),
+            },
+        }
+    }
+
+    fn ask(&mut self, question: Question, yes: Edge, no: Edge) -> Edge {
+        let to = u32::try_from(self.steps.len()).unwrap_or(Edge::NO.to);
+        self.steps.push(Step { question, yes, no });
+        Edge { to, cost: 0 }
+    }
+
+    fn other(&mut self, way: Way, yes: Edge, no: Edge) -> Edge {
+        self.others += 1;
+        self.ask(Question::Other(way), yes, no)
+    }
+
+    /// `!a`: the other way round.
+    fn negation(&mut self, call: &Unary, way: Way, yes: Edge, no: Edge) -> Edge {
+        match (call.operation, call.actual) {
+            (Operation::Not, Actual::Fixed(cost)) => match u32::try_from(cost) {
+                Ok(cost) => self.branch(&call.arg, way.then(0), no.costing(cost), yes.costing(cost)),
+                Err(_) => self.other(way, yes, no),
+            },
+            _ => self.other(way, yes, no),
+        }
+    }
+
+    fn choice(&mut self, choice: &Choice, way: Way, yes: Edge, no: Edge) -> Edge {
+        // A field that is chosen costs less than one that is asked for.
+        let is_field = |node: &Node| matches!(node, Node::Access(_));
+        if !choice.path.is_empty() || is_field(&choice.yes) || is_field(&choice.no) {
+            return self.other(way, yes, no);
+        }
+        let chosen = self.branch(&choice.yes, way.then(1), yes, no);
+        let otherwise = self.branch(&choice.no, way.then(2), yes, no);
+        self.branch(&choice.condition, way.then(0), chosen, otherwise)
+    }
+
+    fn equality(&mut self, equality: &Equality, way: Way, yes: Edge, no: Edge) -> Edge {
+        let Equality { left, right, negated } = equality;
+        let (same, different) = if *negated { (no, yes) } else { (yes, no) };
+        if left.is_test() && right.is_test() {
+            let (same, different) = (same.costing(1), different.costing(1));
+            let if_so = self.branch(right, way.then(1), same, different);
+            let if_not = self.branch(right, way.then(1), different, same);
+            return self.branch(left, way.then(0), if_so, if_not);
+        }
+        match self.compared(left, right) {
+            Some((question, cost)) => self.ask(question, same.costing(cost), different.costing(cost)),
+            None => self.other(way, yes, no),
+        }
+    }
+
+    /// Whether a value equals a constant.
+    fn compared(&mut self, left: &Node, right: &Node) -> Option<(Question, u32)> {
+        match right {
+            Node::Const(Owned::Str(constant)) => {
+                let (text, cost) = self.text(left)?;
+                let constant = Arc::clone(constant);
+                Some((Question::Same { text, constant }, cost))
+            }
+            Node::Const(Owned::Int(constant)) => {
+                let (left, cost) = self.number(left)?;
+                let question = Question::Numbers {
+                    left,
+                    right: Number::Constant(*constant),
+                    relation: Relation::Equal,
+                };
+                Some((question, cost + 1))
+            }
+            _ => None,
+        }
+    }
+
+    /// A question that is about a step as a whole, and what it costs to ask it.
+    fn question(&mut self, node: &Node, way: &Way) -> Option<(Question, u32)> {
+        match node {
+            Node::Access(access) => match access.mode {
+                Mode::Presence => self.presence(access),
+                Mode::Value => self.truth(access),
+            },
+            Node::Comparison(comparison) => self.comparison(comparison),
+            Node::Member(member) => {
+                let (text, cost) = self.text(&member.value)?;
+                let set = Arc::clone(&member.set);
+                Some((Question::OneOf { text, set }, cost))
+            }
+            Node::Binary(call) => self.affix(call),
+            Node::Call(call) => {
+                let (search, cost) = self.search(call, "matches")?;
+                Some((Question::Matches(search), cost))
+            }
+            Node::Fold(fold) => self.quantifier(fold, way),
+            _ => None,
+        }
+    }
+
+    fn presence(&mut self, access: &Access) -> Option<(Question, u32)> {
+        if access.path.is_empty() {
+            return None;
+        }
+        let place = self.place(access)?;
+        let question = Question::Present {
+            within: place.within,
+            field: place.slot,
+            types: Types::of(&place.shape)?,
+        };
+        Some((question, steps(access)?))
+    }
+
+    fn truth(&mut self, access: &Access) -> Option<(Question, u32)> {
+        let place = self.place(access)?;
+        matches!(place.shape.kind, Kind::Bool).then_some(())?;
+        Some((Question::Truth(place.slot), steps(access)? + 1))
+    }
+
+    fn comparison(&mut self, comparison: &Comparison) -> Option<(Question, u32)> {
+        let Comparison { relation, call } = comparison;
+        let (left, left_cost) = self.number(&call.left)?;
+        let (right, right_cost) = self.number(&call.right)?;
+        let question = Question::Numbers {
+            left,
+            right,
+            relation: *relation,
+        };
+        Some((question, left_cost + right_cost + 1))
+    }
+
+    /// `a.startsWith("b")` or `a.endsWith("b")`
+    fn affix(&mut self, call: &Binary) -> Option<(Question, u32)> {
+        let affix = match call.overload.id {
+            "starts_with_string" => Affix::Prefix,
+            "ends_with_string" => Affix::Suffix,
+            _ => return None,
+        };
+        let (Node::Const(Owned::Str(constant)), Actual::Fixed(cost)) = (&call.right, call.actual) else {
+            return None;
+        };
+        let (text, text_cost) = self.text(&call.left)?;
+        let constant = Arc::clone(constant);
+        let question = Question::Has {
+            text,
+            affix,
+            constant,
+        };
+        Some((question, text_cost + u32::try_from(cost).ok()?))
+    }
+
+    /// A text that is at hand, and what it costs to get it, save for the search.
+    fn text(&mut self, node: &Node) -> Option<(Text, u32)> {
+        match node {
+            Node::Access(access) => {
+                let (slot, cost) = self.field(access)?;
+                Some((Text::Field(slot), cost))
+            }
+            Node::Call(call) => {
+                let (search, cost) = self.search(call, "find")?;
+                Some((Text::Found(search), cost))
+            }
+            _ => None,
+        }
+    }
+
+    /// A call of a function that searches a field for a constant.
+    fn search(&mut self, call: &Call, function: &str) -> Option<(Search, u32)> {
+        let ([Node::Access(access), _], Actual::SearchFor(searched)) = (&*call.args, call.actual) else {
+            return None;
+        };
+        let pattern = call.pattern.clone()?;
+        if !call
+            .candidates
+            .iter()
+            .all(|overload| overload.function == function)
+        {
+            return None;
+        }
+        let (slot, cost) = self.field(access)?;
+        let search = Search {
+            slot,
+            pattern,
+            searched,
+        };
+        Some((search, cost))
+    }
+
+    /// The field that a text is, and what it costs to get it.
+    fn field(&mut self, access: &Access) -> Option<(Slot, u32)> {
+        let place = self.value(access)?;
+        matches!(place.shape.kind, Kind::String | Kind::IntOrString).then_some(())?;
+        Some((place.slot, steps(access)? + 1))
+    }
+
+    /// A number that is at hand, and what it costs to get it.
+    fn number(&mut self, node: &Node) -> Option<(Number, u32)> {
+        match node {
+            Node::Const(Owned::Int(i)) => Some((Number::Constant(*i), 0)),
+            Node::Access(access) => {
+                let place = self.value(access)?;
+                matches!(place.shape.kind, Kind::Int | Kind::IntOrString).then_some(())?;
+                Some((Number::Integer(place.slot), steps(access)? + 1))
+            }
+            Node::Unary(call) if call.operation == Operation::Size => {
+                let (Node::Access(access), Actual::Fixed(cost)) = (&call.arg, call.actual) else {
+                    return None;
+                };
+                let place = self.value(access)?;
+                let size = match place.shape.kind {
+                    Kind::String => Number::SizeOfText(place.slot),
+                    Kind::List { .. } => Number::SizeOfList(place.slot),
+                    Kind::Object { .. } | Kind::Map { .. } => Number::SizeOfObject(place.slot),
+                    _ => return None,
+                };
+                Some((size, steps(access)? + 1 + u32::try_from(cost).ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// `all` or `exists` of a list that is at hand.
+    fn quantifier(&mut self, fold: &Fold, way: &Way) -> Option<(Question, u32)> {
+        let (predicate, decisive, asking) = match &fold.step {
+            FoldStep::All { predicate } => (predicate, false, ALL_ASKS),
+            FoldStep::Exists { predicate } => (predicate, true, EXISTS_ASKS),
+            _ => return None,
+        };
+        let (Node::Access(range), None) = (&fold.range, fold.second) else {
+            return None;
+        };
+        let gives_accumulator = |access: &Access| {
+            matches!(access.root, Root::Local(n) if n == fold.accumulator)
+                && access.path.is_empty()
+                && access.mode == Mode::Value
+        };
+        if !matches!(&fold.result, Node::Access(access) if gives_accumulator(access)) {
+            return None;
+        }
+        let list = self.value(range)?;
+        let Kind::List { element: shape, .. } = &list.shape.kind else {
+            return None;
+        };
+        let cost = steps(range)? + 1;
+        let element = self.layout.take(End::Back)?;
+        let object = self.layout.object()?;
+        let variable = Variable {
+            slot: element,
+            object,
+            shape: Arc::clone(shape),
+            end: End::Back,
+        };
+        self.locals.push((fold.first, variable));
+        let others = self.others;
+        let entry = self.branch(predicate, way.then(0), Edge::YES, Edge::NO);
+        self.locals.pop();
+        let quantifier = Quantifier {
+            list: list.slot,
+            element,
+            layout: self.layout.is_read(object).then_some(object),
+            shape: Arc::clone(shape),
+            local: (self.others > others).then_some(fold.first),
+            entry,
+            decisive,
+            asking,
+        };
+        // The result is read once more.
+        Some((Question::Each(Box::new(quantifier)), cost + 1))
+    }
+
+    fn value(&mut self, access: &Access) -> Option<Place> {
+        (access.mode == Mode::Value).then_some(())?;
+        self.place(access)
+    }
+
+    /// Where an access leads that follows declared fields from a variable on.
+    fn place(&mut self, access: &Access) -> Option<Place> {
+        let variable = match &access.root {
+            Root::Input(0) => &self.subject,
+            Root::Local(local) => &self.locals.iter().find(|(number, _)| number == local)?.1,
+            Root::Input(_) | Root::Value(_) => return None,
+        };
+        let (mut object, end) = (variable.object, variable.end);
+        let mut place = Place {
+            slot: variable.slot,
+            within: variable.slot,
+            shape: Arc::clone(&variable.shape),
+        };
+        for (i, qualifier) in access.path.iter().enumerate() {
+            let (Key::Name(name), false) = (&qualifier.key, qualifier.optional) else {
+                return None;
+            };
+            let field = name.field.as_ref()?;
+            if !Arc::ptr_eq(&field.within, &place.shape) {
+                return None;
+            }
+            if i > 0 {
+                object = self.layout.below(object, place.slot)?;
+            }
+            place = Place {
+                slot: self.layout.field(object, &field.json, end)?,
+                within: place.slot,
+                shape: Arc::clone(&field.shape),
+            };
+        }
+        Some(place)
+    }
+}
+
+/// The number of selections that an access makes.
+fn steps(access: &Access) -> Option<u32> {
+    u32::try_from(access.path.len()).ok()
+}

@@ -2,6 +2,7 @@
 
 use crate::check::{Check, Checked};
 use crate::{FieldValidation, Gates, Identity, Outcome, Refusal, Resource, Stats, prepare, shape};
+use scantling_schema::immutable::{Changes, Kept};
 use scantling_schema::meta::{self, NameRule};
 use scantling_schema::prune::Unknown;
 use scantling_schema::rules::Meter;
@@ -126,20 +127,25 @@ fn prepare_and_judge(
     };
     let empty = Map::new();
     let gates = options.gates;
-    let forbidden = match operation {
+    let changes = match operation {
         Operation::Create(identity) => {
             prepare::create(resource, object, identity);
-            Vec::new()
+            Changes::default()
         }
         Operation::Update(old) => prepare::update(resource, object, old.as_object().unwrap_or(&empty), gates),
-        Operation::UpdateStatus(old) => {
-            prepare::update_status(resource, object, old.as_object().unwrap_or(&empty), gates)
-        }
+        Operation::UpdateStatus(old) => Changes {
+            forbidden: prepare::update_status(resource, object, old.as_object().unwrap_or(&empty), gates),
+            ..Changes::default()
+        },
     };
-    if !forbidden.is_empty() {
-        return Err(Refusal::Immutable(forbidden));
+    if !changes.forbidden.is_empty() {
+        return Err(Refusal::Immutable(changes.forbidden));
     }
-    let checked = judge(resource, operation, &outcome.object, options);
+    let prepared = Prepared {
+        object: &outcome.object,
+        kept: &changes.kept,
+    };
+    let checked = judge(resource, operation, prepared, options);
     outcome.warnings.extend(checked.warnings);
     outcome.stats = checked.stats;
     if !checked.errors.is_empty() {
@@ -157,8 +163,22 @@ fn prepare_and_judge(
     Ok(())
 }
 
+/// An object that is prepared for the store.
+#[derive(Clone, Copy)]
+struct Prepared<'a> {
+    object: &'a Value,
+    /// What of it is known to be what it was.
+    kept: &'a Kept,
+}
+
 /// What is wrong with an object that is prepared for the store.
-fn judge(resource: &Resource, operation: Operation<'_>, object: &Value, options: &Options<'_>) -> Checked {
+fn judge(
+    resource: &Resource,
+    operation: Operation<'_>,
+    prepared: Prepared<'_>,
+    options: &Options<'_>,
+) -> Checked {
+    let Prepared { object, kept } = prepared;
     let (old, status) = match operation {
         Operation::Create(_) => (None, false),
         Operation::Update(old) => (Some(old), false),
@@ -180,7 +200,7 @@ fn judge(resource: &Resource, operation: Operation<'_>, object: &Value, options:
     } else if typed {
         errors.extend(meta::check_new(metadata, scope, NameRule::Subdomain, &at));
     }
-    let mut check = Check::new(resource, object, old, options, errors);
+    let mut check = Check::new(resource, object, old, options, errors).knowing(kept);
     if typed && status {
         check.status_values();
         check.scale_status();

@@ -1,6 +1,7 @@
 //! What is wrong with an object of a kind, apart from its own metadata.
 
 use crate::{Options, Resource, Stats, scale};
+use scantling_schema::immutable::Kept;
 use scantling_schema::validate::{self, Ratchet};
 use scantling_schema::{listtype, meta, rules, union};
 use scantling_value::{ErrorKind, FieldError, Path, Value};
@@ -55,6 +56,15 @@ impl<'a> Check<'a> {
                 ..Checked::default()
             },
         }
+    }
+
+    /// With what is known to be what it was: that need not be looked at. (It may have members that no schema describes
+    /// where nothing is pruned, and then it does not count as unchanged.)
+    pub(crate) fn knowing(mut self, kept: &'a Kept) -> Self {
+        if !kept.is_empty() && !self.resource.preserve_unknown_fields {
+            self.ratchet = Ratchet::new(self.options.clock).knowing(kept);
+        }
+        self
     }
 
     /// Limits on the values of the whole object.

@@ -48,9 +48,9 @@ fn generated(prefix: &str, suffix: &str) -> String {
     [prefix.get(..kept).unwrap_or(prefix), suffix].concat()
 }
 
-/// Prepares an object for taking the place of a stored one. Returns the changes that it must not make, if
-/// immutability is on.
-pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map, gates: Gates) -> Vec<FieldError> {
+/// Prepares an object for taking the place of a stored one. Returns how they differ; what is forbidden and what was kept
+/// only if immutability is on.
+pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map, gates: Gates) -> Changes {
     if resource.status {
         match old.get("status") {
             Some(status) => object.insert("status", status.clone()),
@@ -58,16 +58,14 @@ pub(crate) fn update(resource: &Resource, object: &mut Map, old: &Map, gates: Ga
         };
     }
     let before = meta::generation(old.get("metadata"));
-    let Changes {
-        any: changed,
-        forbidden,
-    } = changes(resource, object, old, gates);
-    keep_system_fields(
-        object,
-        old,
-        if changed { before.saturating_add(1) } else { before },
-    );
-    forbidden
+    let changes = changes(resource, object, old, gates);
+    let generation = if changes.any {
+        before.saturating_add(1)
+    } else {
+        before
+    };
+    keep_system_fields(object, old, generation);
+    changes
 }
 
 fn changes(resource: &Resource, object: &Map, old: &Map, gates: Gates) -> Changes {
@@ -78,7 +76,7 @@ fn changes(resource: &Resource, object: &Map, old: &Map, gates: Gates) -> Change
     let members = |object| members_that_count(object, status);
     Changes {
         any: members(object).ne(members(old)),
-        forbidden: Vec::new(),
+        ..Changes::default()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::plan::{Members, Node};
 use crate::structural::ListType;
-use scantling_value::{Map, Str, Value};
+use scantling_value::{Map, Path, Segment, Str, Value};
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 
@@ -43,6 +43,73 @@ fn unchanged_list(node: &Node, old: &[Value], new: &[Value]) -> bool {
     };
     new.iter()
         .all(|new| old.get(new).is_some_and(|old| unchanged(items, old, new)))
+}
+
+/// The elements of keyed lists that an update is known to have left as they were. Whatever is wrong with them was so
+/// before.
+#[derive(Debug, Default)]
+pub struct Kept {
+    lists: Vec<KeptList>,
+}
+
+#[derive(Debug)]
+struct KeptList {
+    /// The fields that lead to the list.
+    path: Vec<Str>,
+    /// For each element whether it is known to be what it was.
+    elements: Vec<bool>,
+}
+
+impl Kept {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.lists.is_empty()
+    }
+
+    /// Takes note of a list, unless the way to it leads through other lists.
+    pub(crate) fn add(&mut self, at: &Path<'_>, elements: Vec<bool>) {
+        let name = |segment: Segment<'_>| match segment {
+            Segment::Field(name) | Segment::Key(name) => Some(name.into()),
+            Segment::Index(_) => None,
+        };
+        if let Some(path) = at.segments().into_iter().map(name).collect() {
+            self.lists.push(KeptList { path, elements });
+        }
+    }
+
+    /// What is known of the whole object.
+    pub(crate) fn whole(&self) -> KeptBelow<'_> {
+        KeptBelow {
+            lists: self
+                .lists
+                .iter()
+                .map(|list| (list.path.as_slice(), list))
+                .collect(),
+        }
+    }
+}
+
+/// What is known of the elements of lists below a value: the rest of the way to each, and the list.
+pub(crate) struct KeptBelow<'k> {
+    lists: Vec<(&'k [Str], &'k KeptList)>,
+}
+
+impl<'k> KeptBelow<'k> {
+    /// What is known below a member; `None` where nothing is.
+    pub(crate) fn member(&self, name: &str) -> Option<KeptBelow<'k>> {
+        let below = self.lists.iter().filter_map(|(path, list)| match path {
+            [first, rest @ ..] if first == name => Some((rest, *list)),
+            _ => None,
+        });
+        let lists: Vec<_> = below.collect();
+        (!lists.is_empty()).then_some(KeptBelow { lists })
+    }
+
+    /// For each element of this very list whether it is known to be what it was.
+    pub(crate) fn elements(&self) -> Option<&'k [bool]> {
+        let here = self.lists.iter().find(|(path, _)| path.is_empty());
+        here.map(|(_, list)| list.elements.as_slice())
+    }
 }
 
 /// The old elements of a keyed list, to be found by new ones.

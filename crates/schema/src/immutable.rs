@@ -5,6 +5,8 @@
 //! by their keys, elements of other lists by their index. What does not correlate did not change: it came or went
 //! with its surroundings. Elements of sets are their own keys, so that they only come and go.
 
+pub use crate::correlate::Kept;
+
 use crate::correlate::OldList;
 use crate::plan::{Features, Members, Node};
 use crate::structural::{ListType, Mutability};
@@ -18,6 +20,8 @@ pub struct Changes {
     pub any: bool,
     /// The changes that an update must not make.
     pub forbidden: Vec<FieldError>,
+    /// What it left as it was, as far as that is worth knowing.
+    pub kept: Kept,
 }
 
 /// Compares an object with what it was, in one pass: whether it differs and whether it may are found together.
@@ -101,21 +105,44 @@ impl Walk {
             return;
         };
         self.0.any = self.0.any || old.len() != new.len();
-        let keyed = OldList::new(node, old);
-        for (i, new) in new.iter().enumerate() {
-            let beside = old.get(i);
-            match &keyed {
-                // Most elements are what they were, and where they were.
-                Some(_) if beside == Some(new) => {}
-                Some(keyed) => {
-                    self.0.any = true;
-                    if let Some(old) = keyed.get(new) {
-                        self.value(items, Some(old), Some(new), &at.index(i));
-                    }
+        match OldList::new(node, old) {
+            Some(keyed) => self.keyed_list(items, &keyed, (old, new), at),
+            None => {
+                for (i, (old, new)) in old.iter().zip(new).enumerate() {
+                    self.value(items, Some(old), Some(new), &at.index(i));
                 }
-                None if beside.is_some() => self.value(items, beside, Some(new), &at.index(i)),
-                None => {}
             }
+        }
+    }
+
+    fn keyed_list(
+        &mut self,
+        items: &Node,
+        keyed: &OldList<'_>,
+        (old, new): (&[Value], &[Value]),
+        at: &Path<'_>,
+    ) {
+        let limited = items.has(Features::LIMITS) && items.equality_tells();
+        let mut kept = Vec::new();
+        for (i, new) in new.iter().enumerate() {
+            // Most elements are what they were, and where they were.
+            let beside = old.get(i).filter(|old| *old == new);
+            if limited {
+                // Only the first of several with the same keys is what an element goes back to.
+                kept.push(
+                    beside.is_some_and(|old| keyed.get(new).is_some_and(|first| std::ptr::eq(first, old))),
+                );
+            }
+            if beside.is_some() {
+                continue;
+            }
+            self.0.any = true;
+            if let Some(old) = keyed.get(new) {
+                self.value(items, Some(old), Some(new), &at.index(i));
+            }
+        }
+        if limited {
+            self.0.kept.add(at, kept);
         }
     }
 }

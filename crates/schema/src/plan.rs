@@ -161,6 +161,12 @@ impl Node {
         self.additional.as_ref()
     }
 
+    /// Whether values that are equal always count as unchanged. Those with members that no schema describes do not, nor
+    /// do keyed lists whose elements lack keys.
+    pub(crate) fn equality_tells(&self) -> bool {
+        !self.has(Features::OPEN) && !self.has(Features::KEYED)
+    }
+
     /// The declared fields in order of their names.
     pub(crate) fn fields(&self) -> impl ExactSizeIterator<Item = (&Str, &Arc<Node>)> {
         self.schema
@@ -298,7 +304,7 @@ impl Types {
 
 /// A set of algorithms that have something to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Features(u8);
+pub(crate) struct Features(u16);
 
 impl Features {
     /// There is a default.
@@ -317,6 +323,8 @@ impl Features {
     pub(crate) const LIMITS: Features = Features(64);
     /// Unknown fields stay.
     pub(crate) const PRESERVE: Features = Features(128);
+    /// Objects may have members that no schema describes.
+    pub(crate) const OPEN: Features = Features(256);
 
     pub(crate) fn contains(self, other: Features) -> bool {
         self.0 & other.0 != 0

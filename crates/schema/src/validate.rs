@@ -30,14 +30,31 @@ pub fn validate(
     prefix: &Path<'_>,
     ratchet: Option<(&Ratchet<'_>, &Value)>,
 ) -> Vec<FieldError> {
-    if is_valid(node, value) {
+    let kept = ratchet.and_then(|(ratchet, _)| ratchet.kept());
+    let valid = match kept {
+        Some(kept) => glance::is_valid_save(node, value, &kept.whole()),
+        None => is_valid(node, value),
+    };
+    if valid {
         debug_assert!(
-            glance::fits_at_length(node, value),
+            match kept {
+                Some(_) => collect(node, value, prefix, ratchet).is_empty(),
+                None => glance::fits_at_length(node, value),
+            },
             "both walks agree on {}",
             value.to_json()
         );
         return Vec::new();
     }
+    collect(node, value, prefix, ratchet)
+}
+
+fn collect(
+    node: &Node,
+    value: &Value,
+    prefix: &Path<'_>,
+    ratchet: Option<(&Ratchet<'_>, &Value)>,
+) -> Vec<FieldError> {
     let mut sink = Collect::new(prefix, ratchet.map(|(r, _)| r));
     // Collecting never stops early.
     let _ = check(node, value, ratchet.map(|(_, old)| old), &Path::ROOT, &mut sink);

@@ -269,4 +269,57 @@ proptest! {
             prop_assert!(!changes.any && changes.forbidden.is_empty());
         }
     }
+
+    #[test]
+    fn what_is_known_to_be_kept_changes_no_answer(old in keyed_list(), new in keyed_list()) {
+        let plan = plan(KEYED);
+        let (Value::Object(before), Value::Object(after)) = (&old, &new) else {
+            unreachable!("lists stand in objects");
+        };
+        let kept = immutable::changes(plan.root(), before, after).kept;
+        let unknowing = Ratchet::new(None);
+        let knowing = Ratchet::new(None).knowing(&kept);
+        let told = |ratchet| {
+            let errors = validate(plan.root(), &new, &Path::ROOT, Some((ratchet, &old)));
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(told(&knowing), told(&unknowing));
+    }
+}
+
+const KEYED: &str = "
+type: object
+properties:
+  spec:
+    type: object
+    properties:
+      l:
+        type: array
+        maxItems: 3
+        x-kubernetes-list-type: map
+        x-kubernetes-list-map-keys: [k]
+        items:
+          type: object
+          required: [s]
+          properties:
+            k: {type: string, maxLength: 1}
+            s: {type: string, maxLength: 2, x-kubernetes-immutable: true}
+            num: {type: integer, minimum: 5}
+";
+
+/// Short lists whose elements often have the keys of others, and are often wrong.
+fn keyed_list() -> impl Strategy<Value = Value> {
+    let text = |texts: &'static [&'static str]| prop::option::of(prop::sample::select(texts));
+    let number = prop::option::of(prop::sample::select(vec![1i64, 7]));
+    let element = (text(&["a", "b", "cc"]), text(&["x", "long"]), number).prop_map(|(k, s, num)| {
+        let text = |name, text: Option<&str>| text.map(|text| (name, Value::from(text)));
+        let num = num.map(|num| ("num", Value::Int(num)));
+        let members = [text("k", k), num, text("s", s)];
+        Value::Object(members.into_iter().flatten().collect())
+    });
+    let element = prop_oneof![8 => element, 1 => Just(Value::Null)];
+    prop::collection::vec(element, 0..5).prop_map(|list| {
+        let list = Value::Object([("l", Value::Array(list))].into_iter().collect());
+        Value::Object([("spec", list)].into_iter().collect())
+    })
 }

@@ -9,7 +9,7 @@ use crate::number;
 use crate::pattern::Pattern;
 use crate::prune;
 use crate::rules::{self, Environments, Place, Rules};
-use crate::structural::{ListType, Structural, Type, ValueValidation};
+use crate::structural::{Additional, ListType, Structural, Type, ValueValidation};
 use foldhash::HashMap;
 use scantling_cel::kubernetes::Version;
 use scantling_value::{Path, Str, Value};
@@ -139,6 +139,12 @@ impl Compiler {
             !types.is_empty() || checks.is_some() || schema.additional.is_some(),
         );
         here.set(Features::PRESERVE, schema.preserves_unknown_fields());
+        here.set(
+            Features::OPEN,
+            schema.preserves_unknown_fields()
+                || schema.is_embedded_resource()
+                || schema.additional == Some(Additional::Any(true)),
+        );
         let mut below = Features::default();
         for property in &properties {
             below.add(property.within);

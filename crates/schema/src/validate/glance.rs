@@ -5,13 +5,42 @@
 
 use super::sink::First;
 use super::{check, is_longer, is_shorter};
+use crate::correlate::KeptBelow;
 use crate::plan::{Checks, Features, Members, Node, Types};
 use crate::structural::{Additional, ValueValidation};
 use scantling_value::{Map, Path, Value};
 
 /// Whether a value keeps every limit of a schema.
 pub fn is_valid(node: &Node, value: &Value) -> bool {
-    node.glance().contains(glance_type(value)) || !node.has(Features::LIMITS) || fits(node, value)
+    !needs_a_look(node, value) || fits(node, value)
+}
+
+#[inline]
+fn needs_a_look(node: &Node, value: &Value) -> bool {
+    node.has(Features::LIMITS) && !node.glance().contains(glance_type(value))
+}
+
+/// As [`is_valid`], save for elements of lists that are known to be what they were: those are forgiven whatever they are.
+pub(super) fn is_valid_save(node: &Node, value: &Value, kept: &KeptBelow<'_>) -> bool {
+    let limits = node.limits().zip(node.checks());
+    match (value, node.types()) {
+        (Value::Object(map), Types::OBJECT) if limits.is_none_or(is_about_size) => {
+            let limits = limits.map(|(limits, _)| limits);
+            fits_object(node, limits, map, |name, node, value| match kept.member(name) {
+                Some(kept) => is_valid_save(node, value, &kept),
+                None => fits(node, value),
+            })
+        }
+        (Value::Array(list), Types::ARRAY) if limits.is_none_or(is_about_size) => {
+            let mut same = kept.elements().unwrap_or_default().iter().copied();
+            let mut fits_item = |items, item| same.next() == Some(true) || is_valid(items, item);
+            limits.is_none_or(|(limits, _)| fits_list(limits, list))
+                && node
+                    .items()
+                    .is_none_or(|items| list.iter().all(|item| fits_item(items, item)))
+        }
+        _ => is_valid(node, value),
+    }
 }
 
 /// Whether a value fits that needs a closer look.
@@ -23,7 +52,8 @@ fn fits(node: &Node, value: &Value) -> bool {
             _ => fits_at_length(node, value),
         },
         (Value::Object(map), Types::OBJECT) if limits.is_none_or(is_about_size) => {
-            fits_object(node, limits.map(|(limits, _)| limits), map)
+            let limits = limits.map(|(limits, _)| limits);
+            fits_object(node, limits, map, |_, node, value| fits(node, value))
         }
         (Value::Array(list), Types::ARRAY) if limits.is_none_or(is_about_size) => {
             limits.is_none_or(|(limits, _)| fits_list(limits, list))
@@ -76,7 +106,14 @@ fn fits_list(limits: &ValueValidation, list: &[Value]) -> bool {
         && !(limits.unique_items && super::repeats(list))
 }
 
-fn fits_object(node: &Node, limits: Option<&ValueValidation>, map: &Map) -> bool {
+/// Whether an object fits whose members need a closer look by `fits`.
+#[inline]
+fn fits_object(
+    node: &Node,
+    limits: Option<&ValueValidation>,
+    map: &Map,
+    fits: impl Fn(&str, &Node, &Value) -> bool,
+) -> bool {
     if limits.is_some_and(|v| !is_within(map.len(), v.min_properties, v.max_properties)) {
         return false;
     }
@@ -85,9 +122,9 @@ fn fits_object(node: &Node, limits: Option<&ValueValidation>, map: &Map) -> bool
         let fits = if let Some((slot, field)) = members.find(name) {
             field.glance.contains(glance_type(value))
                 || !field.has(Features::LIMITS)
-                || node.field(slot).is_none_or(|field| fits(field, value))
+                || node.field(slot).is_none_or(|field| fits(name, field, value))
         } else if let Some(additional) = node.additional() {
-            is_valid(additional, value)
+            !needs_a_look(additional, value) || fits(name, additional, value)
         } else {
             node.schema().additional != Some(Additional::Any(false))
         };

@@ -1,7 +1,7 @@
 //! What a walk does with a failure.
 
 use super::spot::Spot;
-use crate::correlate::{self, OldList};
+use crate::correlate::{self, Kept, OldList};
 use crate::plan::Node;
 use scantling_value::{BadValue, ErrorKind, FieldError, Path, Value};
 use std::cell::Cell;
@@ -184,6 +184,7 @@ impl Sink for Collect<'_> {
 pub struct Ratchet<'c> {
     clock: Option<&'c dyn Fn() -> Duration>,
     spent: Cell<Duration>,
+    kept: Option<&'c Kept>,
 }
 
 impl std::fmt::Debug for Ratchet<'_> {
@@ -199,8 +200,21 @@ impl<'c> Ratchet<'c> {
     pub fn new(clock: Option<&'c dyn Fn() -> Duration>) -> Self {
         Ratchet {
             clock,
-            spent: Cell::default(),
+            ..Ratchet::default()
         }
+    }
+
+    /// A measure that need not look at what is known to be unchanged.
+    #[must_use]
+    pub fn knowing(self, kept: &'c Kept) -> Self {
+        Ratchet {
+            kept: Some(kept),
+            ..self
+        }
+    }
+
+    pub(crate) fn kept(&self) -> Option<&'c Kept> {
+        self.kept
     }
 
     /// Whether a value is what it was before.

@@ -177,7 +177,8 @@ pub fn same_text(a: &str, b: &str) -> bool {
         && match a.len() {
             8..=16 => a.first_chunk::<8>() == b.first_chunk() && a.last_chunk::<8>() == b.last_chunk(),
             4..8 => a.first_chunk::<4>() == b.first_chunk() && a.last_chunk::<4>() == b.last_chunk(),
-            0..4 => a.iter().eq(b),
+            2..4 => a.first_chunk::<2>() == b.first_chunk() && a.last() == b.last(),
+            0..2 => a.first() == b.first(),
             17..=32 => a.first_chunk::<16>() == b.first_chunk() && a.last_chunk::<16>() == b.last_chunk(),
             _ => a == b,
         }

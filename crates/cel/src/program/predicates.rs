@@ -35,9 +35,18 @@ pub struct Predicates {
 }
 
 /// What predicates see of a value.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct View<'v> {
     slots: [Option<&'v Value>; MOST_SLOTS],
+}
+
+impl Default for View<'_> {
+    #[inline]
+    fn default() -> Self {
+        View {
+            slots: [None; MOST_SLOTS],
+        }
+    }
 }
 
 impl<'v> View<'v> {
@@ -199,15 +208,18 @@ impl<'a, 'v: 'a> Asking<'a, '_, '_, 'v> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn text(&mut self, text: &Text) -> Option<&'v str> {
         match text {
             Text::Field(slot) => self.field(*slot),
-            Text::Found(search) => {
-                let text = self.searched(search)?;
-                Some(search.pattern.find(text).unwrap_or_default())
-            }
+            Text::Found(search) => self.found(search),
         }
+    }
+
+    #[inline(never)]
+    fn found(&mut self, search: &Search) -> Option<&'v str> {
+        let text = self.searched(search)?;
+        Some(search.pattern.find(text).unwrap_or_default())
     }
 
     #[inline]

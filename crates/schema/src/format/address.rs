@@ -23,25 +23,27 @@ fn has_leading_zeros(s: &str) -> bool {
 
 /// An address and the length of a prefix, with leading zeros allowed.
 pub(super) fn is_lenient_cidr(s: &str) -> bool {
-    let slash = s.bytes().position(|b| b == b'/');
+    let slash = s.bytes().rposition(|b| b == b'/');
     let Some((ip, length)) = slash.and_then(|at| Some((s.get(..at)?, s.get(at + 1..)?))) else {
         return false;
     };
-    // The first separator tells the family.
-    let max = match ip.bytes().find(|b| matches!(b, b'.' | b':')) {
-        Some(b'.') if is_lenient_ipv4(ip) => 32,
-        Some(b':') if is_common_ipv6(ip) || ip.parse::<Ipv6Addr>().is_ok() || is_lenient_ipv6(ip) => 128,
-        _ => return false,
+    let max = if is_lenient_ipv4(ip) {
+        32
+    } else if is_common_ipv6(ip) || ip.parse::<Ipv6Addr>().is_ok() || is_lenient_ipv6(ip) {
+        128
+    } else {
+        return false;
     };
     decimal(length).is_some_and(|n| n <= max)
 }
 
 fn decimal(s: &str) -> Option<u32> {
-    let digits = !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-    digits
-        .then(|| s.parse().ok())
-        .flatten()
-        .filter(|n| *n < 0xff_ffff)
+    let mut number = 0u32;
+    for byte in s.bytes() {
+        let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
+        number = number.saturating_mul(10).saturating_add(digit);
+    }
+    (!s.is_empty() && number < 0xff_ffff).then_some(number)
 }
 
 fn is_lenient_ipv4(s: &str) -> bool {

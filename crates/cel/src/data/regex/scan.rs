@@ -25,6 +25,8 @@ struct Step {
     set: Set,
     min: usize,
     max: usize,
+    /// The only byte that ends it, if there is but one.
+    end: Option<u8>,
 }
 
 /// A set of characters: some of ASCII, and all or none beyond it.
@@ -72,8 +74,7 @@ impl Scan {
     pub(super) fn length(&self, text: &str) -> Option<usize> {
         let mut rest = text.as_bytes();
         for step in &self.steps {
-            let bytes = rest.iter().take(step.max);
-            let run = bytes.take_while(|byte| step.set.has(**byte)).count();
+            let run = step.length(rest);
             if run < step.min {
                 return None;
             }
@@ -144,6 +145,7 @@ impl Step {
         if set.is_beyond_ascii() && (min > 1 || max.is_some()) {
             return None;
         }
+        let end = if max.is_none() { set.only_missing() } else { None };
         Some(Step {
             set,
             min: usize::try_from(min).ok()?,
@@ -151,7 +153,20 @@ impl Step {
                 Some(max) => usize::try_from(max).ok()?,
                 None => usize::MAX,
             },
+            end,
         })
+    }
+
+    /// How many bytes it takes.
+    #[inline]
+    fn length(&self, bytes: &[u8]) -> usize {
+        match self.end {
+            Some(end) => memchr::memchr(end, bytes).unwrap_or(bytes.len()),
+            None => {
+                let bytes = bytes.iter().take(self.max);
+                bytes.take_while(|byte| self.set.has(**byte)).count()
+            }
+        }
     }
 }
 
@@ -199,6 +214,12 @@ impl Set {
     fn has(&self, byte: u8) -> bool {
         let word = self.bytes.get(usize::from(byte >> 6));
         word.is_some_and(|word| (word >> (byte & 63)) & 1 == 1)
+    }
+
+    /// The only byte that is not in it, if there is but one.
+    fn only_missing(&self) -> Option<u8> {
+        let mut missing = (0..=u8::MAX).filter(|byte| !self.has(*byte));
+        missing.next().filter(|_| missing.next().is_none())
     }
 
     fn is_beyond_ascii(&self) -> bool {

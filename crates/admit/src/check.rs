@@ -76,7 +76,14 @@ impl<'a> Check<'a> {
             &Path::ROOT,
             old.map(|old| (&self.ratchet, old)),
         );
-        self.checked.errors.extend(errors);
+        self.note(errors);
+    }
+
+    /// Takes note of what is wrong, which mostly is nothing.
+    fn note(&mut self, errors: Vec<FieldError>) {
+        if !errors.is_empty() {
+            self.checked.errors.extend(errors);
+        }
     }
 
     /// Limits on the values of the status. The texts count from the status on.
@@ -91,7 +98,7 @@ impl<'a> Check<'a> {
         let old = old.and_then(|old| old.get("status"));
         let prefix = Path::ROOT.field("status");
         let errors = validate::validate(node, status, &prefix, old.map(|old| (&self.ratchet, old)));
-        self.checked.errors.extend(errors);
+        self.note(errors);
     }
 
     /// The number that `/scale` wants.
@@ -111,7 +118,7 @@ impl<'a> Check<'a> {
     /// The metadata of embedded resources.
     pub(crate) fn embedded(&mut self) {
         let errors = meta::check_embedded(self.resource.plan.root(), self.new, &Path::ROOT);
-        self.checked.errors.extend(errors);
+        self.note(errors);
     }
 
     /// Unions, unique elements, then rules.
@@ -120,7 +127,7 @@ impl<'a> Check<'a> {
             let old = self.old.filter(|_| self.options.gates.ratcheting);
             let root = self.resource.plan.root();
             let errors = union::violations(root, self.new, old.map(|old| (&self.ratchet, old)));
-            self.checked.errors.extend(errors);
+            self.note(errors);
         }
         self.duplicates();
         self.rules();
@@ -134,7 +141,7 @@ impl<'a> Check<'a> {
         let found = listtype::duplicates(root, self.new);
         let had_some = |old: &Value| !listtype::duplicates(root, old).is_empty();
         if !found.is_empty() && !self.old.is_some_and(had_some) {
-            self.checked.errors.extend(found);
+            self.note(found);
         }
     }
 
@@ -160,7 +167,7 @@ impl<'a> Check<'a> {
         if let (Some(now), Some(started)) = (self.options.clock, started) {
             self.checked.stats.rules = Some(now().saturating_sub(started));
         }
-        self.checked.errors.extend(report.errors);
+        self.note(report.errors);
         self.checked.warnings.extend(report.warnings);
         self.checked.stats.rule_cost = report.cost;
     }

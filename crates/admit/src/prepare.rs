@@ -22,8 +22,14 @@ pub(crate) fn create(resource: &Resource, object: &mut Map, identity: &Identity)
         object.remove("status");
     }
     let metadata = metadata(object);
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-        metadata.remove(field);
+    let is_foreign = |name: &str| {
+        matches!(
+            name,
+            "deletionTimestamp" | "deletionGracePeriodSeconds" | "selfLink"
+        )
+    };
+    if metadata.keys().any(|name| is_foreign(name)) {
+        metadata.retain(|name, _| !is_foreign(name));
     }
     const SET_BELOW: usize = 4;
     metadata.reserve(SET_BELOW);

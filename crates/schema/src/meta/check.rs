@@ -369,6 +369,9 @@ fn check_finalizers(list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>)
 /// What a server has to say about finalizers that were added and may clash with those of others.
 pub fn finalizer_warnings(new: Option<&Value>, old: Option<&Value>) -> Vec<String> {
     const STANDARD: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];
+    if finalizers(new).next().is_none() {
+        return Vec::new();
+    }
     let before: Vec<&str> = finalizers(old).collect();
     let mut added: Vec<&str> = finalizers(new).filter(|f| !before.contains(f)).collect();
     added.sort_unstable();

@@ -3,7 +3,7 @@
 //! The texts of errors are those of Go's JSON decoder, names of Go types included.
 
 use scantling_cel::data::timestamp::{self, Moment};
-use scantling_value::{Map, Path, Value, go};
+use scantling_value::{Map, Path, Segment, Value, go, same_text};
 
 /// How `metadata` is brought into form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +112,11 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
     if metadata.is_null() {
         *metadata = Value::Object(Map::new());
     }
+    let at = at.field("metadata");
     let mut coercer = Coercer {
         malformed,
         unknown: Vec::new(),
+        metadata: &at,
     };
     let Value::Object(fields) = metadata else {
         if malformed == Malformed::Drop {
@@ -128,16 +130,18 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
             go::json_kind(metadata)
         ));
     };
-    let coerced = coercer.fields(&OBJECT_META, fields, &mut Vec::new(), &at.field("metadata"));
+    let coerced = coercer.fields(&OBJECT_META, fields, &at);
     coerced.map_err(|misfit| misfit.why)?;
     Ok(Coercion {
         unknown: coercer.unknown,
     })
 }
 
-struct Coercer {
+struct Coercer<'p> {
     malformed: Malformed,
     unknown: Vec<String>,
+    /// Where the metadata stand.
+    metadata: &'p Path<'p>,
 }
 
 /// Why a value does not fit its field.
@@ -166,33 +170,27 @@ fn has_ended(told: Option<&Misfit>) -> bool {
     told.is_some_and(|misfit| misfit.reading == Reading::Ends)
 }
 
-impl Coercer {
-    fn fields(
-        &mut self,
-        of: &'static Struct,
-        map: &mut Map,
-        stack: &mut Vec<&'static str>,
-        at: &Path<'_>,
-    ) -> Result<(), Misfit> {
+impl Coercer<'_> {
+    fn fields(&mut self, of: &'static Struct, map: &mut Map, at: &Path<'_>) -> Result<(), Misfit> {
         let mut told = None;
+        // Both are in order of their names.
+        let mut rest = of.fields;
         map.retain(|name, value| {
             if has_ended(told.as_ref()) {
                 return true;
             }
-            let Ok(i) = of.fields.binary_search_by(|(field, ..)| (*field).cmp(name)) else {
+            let Some(i) = rest.iter().position(|(field, ..)| same_text(field, name)) else {
                 self.unknown.push(at.field(name).to_string());
                 return false;
             };
-            let Some((field, kind, empty)) = of.fields.get(i) else {
+            let Some(((field, kind, empty), behind)) = rest.get(i..).and_then(<[_]>::split_first) else {
                 return false;
             };
-            stack.push(field);
+            rest = behind;
             let known = self.unknown.len();
-            let kept = self.field(of, kind, value, stack, &at.field(field));
-            stack.pop();
-            match kept {
+            match self.field(of, kind, value, &at.field(field)) {
                 Ok(kept) => kept || *empty == Empty::Keep,
-                Err(_) if self.malformed == Malformed::Drop && stack.is_empty() => {
+                Err(_) if self.malformed == Malformed::Drop && std::ptr::eq(of, &OBJECT_META) => {
                     self.unknown.truncate(known);
                     false
                 }
@@ -222,14 +220,14 @@ impl Coercer {
         of: &Struct,
         kind: &'static Kind,
         value: &mut Value,
-        stack: &mut Vec<&'static str>,
         at: &Path<'_>,
     ) -> Result<bool, Misfit> {
         if value.is_null() {
             return Ok(false);
         }
-        let wrong = |found: &str, ty: &str, stack: &[&str]| {
-            let place = stack.join(".");
+        let metadata = self.metadata;
+        let wrong = |found: &str, ty: &str| {
+            let place = fields_below(metadata, at).join(".");
             let owner = of.name;
             let why =
                 format!("json: cannot unmarshal {found} into Go struct field {owner}.{place} of type {ty}");
@@ -238,17 +236,17 @@ impl Coercer {
         };
         match (kind, value) {
             (Kind::Text(_), Value::String(s)) => Ok(!s.is_empty()),
-            (Kind::Text(ty), v) => Err(wrong(go::json_kind(v), ty, stack)),
+            (Kind::Text(ty), v) => Err(wrong(go::json_kind(v), ty)),
             (Kind::Integer | Kind::OptionalInteger, v @ (Value::Int(_) | Value::Float(_))) => {
                 let Some(i) = integer(v) else {
-                    return Err(wrong(&format!("number {}", v.to_json()), "int64", stack));
+                    return Err(wrong(&format!("number {}", v.to_json()), "int64"));
                 };
                 *v = Value::Int(i);
                 Ok(i != 0 || matches!(kind, Kind::OptionalInteger))
             }
-            (Kind::Integer | Kind::OptionalInteger, v) => Err(wrong(go::json_kind(v), "int64", stack)),
+            (Kind::Integer | Kind::OptionalInteger, v) => Err(wrong(go::json_kind(v), "int64")),
             (Kind::OptionalBoolean, Value::Bool(_)) => Ok(true),
-            (Kind::OptionalBoolean, v) => Err(wrong(go::json_kind(v), "bool", stack)),
+            (Kind::OptionalBoolean, v) => Err(wrong(go::json_kind(v), "bool")),
             (Kind::Time, Value::String(s)) => {
                 let (time, is_set) = coerced_time(s).map_err(|why| Misfit {
                     why,
@@ -259,22 +257,22 @@ impl Coercer {
             }
             (Kind::Time, v) => Err(Misfit {
                 reading: Reading::Ends,
-                ..wrong(go::json_kind(v), "string", stack)
+                ..wrong(go::json_kind(v), "string")
             }),
             (Kind::TextMap, Value::Object(map)) => {
                 for (_, v) in map.iter_mut() {
-                    text_element(v).map_err(|found| wrong(found, "string", stack))?;
+                    text_element(v).map_err(|found| wrong(found, "string"))?;
                 }
                 Ok(!map.is_empty())
             }
-            (Kind::TextMap, v) => Err(wrong(go::json_kind(v), "map[string]string", stack)),
+            (Kind::TextMap, v) => Err(wrong(go::json_kind(v), "map[string]string")),
             (Kind::TextList, Value::Array(list)) => {
                 for v in list.iter_mut() {
-                    text_element(v).map_err(|found| wrong(found, "string", stack))?;
+                    text_element(v).map_err(|found| wrong(found, "string"))?;
                 }
                 Ok(!list.is_empty())
             }
-            (Kind::TextList, v) => Err(wrong(go::json_kind(v), "[]string", stack)),
+            (Kind::TextList, v) => Err(wrong(go::json_kind(v), "[]string")),
             (Kind::Structs(element), Value::Array(list)) => {
                 let mut told = None;
                 for (i, v) in list.iter_mut().enumerate() {
@@ -282,8 +280,8 @@ impl Coercer {
                         *v = Value::Object(Map::new());
                     }
                     let read = match v {
-                        Value::Object(map) => self.fields(element, map, stack, &at.index(i)),
-                        v => Err(wrong(go::json_kind(v), &format!("v1.{}", element.name), stack)),
+                        Value::Object(map) => self.fields(element, map, &at.index(i)),
+                        v => Err(wrong(go::json_kind(v), &format!("v1.{}", element.name))),
                     };
                     if let Err(misfit) = read {
                         keep(&mut told, misfit);
@@ -294,12 +292,20 @@ impl Coercer {
                 }
                 told.map_or(Ok(!list.is_empty()), Err)
             }
-            (Kind::Structs(element), v) => {
-                Err(wrong(go::json_kind(v), &format!("[]v1.{}", element.name), stack))
-            }
+            (Kind::Structs(element), v) => Err(wrong(go::json_kind(v), &format!("[]v1.{}", element.name))),
             (Kind::Raw, _) => Ok(true),
         }
     }
+}
+
+/// The fields that lead from one place to another below it.
+fn fields_below<'p>(above: &Path<'_>, at: &Path<'p>) -> Vec<&'p str> {
+    let way = at.segments().into_iter().skip(above.segments().len());
+    let field = |segment| match segment {
+        Segment::Field(name) => Some(name),
+        Segment::Key(_) | Segment::Index(_) => None,
+    };
+    way.filter_map(field).collect()
 }
 
 /// A string in a list or map; `null` reads as the empty one.

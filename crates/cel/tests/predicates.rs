@@ -11,7 +11,6 @@ use scantling_cel::program::{Input, Limits, Predicates, Program, Setting, View};
 use scantling_cel::shape::{Kind, ListType, Shape};
 use scantling_cel::val::{Arena, Val};
 use scantling_value::{Limits as JsonLimits, Value, json};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 const LIMITS: Limits<'static> = Limits {
@@ -99,40 +98,40 @@ fn programs(shape: &Arc<Shape>) -> Vec<Program> {
     RULES.iter().map(compile).collect()
 }
 
-/// What the programs say about an object, each on its own.
-fn alone(programs: &[Program], value: &Value, shape: &Shape) -> String {
-    let mut out = String::new();
-    for program in programs {
-        let arena = Arena::new();
-        let outcome = program.eval(&arena, &[Input::Json(value, shape)], LIMITS);
-        let answer = match outcome.result {
-            Ok(Val::Bool(answer)) => format!("{answer} for {}", outcome.cost),
-            _ => "error".to_owned(),
-        };
-        writeln!(out, "{answer}").unwrap();
+/// What a program says about an object on its own.
+fn answer(program: &Program, value: &Value, shape: &Shape) -> String {
+    let arena = Arena::new();
+    let outcome = program.eval(&arena, &[Input::Json(value, shape)], LIMITS);
+    match outcome.result {
+        Ok(Val::Bool(answer)) => format!("{answer} for {}", outcome.cost),
+        _ => "error".to_owned(),
     }
-    out
 }
 
-/// What they say together.
-fn together(predicates: &Predicates, programs: &[Program], value: &Value, shape: &Shape) -> String {
-    let mut out = String::new();
+/// What the programs say, each on its own.
+fn alone(programs: &[Program], value: &Value, shape: &Shape) -> Vec<String> {
+    let answer = |program| answer(program, value, shape);
+    programs.iter().map(answer).collect()
+}
+
+/// What they say together. Where one of them meets an error, also one that does not count in the end, it is asked alone.
+fn together(predicates: &Predicates, programs: &[Program], value: &Value, shape: &Shape) -> Vec<String> {
     let mut view = View::default();
     predicates.look(value, &mut view);
-    for program in programs.iter().enumerate() {
+    let programs = programs.iter().enumerate();
+    let answers = programs.map(|(index, program)| {
         let arena = Arena::new();
         let setting = Setting {
             arena: &arena,
             inputs: &[Input::Json(value, shape)],
             limits: LIMITS,
         };
-        let answer = match predicates.test(program, &mut view, setting) {
+        match predicates.test((index, program), &mut view, setting) {
             Some((answer, cost)) => format!("{answer} for {cost}"),
-            None => "error".to_owned(),
-        };
-        writeln!(out, "{answer}").unwrap();
-    }
-    out
+            None => answer(program, value, shape),
+        }
+    });
+    answers.collect()
 }
 
 #[test]

@@ -189,11 +189,42 @@ impl Operation {
 /// A call on two arguments.
 #[derive(Debug)]
 pub(super) struct Binary {
+    /// What it does with integers, where it is decided that they are.
+    pub(super) arithmetic: Option<Arithmetic>,
     pub(super) run: for<'a> fn(&'a Arena, Val<'a>, Val<'a>) -> Res<'a>,
     pub(super) left: Node,
     pub(super) right: Node,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
+}
+
+/// `+`, `-` or `*` of integers
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+impl Arithmetic {
+    pub(super) fn of(overload: &str) -> Option<Arithmetic> {
+        match overload {
+            "add_int64" => Some(Arithmetic::Add),
+            "subtract_int64" => Some(Arithmetic::Subtract),
+            "multiply_int64" => Some(Arithmetic::Multiply),
+            _ => None,
+        }
+    }
+
+    /// `None` where the result is no integer of 64 bits.
+    #[inline]
+    pub(super) fn result(self, a: i64, b: i64) -> Option<i64> {
+        match self {
+            Arithmetic::Add => a.checked_add(b),
+            Arithmetic::Subtract => a.checked_sub(b),
+            Arithmetic::Multiply => a.checked_mul(b),
+        }
+    }
 }
 
 /// A call of an operator that asks for an order.

@@ -193,6 +193,8 @@ impl<'a, 'c> Plain<'a, 'c> {
         match node {
             Node::Access(access) if access.mode == Mode::Value => self.access(access),
             Node::Const(constant) => Some(constant.key()),
+            Node::Binary(call) => self.binary(call),
+            Node::Join(call) => self.join(call),
             node if node.is_test() => self.answer(node),
             node => self.any(node),
         }
@@ -394,6 +396,13 @@ impl<'a, 'c> Plain<'a, 'c> {
 
     #[inline(never)]
     fn binary(&mut self, call: &'a Binary) -> Option<Val<'a>> {
+        if let (Some(arithmetic), Actual::Fixed(cost)) = (call.arithmetic, call.actual)
+            && let Some((a, left)) = self.int_at_hand(&call.left)
+            && let Some((b, right)) = self.int_at_hand(&call.right)
+        {
+            self.charge(left + right + cost);
+            return arithmetic.result(a, b).map(Val::Int);
+        }
         let (left, right) = (self.val(&call.left)?, self.val(&call.right)?);
         self.apply(call, left, right)
     }
@@ -405,14 +414,23 @@ impl<'a, 'c> Plain<'a, 'c> {
     }
 
     fn join(&mut self, call: &'a Binary) -> Option<Val<'a>> {
+        if let Some((a, left)) = self.text_at_hand(&call.left)
+            && let Some((b, right)) = self.text_at_hand(&call.right)
+        {
+            self.charge(left + right);
+            return self.join_texts(a, b);
+        }
         match (self.val(&call.left)?, self.val(&call.right)?) {
-            (Val::Str(a), Val::Str(b)) => {
-                let joined = self.arena.join(a, b).ok()?;
-                self.charge(text_cost(text_size(joined)));
-                Some(Val::Str(joined))
-            }
+            (Val::Str(a), Val::Str(b)) => self.join_texts(a, b),
             (left, right) => self.apply(call, left, right),
         }
+    }
+
+    #[inline]
+    fn join_texts(&mut self, a: &str, b: &str) -> Option<Val<'a>> {
+        let joined = self.arena.join(a, b).ok()?;
+        self.charge(text_cost(text_size(joined)));
+        Some(Val::Str(joined))
     }
 
     #[inline(never)]

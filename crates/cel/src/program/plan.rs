@@ -3,9 +3,9 @@
 use super::call::dispatch;
 use super::eval::check_keys;
 use super::node::{
-    Access, Alternative, Binary, Block, Call, Choice, Comparison, Construction, Element, Equality, Fold,
-    Gives, Insertion, Key, KnownField, Member, Mode, Name, Node, Operation, Order, Qualifier, Relation, Root,
-    Step, Unary,
+    Access, Alternative, Arithmetic, Binary, Block, Call, Choice, Comparison, Construction, Element,
+    Equality, Fold, Gives, Insertion, Key, KnownField, Member, Mode, Name, Node, Operation, Order, Qualifier,
+    Relation, Root, Step, Unary,
 };
 use super::set::Set;
 use super::{Program, plain};
@@ -599,6 +599,7 @@ fn call(
                 if let (Some(right), Some(left)) = (args.pop(), args.pop()) {
                     let of_ints = decided && first.params == [Ty::Int, Ty::Int];
                     let call = Binary {
+                        arithmetic: decided.then(|| Arithmetic::of(first.id)).flatten(),
                         run,
                         left,
                         right,

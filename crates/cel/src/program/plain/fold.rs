@@ -43,7 +43,8 @@ impl<'a> Plain<'a, '_> {
                 } else {
                     LIST_COST
                 };
-                let mut items: SmallVec<[Val<'a>; 8]> = SmallVec::new();
+                let mut items: SmallVec<[Val<'a>; 8]> =
+                    SmallVec::with_capacity(expected(filter.as_ref(), range));
                 self.each(fold, range, |plain| {
                     let passes = match filter {
                         Some(filter) => plain.test(filter)?,
@@ -135,5 +136,15 @@ impl<'a> Plain<'a, '_> {
             Some(Flow::On)
         })?;
         Some(Val::Bool(decided == decisive))
+    }
+}
+
+/// How many elements a list is likely to get: with a filter, who knows.
+fn expected(filter: Option<&Node>, range: Val<'_>) -> usize {
+    /// Longer lists grow as they need to.
+    const MOST: usize = 1024;
+    match (filter, range.as_list()) {
+        (None, Some(list)) => list.len().min(MOST),
+        _ => 0,
     }
 }

@@ -7,6 +7,7 @@
 use regex_automata::Anchored;
 use regex_automata::dfa::{Automaton, StartKind, dense};
 use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::util::alphabet::Unit;
 use regex_automata::util::primitives::StateID;
 use regex_automata::util::start;
 use regex_syntax::hir::{Hir, Look};
@@ -72,10 +73,7 @@ impl Table {
         let start = dfa.start_state(&beginning).ok()?;
         let classes = nfa.byte_classes();
         let columns = std::array::from_fn(|byte| u8::try_from(byte).map_or(0, |byte| classes.get(byte)));
-        let bytes: Vec<u8> = classes
-            .representatives(..)
-            .filter_map(|unit| unit.as_u8())
-            .collect();
+        let bytes: Vec<u8> = classes.representatives(..).filter_map(Unit::as_u8).collect();
         Draft {
             dfa: &dfa,
             bytes: &bytes,

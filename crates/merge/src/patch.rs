@@ -137,7 +137,11 @@ impl<'t> Patch<'t> {
         let number = |why: &str| why.starts_with("json: cannot unmarshal number");
         let decoded = json::decode_strict(text, limits).map_err(|e| match (ty, reading) {
             _ if !number(e.message()) => PatchError::Syntax("invalid JSON patch".into()),
-            (PatchType::Json | PatchType::Merge, Reading::Strict) => decoding(&e),
+            (PatchType::Json, Reading::Strict) => {
+                let field = "struct field jsonPatchOp.value of type";
+                decoding(&e.to_string().replacen("value of type", field, 1))
+            }
+            (PatchType::Merge, Reading::Strict) => decoding(&e),
             _ => PatchError::BadRequest(e.to_string()),
         })?;
         let mut findings = match reading {
@@ -207,7 +211,9 @@ impl<'t> Patch<'t> {
             (Content::Merge(patch), _) => merge_patch::apply(document.clone(), patch.clone())
                 .map_err(|e| PatchError::BadRequest(e.to_string())),
             (Content::Strategic(patch), Some(schema)) => {
-                Ok(strategic::apply(document.clone(), patch.clone(), schema)?)
+                let mut patch = patch.clone();
+                make_whole(&mut patch);
+                Ok(strategic::apply(document.clone(), patch, schema)?)
             }
             (Content::Strategic(_) | Content::Apply(_), _) => {
                 let ty = self.ty().media_type();
@@ -315,6 +321,27 @@ pub fn warnings(findings: &[String]) -> Vec<String> {
         }
     };
     findings.iter().flat_map(lines).collect()
+}
+
+/// Makes integers of numbers without a fraction, however they are written: what a strategic patch makes is converted,
+/// not decoded, and a conversion looks at the value.
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Float(f) => {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "what is compared with has no fraction, either"
+            )]
+            let fits = f.fract() == 0.0 && f.abs() < i64::MAX as f64;
+            #[expect(clippy::cast_possible_truncation, reason = "it fits")]
+            if fits {
+                *value = Value::Int(*f as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.iter_mut().for_each(|(_, v)| make_whole(v)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::String(_) => {}
+    }
 }
 
 fn decoding(why: &dyn fmt::Display) -> PatchError {

@@ -1,6 +1,7 @@
 //! The core kinds that clients cannot do without: their documents, decoded as a Kubernetes API server decodes them.
 
-use crate::wire::{DecodeError, Options, core, reviews};
+use crate::wire::source::Source;
+use crate::wire::{self, DecodeError, Options, core, reviews};
 use scantling_value::{Map, PathBuf, Value};
 
 /// A core kind.
@@ -27,6 +28,8 @@ pub struct CoreObject {
     pub members: Map,
     /// The fields that the kind does not have.
     pub unknown: Vec<PathBuf>,
+    /// The fields that stand twice, as far as the document tells.
+    pub repeated: Vec<PathBuf>,
 }
 
 const OPTIONS: Options = Options {
@@ -45,6 +48,16 @@ pub fn decode_delete_options(document: Value) -> Result<Map, DecodeError> {
 impl CoreKind {
     /// Reads a document of the kind.
     pub fn decode(self, document: Value) -> Result<CoreObject, DecodeError> {
+        self.read(document)
+    }
+
+    /// Reads a text that is known to be valid JSON to the letter: fields may stand twice, and of several faults the first
+    /// is told.
+    pub fn decode_text(self, text: &[u8]) -> Result<CoreObject, DecodeError> {
+        self.read(wire::written(text)?)
+    }
+
+    fn read(self, document: impl Source) -> Result<CoreObject, DecodeError> {
         let kind = match self {
             CoreKind::Namespace => &core::NAMESPACE,
             CoreKind::Event => &core::EVENT,
@@ -57,6 +70,7 @@ impl CoreKind {
         Ok(CoreObject {
             members: kind.canonical(&decoded.members),
             unknown: decoded.unknown,
+            repeated: decoded.repeated,
         })
     }
 }

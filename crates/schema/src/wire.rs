@@ -6,15 +6,25 @@
 
 pub(crate) mod core;
 pub(crate) mod reviews;
+pub(crate) mod source;
 pub(crate) mod tables;
 
 use base64::Engine as _;
 use scantling_cel::data::timestamp;
-use scantling_value::{Map, Path, PathBuf, Str, Value, go};
+use scantling_value::json::{self, Written};
+use scantling_value::{Limits, Map, Path, PathBuf, Str, Value};
+use source::{Node, Source};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The deepest nesting of a typed document: far beyond any real definition, and safe for every later walk over it.
 const MAX_DEPTH: usize = 400;
+
+/// What is said of deeper ones.
+const TOO_DEEP: &str = "exceeded max depth";
+
+/// The most fields that stand twice that are told of.
+const MAX_REPEATED: usize = 100;
 
 /// The fields of a kind.
 #[derive(Debug)]
@@ -108,8 +118,10 @@ impl Options {
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) members: Map,
-    /// The fields that the kind does not have, in key order.
+    /// The fields that the kind does not have, in the order of the document.
     pub(crate) unknown: Vec<PathBuf>,
+    /// The fields that stand twice, in the order of the document.
+    pub(crate) repeated: Vec<PathBuf>,
 }
 
 /// A value that does not fit its field, in the words of the server's decoder.
@@ -124,9 +136,19 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
+/// Reads a text that is known to be valid JSON as it is written, to be decoded to the letter.
+pub(crate) fn written(text: &[u8]) -> Result<Written, DecodeError> {
+    let limits = Limits { depth: MAX_DEPTH };
+    json::decode_written(text, limits).map_err(|_| DecodeError(TOO_DEEP.into()))
+}
+
 impl Struct {
-    /// Checks a document against the kind.
-    pub(crate) fn decode(&'static self, document: Value, options: Options) -> Result<Decoded, DecodeError> {
+    /// Checks a document against the kind. A field that stands twice is decoded twice, into the same place.
+    pub(crate) fn decode(
+        &'static self,
+        document: impl Source,
+        options: Options,
+    ) -> Result<Decoded, DecodeError> {
         let mut walk = Walk {
             options,
             strict: true,
@@ -136,14 +158,16 @@ impl Struct {
             saved: None,
             fatal: None,
             unknown: Vec::new(),
+            repeated: Vec::new(),
         };
-        let value = walk.value(document, &Type::Struct(self), &Path::ROOT);
+        let value = walk.value(document, &Type::Struct(self), &Path::ROOT, None);
         if let Some(fault) = walk.fatal.or(walk.saved) {
             return Err(DecodeError(fault));
         }
         Ok(Decoded {
             members: value.and_then(Value::into_object).unwrap_or_default(),
             unknown: walk.unknown,
+            repeated: walk.repeated,
         })
     }
 
@@ -251,6 +275,22 @@ impl Type {
         }
     }
 
+    /// Whether nothing leaves a value of the type as it was, instead of taking it away.
+    fn ignores_null(&self) -> bool {
+        match self {
+            Type::Text(_)
+            | Type::Bool
+            | Type::Int32
+            | Type::Int64
+            | Type::Float
+            | Type::Struct(_)
+            | Type::SchemaOrBool
+            | Type::SchemaOrList
+            | Type::SchemaOrTexts => true,
+            Type::Bytes | Type::Time | Type::MicroTime | Type::Any | Type::List(..) | Type::Map(..) => false,
+        }
+    }
+
     fn zero(&self) -> Value {
         match self {
             Type::Text(_) => "".into(),
@@ -298,53 +338,51 @@ struct Walk {
     /// A fault that ended decoding.
     fatal: Option<String>,
     unknown: Vec<PathBuf>,
+    repeated: Vec<PathBuf>,
 }
 
 impl Walk {
-    /// The value as its type holds it; nothing for `null` and for what does not fit.
-    fn value(&mut self, v: Value, ty: &Type, at: &Path<'_>) -> Option<Value> {
+    /// The value as its type holds it, decoded into what is there already; nothing for what does not fit.
+    fn value<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Option<Value> {
         if self.depth >= MAX_DEPTH {
-            self.fatal.get_or_insert_with(|| "exceeded max depth".into());
+            self.fatal.get_or_insert_with(|| TOO_DEEP.into());
         }
         if self.fatal.is_some() {
             return None;
         }
         self.depth += 1;
-        let out = self.fit(v, ty, at);
+        let out = match ty {
+            Type::Any => Some(v.into_value()).filter(|v| !v.is_null()),
+            _ => self.fit(v.node(), ty, at, before),
+        };
         self.depth -= 1;
         out
     }
 
-    fn fit(&mut self, v: Value, ty: &Type, at: &Path<'_>) -> Option<Value> {
+    fn fit<S: Source>(
+        &mut self,
+        v: Node<S>,
+        ty: &Type,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Option<Value> {
         match (ty, v) {
-            (_, Value::Null) => None,
-            (Type::Any, v)
-            | (Type::Text(_), v @ Value::String(_))
-            | (Type::Bool, v @ Value::Bool(_))
-            | (Type::Int64, v @ Value::Int(_)) => Some(v),
-            (Type::Int32, Value::Int(i)) if i32::try_from(i).is_ok() => Some(Value::Int(i)),
-            #[expect(clippy::cast_precision_loss, reason = "the field is a double on the wire")]
-            (Type::Float, Value::Int(i)) => Some(Value::Float(i as f64)),
-            (Type::Float, v @ Value::Float(_)) => Some(v),
-            (Type::Int32 | Type::Int64, number @ (Value::Int(_) | Value::Float(_))) => {
-                self.misfit(&format!("number {}", literal(&number)), ty)
-            }
-            (Type::Bytes, Value::String(s)) => {
-                match base64::engine::general_purpose::STANDARD.decode(s.as_bytes()) {
-                    Ok(_) => Some(Value::String(s)),
-                    Err(e) => {
-                        let offset = match e {
-                            base64::DecodeError::InvalidByte(at, _)
-                            | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-                            base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
-                                s.len() / 4 * 4
-                            }
-                        };
-                        self.fault(format!("illegal base64 data at input byte {offset}"))
-                    }
-                }
-            }
-            (Type::Time, Value::String(s)) => match timestamp::parse_rfc3339(&s) {
+            (_, Node::Null) => before.filter(|_| ty.ignores_null()),
+            (Type::Text(_), Node::Text(s)) => Some(Value::String(s)),
+            (Type::Bool | Type::SchemaOrBool, Node::Bool(b)) => Some(Value::Bool(b)),
+            (Type::Int32 | Type::Int64 | Type::Float, Node::Number(number)) => match (ty, &number.value) {
+                (Type::Int64, Value::Int(_)) => Some(number.value),
+                (Type::Int32, Value::Int(i)) if i32::try_from(*i).is_ok() => Some(number.value),
+                #[expect(clippy::cast_precision_loss, reason = "the field is a double on the wire")]
+                (Type::Float, Value::Int(i)) => Some(Value::Float(*i as f64)),
+                (Type::Float, Value::Float(f)) if f.is_finite() => Some(number.value),
+                _ => self.misfit(&format!("number {}", number.literal()), ty),
+            },
+            (Type::Bytes, Node::Text(s)) => match illegal_base64(&s) {
+                None => Some(Value::String(s)),
+                Some(offset) => self.fault(format!("illegal base64 data at input byte {offset}")),
+            },
+            (Type::Time, Node::Text(s)) => match timestamp::parse_rfc3339(&s) {
                 Ok(moment) => {
                     let whole = timestamp::Moment {
                         nanos: 0,
@@ -355,65 +393,121 @@ impl Walk {
                 }
                 Err(e) => self.end(e),
             },
-            (Type::MicroTime, Value::String(s)) => match timestamp::parse_micro(&s) {
+            (Type::MicroTime, Node::Text(s)) => match timestamp::parse_micro(&s) {
                 Ok(moment) => Some(timestamp::format_micro(moment).into()),
                 Err(e) => self.end(e),
             },
             (Type::Time | Type::MicroTime, v) => {
-                let fault = self.unfit(go::json_kind(&v), "string");
+                let fault = self.unfit(v.kind(), "string");
                 self.end(fault)
             }
-            (Type::List(_, element), Value::Array(a)) => {
-                let out = a.into_iter().enumerate();
-                let out = out.map(|(i, v)| self.element(v, element, &at.index(i)));
-                Some(Value::Array(out.collect()))
+            (Type::List(_, element), Node::List(items)) => Some(self.list(items, element, at, before).into()),
+            (Type::Map(_, element), Node::Object(members)) => {
+                Some(self.map(members, element, at, before).into())
             }
-            (Type::Map(_, element), Value::Object(m)) => {
-                let out = m.into_iter().map(|(k, v)| {
-                    let v = self.element(v, element, &at.field(&k));
-                    (k, v)
-                });
-                Some(Value::Object(out.collect()))
-            }
-            (Type::Struct(s), Value::Object(m)) => Some(self.members(m, s, at).into()),
-            (Type::SchemaOrBool, v @ Value::Bool(_)) => Some(v),
-            (Type::SchemaOrBool | Type::SchemaOrList | Type::SchemaOrTexts, v @ Value::Object(_)) => {
-                self.nested(v, &tables::A_SCHEMA, at)
+            (Type::Struct(s), Node::Object(members)) => Some(self.members(members, s, at, before).into()),
+            (Type::SchemaOrBool | Type::SchemaOrList | Type::SchemaOrTexts, Node::Object(members)) => {
+                self.nested(|walk| walk.members(members, &tables::SCHEMA, at, None).into())
             }
             (Type::SchemaOrBool, _) => self.end("boolean or JSON schema expected".into()),
-            (Type::SchemaOrList, v @ Value::Array(_)) => {
-                self.nested(v, &Type::List(None, &tables::A_SCHEMA), at)
+            (Type::SchemaOrList, Node::List(items)) => {
+                self.nested(|walk| walk.list(items, &tables::A_SCHEMA, at, None).into())
             }
-            (Type::SchemaOrTexts, v @ Value::Array(_)) => {
-                self.nested(v, &Type::List(None, &tables::TEXT), at)
+            (Type::SchemaOrTexts, Node::List(items)) => {
+                self.nested(|walk| walk.list(items, &tables::TEXT, at, None).into())
             }
             (Type::SchemaOrList | Type::SchemaOrTexts, _) => Some(Value::Array(Vec::new())),
-            (_, v) => self.misfit(go::json_kind(&v), ty),
+            (_, v) => self.misfit(v.kind(), ty),
+        }
+    }
+
+    /// The elements of a list; each is decoded into the one that stood in its place.
+    fn list<S: Source>(
+        &mut self,
+        items: Vec<S>,
+        ty: &Type,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Vec<Value> {
+        let mut before = match before {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        }
+        .into_iter();
+        let items = items.into_iter().enumerate();
+        items
+            .map(|(i, v)| self.element(v, ty, &at.index(i), before.next()))
+            .collect()
+    }
+
+    /// The entries of a map, beside those that were there.
+    fn map<S: Source>(
+        &mut self,
+        members: impl Iterator<Item = (Str, S)>,
+        ty: &Type,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Map {
+        let mut seen = BTreeSet::new();
+        let mut entry = |(k, v): (Str, S)| {
+            if S::REPEATS && !seen.insert(k.clone()) {
+                self.repeat(&at.field(&k));
+            }
+            let v = self.element(v, ty, &at.field(&k), None);
+            (k, v)
+        };
+        match before {
+            Some(Value::Object(mut all)) => {
+                for member in members {
+                    let (k, v) = entry(member);
+                    all.insert(k, v);
+                }
+                all
+            }
+            _ => members.map(entry).collect(),
         }
     }
 
     /// An element of a list or a map. Where nothing stands a text is empty; structs become so when they are written.
-    fn element(&mut self, v: Value, ty: &Type, at: &Path<'_>) -> Value {
-        let found = self.value(v, ty, at);
+    fn element<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Value {
+        let found = self.value(v, ty, at, before);
         found.unwrap_or_else(|| match ty {
             Type::Text(_) => ty.zero(),
             _ => Value::Null,
         })
     }
 
-    fn members(&mut self, m: Map, s: &'static Struct, at: &Path<'_>) -> Map {
-        let mut out = Vec::with_capacity(m.len());
-        for (key, v) in m {
+    fn members<S: Source>(
+        &mut self,
+        members: impl ExactSizeIterator<Item = (Str, S)>,
+        s: &'static Struct,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Map {
+        let mut out = Vec::with_capacity(members.len());
+        if let Some(Value::Object(before)) = before {
+            out.extend(before);
+        }
+        let mut seen = BTreeSet::new();
+        for (key, v) in members {
             let known = s.fields.iter().find(|f| f.name == key);
             let Some(field) = known.filter(|f| f.extension.is_none_or(|x| self.options.has(x))) else {
-                if self.strict {
-                    self.unknown.push(PathBuf::from(&at.field(&key)));
-                }
+                self.unknown_field(&at.field(&key));
                 continue;
             };
+            let mut before = None;
+            if S::REPEATS {
+                if !seen.insert(field.name) {
+                    self.repeat(&at.field(field.name));
+                }
+                let place = out.iter().position(|(k, _): &(Str, Value)| *k == key);
+                before = place.map(|place| out.swap_remove(place).1);
+                // What may be unset becomes so.
+                before = before.filter(|_| field.keep != Keep::Set || !v.is_null());
+            }
             self.stack.push(field.name);
             self.structs.push(s.name);
-            let v = self.value(v, &field.ty, &at.field(field.name));
+            let v = self.value(v, &field.ty, &at.field(field.name), before);
             self.stack.pop();
             self.structs.pop();
             if let Some(v) = v {
@@ -423,11 +517,31 @@ impl Walk {
         Map::from_unsorted(out)
     }
 
+    /// A field that the kind does not have.
+    fn unknown_field(&mut self, at: &Path<'_>) {
+        if self.strict {
+            let at = PathBuf::from(at);
+            if self.unknown.last() != Some(&at) {
+                self.unknown.push(at);
+            }
+        }
+    }
+
+    /// A field that has been there.
+    fn repeat(&mut self, at: &Path<'_>) {
+        if self.strict && self.repeated.len() < MAX_REPEATED {
+            let at = PathBuf::from(at);
+            if !self.repeated.contains(&at) {
+                self.repeated.push(at);
+            }
+        }
+    }
+
     /// A value whose type has a decoder of its own: its first fault ends decoding, and it looks for no unknown fields.
-    fn nested(&mut self, v: Value, ty: &Type, at: &Path<'_>) -> Option<Value> {
+    fn nested(&mut self, decode: impl FnOnce(&mut Walk) -> Value) -> Option<Value> {
         let strict = std::mem::replace(&mut self.strict, false);
         let saved = self.saved.take();
-        let out = self.value(v, ty, at);
+        let out = decode(self);
         self.strict = strict;
         match self.saved.take() {
             Some(fault) => {
@@ -436,7 +550,7 @@ impl Walk {
             }
             None => {
                 self.saved = saved;
-                out
+                Some(out)
             }
         }
     }
@@ -478,12 +592,12 @@ impl Walk {
     }
 }
 
-/// A number as it was written, as far as a decoded value tells.
-fn literal(v: &Value) -> String {
-    match v {
-        Value::Int(i) => i.to_string(),
-        Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e15 => format!("{f:.1}"),
-        Value::Float(f) => go::float_v(*f),
-        _ => String::new(),
-    }
+/// Where a text is no base64; none if it is.
+fn illegal_base64(text: &str) -> Option<usize> {
+    use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
+    let e = base64::engine::general_purpose::STANDARD.decode(text).err()?;
+    Some(match e {
+        InvalidByte(at, _) | InvalidLastSymbol(at, _) => at,
+        InvalidLength(_) | InvalidPadding => text.len() / 4 * 4,
+    })
 }

@@ -132,10 +132,12 @@ impl<'a> Call<'a> {
 
     /// What the client would have the answer be.
     pub(crate) fn wanted(&self) -> ApiResult<media::Wanted> {
-        let offer = if self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind) {
-            media::Offer::BuiltIn
-        } else {
-            media::Offer::Custom
+        let has_form = self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
+        let of_status = self.path.subresource.as_deref() == Some("status");
+        let offer = match has_form {
+            false => media::Offer::Custom,
+            true if of_status && !self.kind.strategy.status_has_columns() => media::Offer::WithoutColumns,
+            true => media::Offer::BuiltIn,
         };
         media::wanted(self.accept, offer)
     }
@@ -557,7 +559,13 @@ impl Api {
         };
         match (&head.method, name, sub) {
             (&Method::POST, ..) => write.create().await,
-            (&Method::PUT | &Method::PATCH, None, _) => Err(ApiError::bad_request("name must be provided")),
+            (method @ (&Method::PUT | &Method::PATCH), None, _) => {
+                // What is no patch at all is told before what it is for.
+                if method == Method::PATCH {
+                    write.patch_type()?;
+                }
+                Err(ApiError::bad_request("name must be provided"))
+            }
             (&Method::PUT, Some(name), None | Some("status" | "finalize")) => write.update(name).await,
             (&Method::PUT, Some(name), Some(_)) => crate::scale::update(&mut write, name).await,
             (&Method::PATCH, Some(name), _) => write.patch(name).await,

@@ -13,7 +13,7 @@ use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) object: Value,
-    /// What strict decoding of the text found: fields that stand twice.
+    /// What strict decoding of the text found: fields that stand twice, and unknown ones that are gone already.
     pub(crate) found: Vec<String>,
 }
 
@@ -43,6 +43,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         let (api_version, kind) = well_formed_type_meta(object).map_err(unrecognized)?;
         Ok((api_version.to_owned(), kind.to_owned()))
     };
+    let mut is_odd = false;
     let decoded = match form {
         BodyForm::Json => match json::decode_strict(text, Limits::SERVER) {
             Ok(decoded) => decoded,
@@ -59,6 +60,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
                         e.message(),
                     ));
                 }
+                is_odd = true;
                 Decoded {
                     value: object,
                     duplicates: Vec::new(),
@@ -78,6 +80,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
             }
         }
     };
+    is_odd |= form == BodyForm::Json && !decoded.duplicates.is_empty();
     let mut object = decoded.value;
     let found = match (form, mode) {
         // A refusal of YAML names all its duplicates in one text.
@@ -91,7 +94,15 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         if object.is_null() {
             object = Map::new().into();
         }
-        return typed(call, &mut object, &api_version, &kind).map(|()| Sent { object, found });
+        let mut sent = Sent { object, found };
+        typed(call, &mut sent.object, &api_version, &kind)?;
+        // Numbers beyond all numbers and fields that stand twice are something only to the types of the fields.
+        if is_odd && let Some(read) = call.kind.strategy.read_text(call.version, text) {
+            let read = read.map_err(|why| cannot_be_handled(call, &sent.object, &why))?;
+            sent = read;
+            typed(call, &mut sent.object, &api_version, &kind)?;
+        }
+        return Ok(sent);
     }
     if kind.is_empty() {
         let missing = |shown: &str| format!("Object 'Kind' is missing in '{shown}'");

@@ -6,7 +6,7 @@ mod namespace;
 
 use self::core::Core;
 use crate::definitions::{self, Compiler, Definitions};
-use crate::kind::{End, Kind, Version};
+use crate::kind::{Kind, Term, Version};
 use crate::openapi::models;
 use crate::review::Question;
 use crate::strategy::Strategy;
@@ -16,6 +16,7 @@ use scantling_admit::{FieldValidation, Refusal};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
 use scantling_schema::structural::Structural;
+use scantling_value::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// The groups whose kinds are built in, in the order in which servers list them.
@@ -151,7 +152,7 @@ fn kind(
         built_in: true,
         mark: env!("CARGO_PKG_VERSION").to_owned(),
         serial: text::next_serial(),
-        end: End::default(),
+        term: Term::since(0),
     }
 }
 
@@ -176,6 +177,13 @@ pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("field label not supported: {field}"))
+}
+
+/// What is said of fields that stand twice, and of unknown ones.
+pub(crate) fn findings(repeated: &[PathBuf], unknown: &[PathBuf]) -> Vec<String> {
+    let repeated = repeated.iter().map(|p| format!("duplicate field \"{p}\""));
+    let unknown = unknown.iter().map(|p| format!("unknown field \"{p}\""));
+    repeated.chain(unknown).collect()
 }
 
 /// What becomes of unknown and duplicate fields: a refusal, warnings, or nothing.

@@ -9,7 +9,7 @@ pub(crate) use cleanup::{CLEANUP, delete_all, terminating};
 
 use crate::api::Api;
 use crate::definitions::{self, GROUP, PLURAL};
-use crate::kind::End;
+use crate::kind::Term;
 use crate::managed;
 use crate::text::{self, Stored};
 use crate::write::timestamp;
@@ -40,24 +40,27 @@ pub(crate) struct Controller {
     leaving: BTreeMap<String, JoinHandle<()>>,
 }
 
-/// What of a definition decides whether its kind stays what it is, and the end of that.
+/// What of a definition decides whether its kind stays what it is, and for how long it did.
 struct Served {
     uid: String,
     /// Grows with every change to the specification.
     generation: i64,
     names: Names,
-    end: End,
+    term: Term,
 }
 
 impl Served {
-    fn new(definition: &Definition, end: End) -> Served {
+    fn new(definition: &Definition, term: Term) -> Served {
         let metadata = &definition.metadata;
         let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default();
+        let generation = metadata.get("generation").and_then(Value::as_int).unwrap_or(0);
+        // A deletion is counted like a change, and changes nothing.
+        let deletions = i64::from(metadata.get("deletionTimestamp").is_some());
         Served {
             uid: uid.to_owned(),
-            generation: metadata.get("generation").and_then(Value::as_int).unwrap_or(0),
+            generation: generation - deletions,
             names: definition.status.accepted_names.clone(),
-            end,
+            term,
         }
     }
 
@@ -209,21 +212,21 @@ impl Controller {
             self.withdraw(definition);
             return;
         }
-        let mut now = Served::new(definition, End::default());
+        let mut now = Served::new(definition, Term::since(entry.mod_revision));
         let before = self.served.remove(definition.name());
         let replaced = match before {
             Some(before) if before.is_still(&now) => {
-                now.end = before.end;
+                now.term = before.term;
                 None
             }
             other => other,
         };
-        let end = now.end.clone();
-        let kind = Arc::new(definitions::kind(definition, entry, &self.api.compiler, end));
+        let term = now.term.clone();
+        let kind = Arc::new(definitions::kind(definition, entry, &self.api.compiler, term));
         self.api.publish(|k| k.insert(Arc::clone(&kind)));
         self.served.insert(definition.name().to_owned(), now);
         if let Some(old) = replaced {
-            old.end.reach();
+            old.term.end();
         }
     }
 
@@ -232,7 +235,7 @@ impl Controller {
         let spec = &definition.spec;
         self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
         if let Some(served) = self.served.remove(definition.name()) {
-            served.end.reach();
+            served.term.end();
         }
     }
 

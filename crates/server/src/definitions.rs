@@ -4,9 +4,10 @@
 //! serves it. All decisions are functions of the definitions that there are; the controller only carries them out.
 
 use crate::api::Api;
+use crate::body::Sent;
 use crate::builtin;
 use crate::custom::{Compiled, Custom};
-use crate::kind::{End, Kind, Kinds, Scale, Version};
+use crate::kind::{Kind, Kinds, Scale, Term, Version};
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
@@ -98,7 +99,7 @@ impl Source {
 }
 
 /// The kind that a definition makes, once its names are accepted.
-pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compiler, end: End) -> Kind {
+pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compiler, term: Term) -> Kind {
     let spec = &definition.spec;
     let names = &definition.status.accepted_names;
     let source = Arc::new(Source {
@@ -119,7 +120,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
     let versions = spec.versions().iter().map(|v| version(definition, v)).collect();
     Kind {
         group: own(&spec.group),
-        plural: own(&names.plural),
+        plural: own(&spec.names.plural),
         singular: own(&names.singular),
         kind: own(&names.kind),
         list_kind: own(&names.list_kind),
@@ -137,7 +138,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
         built_in: false,
         mark: entry.mod_revision.to_string(),
         serial: crate::text::next_serial(),
-        end,
+        term,
     }
 }
 
@@ -218,11 +219,7 @@ impl Definitions {
 
     fn decode(&self, object: Value, api: ApiVersion) -> Result<(Definition, Vec<String>), String> {
         let received = Definition::decode(object, api, self.compiler.gates).map_err(|e| e.to_string())?;
-        let unknown = received
-            .unknown
-            .iter()
-            .map(|p| format!("unknown field \"{p}\""))
-            .collect();
+        let unknown = builtin::findings(&[], &received.unknown);
         Ok((received.definition, unknown))
     }
 }
@@ -258,6 +255,20 @@ impl Strategy for Definitions {
             .map_err(Refusal::Undecodable)?;
         *object = definition.encode_held(api_version(version));
         builtin::settle_findings(found, unknown, mode)
+    }
+
+    fn read_text(&self, version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {
+        let api = api_version(version);
+        let received = Definition::decode_text(text, api, self.compiler.gates);
+        let sent = received.map(|received| Sent {
+            object: received.definition.encode_held(api),
+            found: builtin::findings(&received.repeated, &received.unknown),
+        });
+        Some(sent.map_err(|e| e.to_string()))
+    }
+
+    fn status_has_columns(&self) -> bool {
+        false
     }
 
     fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome {

@@ -39,31 +39,38 @@ pub(crate) struct Kind {
     pub(crate) mark: String,
     /// The same for this process alone: what is noted about entries counts for one state of their kind.
     pub(crate) serial: u32,
-    /// When what the kind says of its objects holds no longer.
-    pub(crate) end: End,
+    /// The time for which what the kind says of its objects holds.
+    pub(crate) term: Term,
 }
 
-/// The end of a kind's validity: watches do not outlive it, so that clients learn of what replaced it.
+/// The time for which what a kind says of its objects holds. Watches keep within it, so that clients learn of what
+/// came before and after.
 #[derive(Clone, Debug)]
-pub(crate) struct End(Arc<signal::Sender<bool>>);
-
-impl Default for End {
-    fn default() -> Self {
-        End(Arc::new(signal::Sender::new(false)))
-    }
+pub(crate) struct Term {
+    /// The revision with which it began; zero for kinds that were there from the start.
+    pub(crate) since: u64,
+    over: Arc<signal::Sender<bool>>,
 }
 
-impl End {
-    /// Tells all that wait.
-    pub(crate) fn reach(&self) {
-        self.0.send_replace(true);
+impl Term {
+    /// One that begins with a revision.
+    pub(crate) fn since(revision: u64) -> Term {
+        Term {
+            since: revision,
+            over: Arc::new(signal::Sender::new(false)),
+        }
     }
 
-    /// Waits for it.
-    pub(crate) async fn reached(&self) {
-        let mut seen = self.0.subscribe();
+    /// Tells all that wait that it is over.
+    pub(crate) fn end(&self) {
+        self.over.send_replace(true);
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn ended(&self) {
+        let mut seen = self.over.subscribe();
         // Who waits holds what would tell it, so that it does not go untold.
-        let _ = seen.wait_for(|reached| *reached).await;
+        let _ = seen.wait_for(|over| *over).await;
     }
 }
 

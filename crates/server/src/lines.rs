@@ -1,6 +1,7 @@
 //! The lines of recent events: written once, however many watch.
 
 use crate::media::Encoding;
+use crate::order;
 use crate::protobuf;
 use bytes::Bytes;
 use scantling_value::Value;
@@ -34,7 +35,7 @@ impl Happened {
         let framed = (encoding == Encoding::Protobuf).then(|| protobuf::event(self.word(), object));
         match framed.flatten() {
             Some(event) => out.extend_from_slice(&event),
-            None => self.write(out, |out| object.write_json(out)),
+            None => self.write(out, |out| order::write(object, out)),
         }
     }
 

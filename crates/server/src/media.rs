@@ -69,6 +69,8 @@ pub(crate) enum Offer {
     Document,
     /// Objects that have a protobuf form.
     BuiltIn,
+    /// Such objects where nothing says what a table of them would show.
+    WithoutColumns,
     /// Objects that have none.
     Custom,
 }
@@ -241,6 +243,7 @@ fn form(clause: &Clause<'_>, encoding: Encoding, offer: Offer) -> Option<Wanted>
         (_, View::Table(_) | View::Metadata(_) | View::MetadataList(_)) if offer == Offer::Document => false,
         (Encoding::Protobuf, View::Object) => offer != Offer::Custom,
         (Encoding::Protobuf, View::Table(_)) => false,
+        (_, View::Table(_)) => offer != Offer::WithoutColumns,
         _ => true,
     };
     possible.then_some(Wanted { encoding, view })

@@ -165,6 +165,8 @@ fn of(value: &Value) -> Option<&'static Order> {
         ("v1", "Event") => &EVENT,
         ("autoscaling/v1", "Scale")
         | ("v1", "Namespace")
+        | ("authentication.k8s.io/v1", "SelfSubjectReview")
+        | ("authorization.k8s.io/v1", "SelfSubjectAccessReview" | "SelfSubjectRulesReview")
         | ("apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition") => &OBJECT,
         ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "Table") => &TABLE,
         ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "PartialObjectMetadata") => &OBJECT,
@@ -230,6 +232,13 @@ fn object<'v>(
 pub(crate) fn text(value: &Value) -> String {
     let mut out = Vec::new();
     write(value, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The text of an object's metadata in the order of its type.
+pub(crate) fn metadata_text(metadata: &Value) -> String {
+    let mut out = Vec::new();
+    ordered(metadata, &OBJECT_META, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -51,7 +51,8 @@ impl Write<'_> {
         self.reply(&shape, status, object)
     }
 
-    fn patch_type(&self) -> ApiResult<PatchType> {
+    /// What kind of patch the body says it is, if the objects take such patches.
+    pub(crate) fn patch_type(&self) -> ApiResult<PatchType> {
         let strategy = &self.call.kind.strategy;
         let asked = PatchType::from_media_type(media::essence(self.head.content_type.as_deref()));
         asked
@@ -124,6 +125,7 @@ impl Write<'_> {
                 m.remove("resourceVersion");
             }
         }
+        fit_namespace(call, &mut sent)?;
         fit_name(&sent, name)?;
         scale::check_replicas(call, &sent)?;
         scale::replace(self, name, options, &sent).await

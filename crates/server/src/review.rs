@@ -7,10 +7,11 @@ use crate::body::{self, Sent};
 use crate::managed;
 use crate::media::{self, View};
 use crate::options::{WriteKind, WriteOptions};
+use crate::order;
 use crate::reply::Reply;
 use crate::status::{About, ApiError, ApiResult};
-use crate::write::{Ownership, Part, Source, Write, timestamp};
-use scantling_value::{FieldError, Map, Path, Value};
+use crate::write::{Ownership, Part, Source, Write, fit_namespace, remove_system_fields, timestamp};
+use scantling_value::{BadValue, FieldError, Map, Path, Value};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ impl Write<'_> {
         let mode = call.api.authorization;
         match question {
             Question::Access => {
+                fit_namespace(call, &mut object)?;
+                remove_system_fields(&mut object);
                 object = managed::after_update(call, Part::Whole, None, object, &self.manager(&options));
                 refuse(call, &check_access(&object))?;
                 let mut status =
@@ -89,11 +92,11 @@ fn refuse(call: &Call<'_>, errors: &[FieldError]) -> ApiResult<()> {
 
 /// Nobody but the server says anything about a question for access.
 fn check_metadata(object: &Value) -> Vec<FieldError> {
-    let metadata = object.get("metadata").and_then(Value::as_object);
-    let mut said = metadata.into_iter().flat_map(Map::keys);
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let mut said = metadata.as_object().into_iter().flat_map(Map::keys);
     let root = Path::ROOT;
     let error = || {
-        let found = object.get("metadata").cloned().unwrap_or_default();
+        let found = BadValue::Raw(order::metadata_text(metadata));
         FieldError::invalid(&root.field("metadata"), found, "must be empty")
     };
     let is_said = said.any(|field| field != "managedFields");

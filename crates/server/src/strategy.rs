@@ -1,5 +1,6 @@
 //! What is particular about the objects of a kind; everything else is one pipeline for all kinds.
 
+use crate::body::Sent;
 use crate::kind::{Kind, Version};
 use crate::status::ApiResult;
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
@@ -27,6 +28,12 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         mode: FieldValidation,
     ) -> Result<Vec<String>, Refusal>;
 
+    /// What a text is as an object of the kind, to the letter: what its types make of fields that stand twice, or what is
+    /// wrong with it first. None for kinds without types of their own: the value of the text is all there is to them.
+    fn read_text(&self, _version: &Version, _text: &[u8]) -> Option<Result<Sent, String>> {
+        None
+    }
+
     /// Brings what an apply made into the form of its kind. It was typed on the way; only defaults are missing.
     fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
         self.receive(version, object, &[], FieldValidation::Ignore)
@@ -44,6 +51,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
             warnings: Vec::new(),
             stats: Stats::default(),
         }
+    }
+
+    /// Whether the status shows as a table, as the object does.
+    fn status_has_columns(&self) -> bool {
+        true
     }
 
     /// What writes to the status leave alone, whatever they say of it.

@@ -35,8 +35,8 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// How long before its end a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// How long a watch goes on after its kind has ended.
-const LAST_STRETCH: Duration = Duration::from_millis(100);
+/// How long a watch goes on after its kind has ended: what is written meanwhile still reaches it.
+const LAST_STRETCH: Duration = Duration::from_secs(1);
 
 /// How long a watch lasts whose client does not say: 30 to 60 minutes, so that clients come back spread out.
 fn default_timeout(seed: u64) -> Duration {
@@ -121,10 +121,9 @@ impl Stream {
     async fn run(mut self, options: ListOptions, version: u64, deadline: Instant) {
         let mut stop = self.api.stop.clone();
         let client = self.out.clone();
-        let end = self.kind.end.clone();
+        let term = self.kind.term.clone();
         let ended = async {
-            end.reached().await;
-            // What was written before is still on its way.
+            term.ended().await;
             tokio::time::sleep(LAST_STRETCH).await;
         };
         let work = self.events(&options, version, deadline);
@@ -161,6 +160,10 @@ impl Stream {
             Some(false) if version == 0 => {
                 let now = api.store.revision().await;
                 now.map_err(|e| Some(read::store_error(e)))?
+            }
+            // What was before the kind became what it is cannot be told in its terms.
+            _ if (1..self.kind.term.since).contains(&version) => {
+                return Err(Some(expired(version, self.kind.term.since)));
             }
             _ => version,
         };
@@ -337,11 +340,13 @@ impl Stream {
 
 fn too_old(e: &StoreError) -> ApiError {
     match e {
-        StoreError::Compacted { requested, oldest } => {
-            ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
-        }
+        StoreError::Compacted { requested, oldest } => expired(*requested, *oldest),
         other => read::store_error(other.clone()),
     }
+}
+
+fn expired(requested: u64, oldest: u64) -> ApiError {
+    ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
 }
 
 fn bookmark_time(deadline: Instant) -> Instant {

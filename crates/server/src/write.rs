@@ -149,18 +149,7 @@ impl Write<'_> {
         let call = self.call;
         let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
         let asked_version = text(&object, "resourceVersion").to_owned();
-        if let Some(m) = metadata_mut(&mut object) {
-            // What no client can set counts for nobody as set by it.
-            for field in [
-                "creationTimestamp",
-                "deletionTimestamp",
-                "deletionGracePeriodSeconds",
-                "uid",
-                "selfLink",
-            ] {
-                m.remove(field);
-            }
-        }
+        remove_system_fields(&mut object);
         self.unite_owners(&mut object, ownership);
         crate::namespaces::is_open(call, &object).await?;
         if let Ownership::Update = ownership {
@@ -437,6 +426,21 @@ pub(crate) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
         .at(["metadata", field])
         .and_then(Value::as_str)
         .unwrap_or_default()
+}
+
+/// Removes what no client can set of a new object: it counts for nobody as set by it.
+pub(crate) fn remove_system_fields(object: &mut Value) {
+    if let Some(m) = metadata_mut(object) {
+        for field in [
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "uid",
+            "selfLink",
+        ] {
+            m.remove(field);
+        }
+    }
 }
 
 /// An object's metadata, made if they are not there; nothing where they are no object.

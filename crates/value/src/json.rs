@@ -4,11 +4,13 @@ mod fields;
 mod locate;
 mod parse;
 mod write;
+mod written;
 
 pub use fields::sort_findings;
 pub(crate) use locate::locate;
 pub(crate) use parse::push_coerced;
 pub use write::Escape;
+pub use written::{Written, WrittenNumber, decode_written};
 
 use crate::{DecodeError, Decoded, Limits, Value};
 

@@ -4,7 +4,8 @@ use super::{
     ApiVersion, Column, Condition, Conversion, Definition, Gates, Names, Scale, Service, Spec, Status,
 };
 use super::{Subresources, Validation, Version, WebhookClient};
-use crate::wire::{DecodeError, Options, tables};
+use crate::wire::source::Source;
+use crate::wire::{self, DecodeError, Options, tables};
 use scantling_value::{Map, PathBuf, Str, Value};
 use std::sync::Arc;
 
@@ -13,13 +14,26 @@ use std::sync::Arc;
 pub struct Received {
     /// The definition, with its defaults.
     pub definition: Definition,
-    /// The fields that definitions do not have, in key order; map keys and field names are both written with a dot.
+    /// The fields that definitions do not have, in the order of the document; map keys and field names are both written
+    /// with a dot.
     pub unknown: Vec<PathBuf>,
+    /// The fields that stand twice, as far as the document tells.
+    pub repeated: Vec<PathBuf>,
 }
 
 impl Definition {
     /// Reads a document of one of the two versions and fills in its defaults.
     pub fn decode(document: Value, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
+        Definition::read(document, version, gates)
+    }
+
+    /// Reads a text that is known to be valid JSON to the letter: fields may stand twice, and of several faults the first
+    /// is told.
+    pub fn decode_text(text: &[u8], version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
+        Definition::read(wire::written(text)?, version, gates)
+    }
+
+    fn read(document: impl Source, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
         let options = Options {
             package: version.as_str(),
             immutability: gates.immutability,
@@ -44,6 +58,7 @@ impl Definition {
         Ok(Received {
             definition,
             unknown: decoded.unknown,
+            repeated: decoded.repeated,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! How objects of the core kinds are read, decided and deleted.
 
-use super::{Model, event, namespace, selectable, settle_findings};
+use super::{Model, event, findings, namespace, selectable, settle_findings};
+use crate::body::Sent;
 use crate::discovery::api_version;
 use crate::kind::{Kind, Version};
 use crate::openapi::models;
@@ -44,11 +45,10 @@ impl Part {
 }
 
 /// What of its metadata an object gets from the server alone, and keeps.
-const KEPT_METADATA: [&str; 4] = [
+const KEPT_METADATA: [&str; 3] = [
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
-    "generation",
 ];
 
 impl Core {
@@ -123,23 +123,31 @@ impl Core {
                 metadata.insert(field, value.clone());
             }
         }
+        keep(metadata, &before, "generation");
         // What is asked for of these stays, to be compared.
         for field in ["uid", "resourceVersion"] {
             if let Some(value) = before.get(field) {
                 metadata.get_or_insert_with(field, || value.clone());
             }
         }
-        if self.is_namespace() {
+        if self.is_namespace()
+            && let Some(old) = old.as_object()
+        {
             for field in part.kept() {
-                match old.get(field) {
-                    Some(value) => object.insert(*field, value.clone()),
-                    None => object.remove(field),
-                };
+                keep(object, old, field);
             }
         }
         let (new, old) = (Value::Object(metadata.clone()), Value::Object(before));
         meta::check_update(Some(&new), Some(&old), &Path::ROOT.field("metadata"))
     }
+}
+
+/// Leaves a field as it was, be it that there was none.
+fn keep(object: &mut Map, old: &Map, field: &str) {
+    match old.get(field) {
+        Some(value) => object.insert(field, value.clone()),
+        None => object.remove(field),
+    };
 }
 
 impl Strategy for Core {
@@ -173,12 +181,15 @@ impl Strategy for Core {
         {
             namespace::label_with_name(metadata);
         }
-        let unknown = decoded
-            .unknown
-            .iter()
-            .map(|p| format!("unknown field \"{p}\""))
-            .collect();
-        settle_findings(found, unknown, mode)
+        settle_findings(found, findings(&[], &decoded.unknown), mode)
+    }
+
+    fn read_text(&self, _version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {
+        let sent = self.kind.decode_text(text).map(|decoded| Sent {
+            object: decoded.members.into(),
+            found: findings(&decoded.repeated, &decoded.unknown),
+        });
+        Some(sent.map_err(|e| e.to_string()))
     }
 
     fn decide(&self, _version: &Version, operation: Operation<'_>, object: Value) -> Outcome {

@@ -4,6 +4,7 @@ use super::refusals::{cannot_be_handled, immutable, patch_refusal, unnamed};
 use super::{Ownership, Write, text};
 use crate::body;
 use crate::builtin::settle_findings;
+use crate::media;
 use crate::status::{About, ApiError, ApiResult};
 use scantling_admit::{FieldValidation, Outcome, Refusal};
 use scantling_schema::names::group_version;
@@ -145,6 +146,14 @@ impl Write<'_> {
         }
     }
 
+    /// What is wrong first with a body that cannot be decoded, if it is one whose letters tell.
+    fn first_fault(&self) -> Option<String> {
+        let form = media::body_form(self.head.content_type.as_deref()).ok()?;
+        let text = Some(&self.body).filter(|_| form == media::BodyForm::Json)?;
+        let read = self.call.kind.strategy.read_text(self.call.version, text)?;
+        read.err()
+    }
+
     /// A refusal in the words that its source has.
     fn refused(&self, refusal: Refusal, object: &Value, source: Source<'_>, old: Option<&Value>) -> ApiError {
         let call = self.call;
@@ -156,7 +165,9 @@ impl Write<'_> {
         let name = text(object, "name");
         let shown = |patched: &dyn Patched| old.map(|old| patched.shown(old)).unwrap_or_default();
         match (refusal, source) {
-            (Refusal::Undecodable(why), Source::Body) => cannot_be_handled(call, object, &why),
+            (Refusal::Undecodable(why), Source::Body) => {
+                cannot_be_handled(call, object, &self.first_fault().unwrap_or(why))
+            }
             (Refusal::Strict(found), Source::Body) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 cannot_be_handled(call, object, &why)

@@ -291,12 +291,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// The bytes from a start to here, known to be ASCII.
-    fn ascii(&self, start: usize) -> &'a str {
+    pub(super) fn ascii(&self, start: usize) -> &'a str {
         let bytes = self.bytes.get(start..self.at).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
     }
 
-    fn literal(&mut self, word: &'static str, value: Value) -> Result<Value, DecodeError> {
+    pub(super) fn literal<T>(&mut self, word: &'static str, value: T) -> Result<T, DecodeError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         if rest.starts_with(word.as_bytes()) {
             self.at += word.len();

@@ -12,7 +12,7 @@ use scantling_cel::kubernetes::Version;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
 use scantling_schema::publish::{self, Format};
 use scantling_schema::rules::Environments;
-use scantling_value::{FieldError, Limits, Position, Value, aggregate, json};
+use scantling_value::{FieldError, Limits, Value, aggregate, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/scenarios");
@@ -312,7 +312,7 @@ impl Server<'_> {
                     .and_then(Value::as_str)
                     .unwrap_or("")
                     .to_owned();
-                let answer = self.create(body, text, query);
+                let answer = self.create(text, query);
                 (!self.deleted.contains(&name)).then_some(answer)
             }
             _ if name.ends_with("/status") => {
@@ -389,15 +389,17 @@ impl Server<'_> {
         }
     }
 
-    fn create(&mut self, body: scantling_value::Decoded, text: &str, query: &str) -> Answer {
-        let received = match Definition::decode(body.value, ApiVersion::V1, Gates::default()) {
+    fn create(&mut self, text: &str, query: &str) -> Answer {
+        let received = match Definition::decode_text(text.as_bytes(), ApiVersion::V1, Gates::default()) {
             Ok(received) => received,
             Err(e) => return refuse(&e.to_string()),
         };
-        let mut unknown = received.unknown;
-        unknown.sort_by_key(|p| Position::in_json(text.as_bytes(), p).map(|p| (p.line, p.column)));
-        let unknown = unknown.iter().map(|p| format!("unknown field \"{p}\""));
-        let strict: Vec<String> = body.duplicates.iter().cloned().chain(unknown).collect();
+        let repeated = received
+            .repeated
+            .iter()
+            .map(|p| format!("duplicate field \"{p}\""));
+        let unknown = received.unknown.iter().map(|p| format!("unknown field \"{p}\""));
+        let strict: Vec<String> = repeated.chain(unknown).collect();
         if query.contains("fieldValidation=Strict") && !strict.is_empty() {
             return refuse(&format!("strict decoding error: {}", strict.join(", ")));
         }

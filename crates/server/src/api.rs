@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
     }
 
     /// Whether there can be objects of such names at all.
-    fn names_fit(&self, name: &str) -> bool {
+    pub(crate) fn names_fit(&self, name: &str) -> bool {
         let namespace = self.path.namespace.as_deref().unwrap_or_default();
         name.len() <= MAX_NAME && namespace.len() <= MAX_NAME
     }

@@ -144,28 +144,34 @@ impl Documents {
 
     /// `/openapi/v3/apis/<group>/<version>`
     pub(crate) fn v3(&self, kinds: &Kinds, name: &str, head: &Head) -> ApiResult<Reply> {
-        let found = match name.split('/').collect::<Vec<_>>().as_slice() {
-            ["api", version] => self.of_version(kinds, name, "", version),
-            ["apis", group, version] => self.of_version(kinds, name, group, version),
-            _ => routes::document(name).map(|document| (route_hash(), document.to_json().into())),
-        };
-        let Some((hash, text)) = found else {
+        let Some(subject) = Subject::of(kinds, name) else {
             return Ok(nothing());
         };
-        let mut reply = conditional(head, &format!("\"{hash}\""), text);
-        if head.query.get("hash") == Some(&hash) {
-            // The text behind this address never changes: clients may keep it for good.
-            reply = reply.with(header::CACHE_CONTROL, "public, immutable");
-        }
+        let Some(form) = form_of(head, &V3_PROTOBUF) else {
+            return Ok(Reply::bytes(406, "", Bytes::new()).with(header::VARY, "Accept"));
+        };
+        let hash = subject.hash(kinds);
+        let tag = format!("\"{hash}\"");
+        let asked = head.query.get("hash").filter(|asked| !asked.is_empty());
+        let mut reply = if asked.is_some_and(|asked| asked != hash) {
+            // Clients keep what is behind an address for good: another document has another address.
+            let reply = Reply::bytes(301, "", Bytes::new());
+            let reply = reply.with(header::ETAG, &tag).with(header::VARY, "Accept");
+            reply.with(header::LOCATION, &format!("/openapi/v3/{name}?hash={hash}"))
+        } else {
+            let key = match form {
+                Form::Json => name.to_owned(),
+                Form::Protobuf => format!("{name} as protobuf"),
+            };
+            let text = self.written(&key, &hash, || form.write(&subject.document(kinds)));
+            let reply = conditional(head, &tag, text);
+            match asked {
+                Some(_) => reply.with(header::CACHE_CONTROL, "public, immutable"),
+                None => reply,
+            }
+        };
+        reply.content_type = form.content_type(&V3_PROTOBUF);
         Ok(reply)
-    }
-
-    /// The hash and the text of the document of a group and version, if there is one.
-    fn of_version(&self, kinds: &Kinds, name: &str, group: &str, version: &str) -> Option<(String, Bytes)> {
-        kinds_of(kinds, group, version).next()?;
-        let hash = hash_of(kinds, group, version);
-        let text = self.written(name, &hash, || document(kinds, group, version).to_json().into());
-        Some((hash, text))
     }
 
     fn written(&self, name: &str, hash: &str, write: impl FnOnce() -> Bytes) -> Bytes {
@@ -188,33 +194,94 @@ impl Documents {
     /// `/openapi/v2`
     pub(crate) async fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
         let hash = kinds.written.hash.get_or_init(|| hash_of_all(kinds));
-        let accept = head.accept.as_deref().unwrap_or_default();
-        let accept = if accept.is_empty() { "*/*" } else { accept };
-        let found = media::clauses(accept).iter().find_map(|c| {
-            let json = c.takes("application/json").then_some(false);
-            json.or_else(|| V2_PROTOBUF.iter().any(|t| c.takes(t)).then_some(true))
-        });
-        let Some(protobuf) = found else {
+        let Some(form) = form_of(head, &V2_PROTOBUF) else {
             return Ok(Reply::bytes(406, "", Bytes::new()));
         };
-        let (form, tag, content_type) = if protobuf {
-            (Form::Protobuf, format!("\"{hash}P\""), V2_PROTOBUF[0])
-        } else {
-            (Form::Json, format!("\"{hash}\""), "application/json")
+        let tag = match form {
+            Form::Json => format!("\"{hash}\""),
+            Form::Protobuf => format!("\"{hash}P\""),
         };
         let mut reply = conditional(head, &tag, Bytes::new());
         if reply.status != 304 {
             reply.body = Reply::list(self.parts.document(kinds, form).await).body;
         }
-        reply.content_type = content_type;
+        reply.content_type = form.content_type(&V2_PROTOBUF);
         Ok(reply)
     }
+}
+
+/// What a document of OpenAPI v3 is about.
+enum Subject<'n> {
+    /// The kinds of a group and version.
+    Kinds(&'n str, &'n str),
+    /// A route that is about no kind.
+    Route(&'n str),
+}
+
+impl<'n> Subject<'n> {
+    /// The subject of a document's name, if there is one.
+    fn of(kinds: &Kinds, name: &'n str) -> Option<Subject<'n>> {
+        let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
+            ["api", version] => ("", *version),
+            ["apis", group, version] => (*group, *version),
+            _ => return routes::names().any(|n| n == name).then_some(Subject::Route(name)),
+        };
+        kinds_of(kinds, group, version).next()?;
+        Some(Subject::Kinds(group, version))
+    }
+
+    fn hash(&self, kinds: &Kinds) -> String {
+        match self {
+            Subject::Kinds(group, version) => hash_of(kinds, group, version),
+            Subject::Route(_) => route_hash(),
+        }
+    }
+
+    fn document(&self, kinds: &Kinds) -> Value {
+        match self {
+            Subject::Kinds(group, version) => document(kinds, group, version),
+            Subject::Route(name) => routes::document(name).unwrap_or_default(),
+        }
+    }
+}
+
+impl Form {
+    /// The media type of a document, given the names of its protobuf form.
+    fn content_type(self, protobuf: &[&'static str; 2]) -> &'static str {
+        match self {
+            Form::Json => "application/json",
+            Form::Protobuf => protobuf[0],
+        }
+    }
+
+    /// A document of OpenAPI v3.
+    fn write(self, document: &Value) -> Bytes {
+        match self {
+            Form::Json => document.to_json().into(),
+            Form::Protobuf => gnostic::v3::document(document).into(),
+        }
+    }
+}
+
+/// The form of a document that a client prefers, given the names of its protobuf form.
+fn form_of(head: &Head, protobuf: &[&str; 2]) -> Option<Form> {
+    let accept = head.accept.as_deref().filter(|accept| !accept.is_empty());
+    media::clauses(accept.unwrap_or("*/*")).iter().find_map(|clause| {
+        let json = clause.takes("application/json").then_some(Form::Json);
+        json.or_else(|| protobuf.iter().any(|t| clause.takes(t)).then_some(Form::Protobuf))
+    })
 }
 
 /// The names of the protobuf form of `/openapi/v2`: the one that is sent, and one that is understood, too.
 const V2_PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+];
+
+/// The same of the documents of `/openapi/v3`.
+const V3_PROTOBUF: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
 ];
 
 /// The answer for a document that is not there.

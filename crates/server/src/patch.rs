@@ -140,9 +140,7 @@ impl Write<'_> {
         patch: &ApiResult<Patch<'_>>,
     ) -> ApiResult<(u16, Value)> {
         let call = self.call;
-        let key = call.key(name)?;
-        let live = call.api.store.get(&key, ReadAt::Latest).await;
-        let there = live.map_err(store_error)?.is_some();
+        let there = self.is_there(name).await?;
         if !there && part != Part::Whole {
             return Err(ApiError::not_found(call.about(), name));
         }
@@ -215,6 +213,16 @@ impl Write<'_> {
         };
         let updated = self.change(&edit).await?;
         Ok((200, updated))
+    }
+
+    /// Whether there is an object of a name. One that no object can have is for the kind to refuse.
+    async fn is_there(&self, name: &str) -> ApiResult<bool> {
+        let call = self.call;
+        if !call.names_fit(name) {
+            return Ok(false);
+        }
+        let live = call.api.store.get(&call.key(name)?, ReadAt::Latest).await;
+        Ok(live.map_err(store_error)?.is_some())
     }
 
     async fn apply_scale(

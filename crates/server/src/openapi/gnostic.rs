@@ -2,6 +2,8 @@
 //!
 //! Only what documents of this server hold is written. What has no place of its own is YAML inside.
 
+pub(super) mod v3;
+
 use crate::protobuf::{boolean, bytes, double, number, string};
 use scantling_value::{Map, Value};
 
@@ -69,7 +71,8 @@ fn flag(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
 }
 
 fn count(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
-    if let Some(n) = value.get(key).and_then(Value::as_int) {
+    // Zero is what is not written.
+    if let Some(n) = value.get(key).and_then(Value::as_int).filter(|n| *n != 0) {
         number(out, field, n);
     }
 }
@@ -77,8 +80,8 @@ fn count(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
 fn amount(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
     match value.get(key) {
         #[expect(clippy::cast_precision_loss, reason = "the format has doubles alone")]
-        Some(Value::Int(n)) => double(out, field, *n as f64),
-        Some(Value::Float(f)) => double(out, field, *f),
+        Some(Value::Int(n)) if *n != 0 => double(out, field, *n as f64),
+        Some(Value::Float(f)) if *f != 0.0 => double(out, field, *f),
         _ => {}
     }
 }

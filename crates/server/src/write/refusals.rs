@@ -74,13 +74,13 @@ pub(crate) fn modified(about: About<'_>, name: &str) -> ApiError {
 
 /// The refusal of a name that is taken.
 pub(super) fn taken(call: &Call<'_>, name: &str, wanted: &Value, current: &Entry) -> ApiError {
-    let e = ApiError::already_exists(call.about(), name);
+    let mut e = ApiError::already_exists(call.about(), name);
     if !text(wanted, "generateName").is_empty() {
         let why = format!(
             "{}, the server was not able to generate a unique name for the object",
             e.message()
         );
-        return e.with_message(why).retry_after(1);
+        e = e.with_message(why).retry_after(1);
     }
     let leaving = read::stored(current).is_ok_and(|o| !text(&o, "deletionTimestamp").is_empty());
     if leaving {

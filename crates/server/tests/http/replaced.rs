@@ -40,6 +40,40 @@ async fn watches_end_with_what_their_kind_was() {
 }
 
 #[tokio::test]
+async fn watches_begin_with_what_their_kind_is() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let created = client.send("POST", WIDGETS, &widget("a")).await;
+    let version = created.json().at(["metadata", "resourceVersion"]).cloned();
+    let version = version.as_ref().and_then(Value::as_str).expect("a version");
+    let watch = format!("{WIDGETS}?watch=1&timeoutSeconds=1&resourceVersion={version}");
+    let patch = |body: &str| Asking {
+        body: Some(body.as_bytes().to_vec()),
+        content_type: Some("application/merge-patch+json"),
+        ..Asking::default()
+    };
+    let definition = format!("{DEFINITIONS}/widgets.example.com");
+    let changes = [
+        (r#"{"metadata":{"labels":{"a":"b"}}}"#, ""),
+        (
+            r#"{"spec":{"names":{"shortNames":["wid"]}}}"#,
+            "too old resource version: ",
+        ),
+    ];
+    for (change, why) in changes {
+        let changed = client.ask("PATCH", &definition, patch(change)).await;
+        assert_eq!(changed.expect("an answer").status, 200, "{change}");
+        let events = client.get(&watch).await.text();
+        assert_eq!(
+            events.contains(r#""code":410"#),
+            !why.is_empty(),
+            "{change}: {events}"
+        );
+        assert!(events.contains(why), "{change}: {events}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn nothing_is_applied_into_being_while_the_definition_goes() {
     let (server, mut client) = serve_widgets(Config::default()).await;
     create_held(&mut client).await;

@@ -1,0 +1,184 @@
+//! OpenAPI v3 as the protocol buffers of gnostic's `openapi.v3`.
+
+use super::{amount, any, count, extensions, flag, items, members, named, text, texts, wrapped};
+use crate::protobuf::{boolean, bytes, double, string};
+use scantling_value::Value;
+
+/// A whole document.
+pub(in crate::openapi) fn document(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    text(&mut out, 1, value, "openapi");
+    let mut info = Vec::new();
+    if let Some(found) = value.get("info") {
+        text(&mut info, 1, found, "title");
+        text(&mut info, 6, found, "version");
+    }
+    bytes(&mut out, 2, &info);
+    let mut paths = Vec::new();
+    for (name, item) in members(value, "paths") {
+        named(&mut paths, 1, name, &path_item(item));
+    }
+    bytes(&mut out, 4, &paths);
+    if let Some(components) = value.get("components") {
+        bytes(&mut out, 5, &wrapped(1, &named_schemas(components, "schemas")));
+    }
+    out
+}
+
+/// The schemas in a member, each under its name.
+fn named_schemas(value: &Value, key: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, found) in members(value, key) {
+        named(&mut out, 1, name, &schema_or_reference(found));
+    }
+    out
+}
+
+fn path_item(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (field, method) in [(4, "get"), (5, "put"), (6, "post"), (7, "delete"), (10, "patch")] {
+        if let Some(found) = value.get(method) {
+            bytes(&mut out, field, &operation(found));
+        }
+    }
+    parameters(&mut out, 13, value);
+    out
+}
+
+fn operation(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    texts(&mut out, 1, value, "tags");
+    text(&mut out, 3, value, "description");
+    text(&mut out, 5, value, "operationId");
+    parameters(&mut out, 6, value);
+    if let Some(body) = value.get("requestBody") {
+        let mut m = Vec::new();
+        text(&mut m, 1, body, "description");
+        bytes(&mut m, 2, &content(body));
+        flag(&mut m, 3, body, "required");
+        bytes(&mut out, 7, &wrapped(1, &m));
+    }
+    let mut responses = Vec::new();
+    for (code, response) in members(value, "responses") {
+        let mut m = Vec::new();
+        text(&mut m, 1, response, "description");
+        if response.get("content").is_some() {
+            bytes(&mut m, 3, &content(response));
+        }
+        named(&mut responses, 2, code, &wrapped(1, &m));
+    }
+    bytes(&mut out, 8, &responses);
+    extensions(&mut out, 13, value);
+    out
+}
+
+/// The media types of a body, and the schema of each.
+fn content(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (media_type, found) in members(value, "content") {
+        let mut m = Vec::new();
+        schema_in(&mut m, 1, found, "schema");
+        named(&mut out, 1, media_type, &m);
+    }
+    out
+}
+
+fn parameters(out: &mut Vec<u8>, field: u64, value: &Value) {
+    for parameter in items(value, "parameters") {
+        let mut m = Vec::new();
+        text(&mut m, 1, parameter, "name");
+        text(&mut m, 2, parameter, "in");
+        text(&mut m, 3, parameter, "description");
+        flag(&mut m, 4, parameter, "required");
+        schema_in(&mut m, 10, parameter, "schema");
+        bytes(out, field, &wrapped(1, &m));
+    }
+}
+
+fn schema_in(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
+    if let Some(found) = value.get(key) {
+        bytes(out, field, &schema_or_reference(found));
+    }
+}
+
+fn schema_or_reference(value: &Value) -> Vec<u8> {
+    match value.get("$ref").and_then(Value::as_str) {
+        Some(name) => {
+            let mut reference = Vec::new();
+            string(&mut reference, 1, name);
+            wrapped(2, &reference)
+        }
+        None => wrapped(1, &schema(value)),
+    }
+}
+
+fn schema(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    flag(&mut out, 1, value, "nullable");
+    if let Some(example) = value.get("example") {
+        bytes(&mut out, 7, &any(example));
+    }
+    text(&mut out, 9, value, "title");
+    amount(&mut out, 10, value, "multipleOf");
+    amount(&mut out, 11, value, "maximum");
+    flag(&mut out, 12, value, "exclusiveMaximum");
+    amount(&mut out, 13, value, "minimum");
+    flag(&mut out, 14, value, "exclusiveMinimum");
+    count(&mut out, 15, value, "maxLength");
+    count(&mut out, 16, value, "minLength");
+    text(&mut out, 17, value, "pattern");
+    count(&mut out, 18, value, "maxItems");
+    count(&mut out, 19, value, "minItems");
+    flag(&mut out, 20, value, "uniqueItems");
+    count(&mut out, 21, value, "maxProperties");
+    count(&mut out, 22, value, "minProperties");
+    texts(&mut out, 23, value, "required");
+    for found in items(value, "enum") {
+        bytes(&mut out, 24, &any(found));
+    }
+    text(&mut out, 25, value, "type");
+    for (field, key) in [(26, "allOf"), (27, "oneOf"), (28, "anyOf")] {
+        for found in items(value, key) {
+            bytes(&mut out, field, &schema_or_reference(found));
+        }
+    }
+    if let Some(not) = value.get("not") {
+        bytes(&mut out, 29, &schema(not));
+    }
+    if let Some(element) = value.get("items") {
+        bytes(&mut out, 30, &wrapped(1, &schema_or_reference(element)));
+    }
+    if value.get("properties").is_some() {
+        bytes(&mut out, 31, &named_schemas(value, "properties"));
+    }
+    match value.get("additionalProperties") {
+        Some(Value::Bool(b)) => {
+            let mut m = Vec::new();
+            boolean(&mut m, 2, *b);
+            bytes(&mut out, 32, &m);
+        }
+        Some(found @ Value::Object(_)) => bytes(&mut out, 32, &wrapped(1, &schema_or_reference(found))),
+        _ => {}
+    }
+    if let Some(found) = value.get("default") {
+        bytes(&mut out, 33, &default(found));
+    }
+    text(&mut out, 34, value, "description");
+    text(&mut out, 35, value, "format");
+    extensions(&mut out, 36, value);
+    out
+}
+
+/// A default; the format has none but scalars, and of others nothing but that there is one.
+fn default(value: &Value) -> Vec<u8> {
+    let mut m = Vec::new();
+    match value {
+        #[expect(clippy::cast_precision_loss, reason = "the format has doubles alone")]
+        Value::Int(n) => double(&mut m, 1, *n as f64),
+        Value::Float(f) => double(&mut m, 1, *f),
+        Value::Bool(b) => boolean(&mut m, 2, *b),
+        Value::String(s) => string(&mut m, 3, s),
+        Value::Null | Value::Array(_) | Value::Object(_) => {}
+    }
+    m
+}

@@ -8,6 +8,7 @@ use crate::structural::ListType;
 use scantling_value::{Map, Path, Segment, Str, Value};
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Whether a value is what it was before: equal, save that elements of keyed lists may have changed places. An object
 /// with members that its schema does not describe never counts as unchanged.
@@ -163,6 +164,25 @@ impl<'o> OldList<'o> {
         // The lookup borrows the new element for a moment only; the map's keys borrow the old ones.
         let index = self.index.get_or_init(|| self.index());
         lookup(index, &key)
+    }
+
+    /// For each element whether it is the one that is found by its own keys; `None` where some might have the same keys.
+    pub(crate) fn found_by_their_keys(&self) -> Option<Vec<bool>> {
+        let prints: Vec<Option<u64>> = self.items.iter().map(|item| self.fingerprint(item)).collect();
+        let mut known: Vec<u64> = prints.iter().copied().flatten().collect();
+        known.sort_unstable();
+        let differ = known.windows(2).all(|pair| matches!(pair, [a, b] if a != b));
+        differ.then(|| prints.iter().map(Option::is_some).collect())
+    }
+
+    /// A number that is the same for the same keys; `None` for what is not found by its keys.
+    fn fingerprint(&self, item: &Value) -> Option<u64> {
+        let item = item.as_object()?;
+        let mut hasher = DefaultHasher::new();
+        for key in self.keys {
+            item.get(key).and_then(scalar)?.hash(&mut hasher);
+        }
+        Some(hasher.finish())
     }
 
     fn same_keys(&self, old: &Map, new: &Map) -> bool {

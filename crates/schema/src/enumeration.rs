@@ -1,16 +1,16 @@
 //! `enum`: which values are listed.
 
 use crate::structural::Json;
-use scantling_value::{Str, Value, same_text};
+use scantling_value::{Value, same_text};
 use std::cmp::Ordering;
 
 /// The strings of a list: short ones first, those of one length in order.
 #[derive(Debug, Default)]
-pub(crate) struct Texts(Box<[Str]>);
+pub(crate) struct Texts(Box<[Box<str>]>);
 
 impl Texts {
     pub(crate) fn of(listed: &[Json]) -> Self {
-        let mut texts: Vec<Str> = listed
+        let mut texts: Vec<Box<str>> = listed
             .iter()
             .filter_map(|json| Some(json.0.as_str()?.into()))
             .collect();

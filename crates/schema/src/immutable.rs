@@ -122,18 +122,12 @@ impl Walk {
         (old, new): (&[Value], &[Value]),
         at: &Path<'_>,
     ) {
-        let limited = items.has(Features::LIMITS) && items.equality_tells();
-        let mut kept = Vec::new();
+        let mut same = Vec::with_capacity(new.len());
         for (i, new) in new.iter().enumerate() {
             // Most elements are what they were, and where they were.
-            let beside = old.get(i).filter(|old| *old == new);
-            if limited {
-                // Only the first of several with the same keys is what an element goes back to.
-                kept.push(
-                    beside.is_some_and(|old| keyed.get(new).is_some_and(|first| std::ptr::eq(first, old))),
-                );
-            }
-            if beside.is_some() {
+            let unchanged = old.get(i) == Some(new);
+            same.push(unchanged);
+            if unchanged {
                 continue;
             }
             self.0.any = true;
@@ -141,8 +135,13 @@ impl Walk {
                 self.value(items, Some(old), Some(new), &at.index(i));
             }
         }
-        if limited {
-            self.0.kept.add(at, kept);
+        // Only the first of several with the same keys is what an element goes back to.
+        if items.has(Features::LIMITS)
+            && items.equality_tells()
+            && let Some(found) = keyed.found_by_their_keys()
+        {
+            let kept = same.iter().zip(found).map(|(same, found)| *same && found);
+            self.0.kept.add(at, kept.collect());
         }
     }
 }

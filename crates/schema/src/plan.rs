@@ -8,9 +8,11 @@
 
 mod compile;
 mod dump;
+mod glance;
 mod members;
 
 pub use compile::Compiler;
+pub(crate) use glance::Glance;
 pub(crate) use members::Members;
 
 use crate::enumeration::Texts;
@@ -74,6 +76,8 @@ pub struct Node {
     schema: Arc<Structural>,
     /// The types that a value may have; empty where any will do.
     types: Types,
+    /// Which values fit without a closer look.
+    glance: Glance,
     /// What there is to do at this node.
     here: Features,
     /// What there is to do below this node.
@@ -134,6 +138,10 @@ impl Node {
 
     pub(crate) fn types(&self) -> Types {
         self.types
+    }
+
+    pub(crate) fn glance(&self) -> Glance {
+        self.glance
     }
 
     pub(crate) fn rules(&self) -> Option<&Rules> {
@@ -258,6 +266,13 @@ pub(crate) struct Checks {
     pub(crate) not: Option<Arc<Node>>,
 }
 
+impl Checks {
+    /// Whether no more is asked of a text than that it has so many characters.
+    fn is_about_length(&self, limits: &ValueValidation) -> bool {
+        self.format.is_none() && self.pattern.is_none() && !self.junctors && limits.enumeration.is_empty()
+    }
+}
+
 /// Bounds that lie outside of the type and format which they bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OddBounds {
@@ -271,6 +286,7 @@ pub(crate) struct OddBounds {
 pub(crate) struct Types(u8);
 
 impl Types {
+    pub(crate) const NONE: Types = Types(0);
     pub(crate) const OBJECT: Types = Types(1);
     pub(crate) const ARRAY: Types = Types(2);
     pub(crate) const STRING: Types = Types(4);

@@ -130,7 +130,10 @@ impl Pruner<'_> {
         // Few objects have anything to remove: most are only looked at, and the first that goes starts a removal.
         let mut position = 0;
         while let Some((name, value)) = map.entry_mut(position) {
-            if !self.keeps(&place, members.declared(name), name, value) {
+            let field = members.declared(name);
+            // There is nothing to prune in a declared value without parts.
+            let is_simple = !matches!(value, Value::Null | Value::Object(_) | Value::Array(_));
+            if !(is_simple && field.is_some() || self.keeps(&place, field, name, value)) {
                 self.remove_from(&place, members, map, position);
                 return;
             }

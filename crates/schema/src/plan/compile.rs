@@ -1,7 +1,7 @@
 //! From structural schemas to nodes.
 
 use super::members::Name;
-use super::{Checks, Features, Node, OddBounds, Plan, Purpose, Types};
+use super::{Checks, Features, Glance, Node, OddBounds, Plan, Purpose, Types};
 use crate::enumeration::Texts;
 use crate::format::Format;
 use crate::meta::{self, Malformed};
@@ -165,6 +165,7 @@ impl Compiler {
         let mut node = Node {
             schema: Arc::clone(schema),
             types,
+            glance: Glance::of(types, schema.validation.as_deref().zip(checks.as_deref())),
             here,
             below,
             within,

@@ -2,7 +2,7 @@
 //!
 //! Both are in order of their names, so that one pass over both finds the node of every member.
 
-use super::{Features, Node, Types};
+use super::{Features, Glance, Node};
 use scantling_value::{Map, Path, Str, Value, same_text};
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ pub(crate) struct Name {
     within: Features,
     /// Whether the field is required.
     required: bool,
-    /// The types of which every value fits; a field that asks for more has none.
-    pub(crate) glance: Types,
+    /// Which values fit without a closer look.
+    pub(crate) glance: Glance,
 }
 
 impl Name {
@@ -27,7 +27,7 @@ impl Name {
             ending: ending(name),
             within: node.within,
             required,
-            glance: node.glance(),
+            glance: node.glance,
         }
     }
 
@@ -171,17 +171,6 @@ impl Node {
             }
     }
 
-    /// The types of which every value fits, where a type is all that is asked for.
-    #[inline]
-    pub(crate) fn glance(&self) -> Types {
-        match self.types {
-            _ if self.checks.is_some() => Types::default(),
-            Types::INT_OR_STRING => Types::STRING,
-            types @ (Types::STRING | Types::BOOLEAN | Types::INTEGER) => types,
-            _ => Types::default(),
-        }
-    }
-
     /// The node of a declared field.
     #[inline]
     pub(crate) fn field(&self, slot: usize) -> Option<&Arc<Node>> {
@@ -274,32 +263,51 @@ impl<'n> Search<'n> {
     }
 
     fn next_declared(&mut self, map: &Map) -> Option<Found<'n>> {
-        let names = &*self.node.names;
+        let mut field = self.next_field()?;
         while let Some((name, _)) = map.entries().get(self.position) {
             let word = Word::of(name);
-            let mut field = names.get(self.slot)?;
-            while field.word.beginning < word.beginning || !field.has(self.feature) {
+            // Fields before the member are not there.
+            while field.word.beginning < word.beginning {
                 self.slot += 1;
-                field = names.get(self.slot)?;
+                field = self.next_field()?;
             }
             let position = self.position;
             self.position += 1;
-            // Few names begin alike; those that do follow each other.
-            let mut slot = self.slot;
-            while field.word.beginning == word.beginning {
-                if field.has(self.feature) && self.node.is_name(slot, field, word, name) {
-                    self.slot = slot + 1;
-                    let node = self.node.properties.get(slot)?;
-                    return Some(Found {
-                        position,
-                        node,
-                        declared: true,
-                    });
-                }
-                slot += 1;
-                let Some(next) = names.get(slot) else { break };
-                field = next;
+            if let Some(node) = self.named(field, word, name) {
+                return Some(Found {
+                    position,
+                    node,
+                    declared: true,
+                });
             }
+        }
+        None
+    }
+
+    /// The next field in which there is something to do.
+    #[inline]
+    fn next_field(&mut self) -> Option<&'n Name> {
+        loop {
+            let field = self.node.names.get(self.slot)?;
+            if field.has(self.feature) {
+                return Some(field);
+            }
+            self.slot += 1;
+        }
+    }
+
+    /// The node of that name, from a field on that does not begin with less. Few names begin alike; those that do follow
+    /// each other.
+    #[inline]
+    fn named(&mut self, field: &Name, word: Word, name: &str) -> Option<&'n Arc<Node>> {
+        let (mut slot, mut field) = (self.slot, field);
+        while field.word.beginning == word.beginning {
+            if field.has(self.feature) && self.node.is_name(slot, field, word, name) {
+                self.slot = slot + 1;
+                return self.node.properties.get(slot);
+            }
+            slot += 1;
+            field = self.node.names.get(slot)?;
         }
         None
     }

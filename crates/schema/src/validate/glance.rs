@@ -17,7 +17,7 @@ pub fn is_valid(node: &Node, value: &Value) -> bool {
 
 #[inline]
 fn needs_a_look(node: &Node, value: &Value) -> bool {
-    node.has(Features::LIMITS) && !node.glance().contains(glance_type(value))
+    node.has(Features::LIMITS) && !node.glance().fits(value)
 }
 
 /// As [`is_valid`], save for elements of lists that are known to be what they were: those are forgiven whatever they are.
@@ -65,17 +65,6 @@ fn fits(node: &Node, value: &Value) -> bool {
     }
 }
 
-/// The type that a value has at a glance.
-#[inline]
-fn glance_type(value: &Value) -> Types {
-    match value {
-        Value::String(_) => Types::STRING,
-        Value::Bool(_) => Types::BOOLEAN,
-        Value::Int(_) => Types::INTEGER,
-        Value::Null | Value::Float(_) | Value::Array(_) | Value::Object(_) => Types::default(),
-    }
-}
-
 /// Whether a value fits, told by the walk that knows every limit.
 #[inline(never)]
 pub(super) fn fits_at_length(node: &Node, value: &Value) -> bool {
@@ -120,7 +109,7 @@ fn fits_object(
     let mut members = Members::of(node);
     for (name, value) in map.entries() {
         let fits = if let Some((slot, field)) = members.find(name) {
-            field.glance.contains(glance_type(value))
+            field.glance.fits(value)
                 || !field.has(Features::LIMITS)
                 || node.field(slot).is_none_or(|field| fits(name, field, value))
         } else if let Some(additional) = node.additional() {

@@ -4,17 +4,14 @@ use super::{Checks, Types};
 use crate::structural::ValueValidation;
 use scantling_value::Value;
 
-/// Which values fit, as far as that can be told at a glance: by their type or, of texts, by how many bytes they have.
+/// Which values fit, as far as that can be told at a glance.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Glance {
-    /// The types of which every value fits.
-    types: Types,
-    /// The fewest and the most bytes of texts that fit.
-    bytes: (u32, u32),
+pub(crate) enum Glance {
+    /// All values of these types.
+    Types(Types),
+    /// Texts with so many bytes, at least and at most.
+    Texts(u32, u32),
 }
-
-/// No text has so many bytes.
-const NO_TEXT: (u32, u32) = (u32::MAX, 0);
 
 impl Glance {
     pub(super) fn of(types: Types, limits: Option<(&ValueValidation, &Checks)>) -> Self {
@@ -24,36 +21,36 @@ impl Glance {
             _ => Types::NONE,
         };
         match limits {
-            None => Glance {
-                types: fitting,
-                bytes: NO_TEXT,
-            },
-            Some((limits, checks)) if fitting == Types::STRING && checks.is_about_length(limits) => Glance {
-                types: Types::NONE,
-                bytes: bytes(limits.min_length, limits.max_length),
-            },
-            Some(_) => Glance {
-                types: Types::NONE,
-                bytes: NO_TEXT,
-            },
+            None => Glance::Types(fitting),
+            Some((limits, checks)) if fitting == Types::STRING && checks.is_about_length(limits) => {
+                let (min, max) = bytes(limits.min_length, limits.max_length);
+                Glance::Texts(min, max)
+            }
+            Some(_) => Glance::Types(Types::NONE),
         }
     }
 
     /// Whether a value fits for sure.
     #[inline]
     pub(crate) fn fits(self, value: &Value) -> bool {
-        match value {
-            Value::String(text) => self.types.contains(Types::STRING) || self.has_fitting_length(text),
-            Value::Bool(_) => self.types.contains(Types::BOOLEAN),
-            Value::Int(_) => self.types.contains(Types::INTEGER),
-            Value::Null | Value::Float(_) | Value::Array(_) | Value::Object(_) => false,
+        match (self, value) {
+            (Glance::Types(types), value) => types.contains(type_of(value)),
+            (Glance::Texts(min, max), Value::String(text)) => {
+                u32::try_from(text.len()).is_ok_and(|len| min <= len && len <= max)
+            }
+            (Glance::Texts(..), _) => false,
         }
     }
+}
 
-    #[inline]
-    fn has_fitting_length(self, text: &str) -> bool {
-        let (min, max) = self.bytes;
-        u32::try_from(text.len()).is_ok_and(|len| min <= len && len <= max)
+/// The type of a value that is told at a glance.
+#[inline]
+fn type_of(value: &Value) -> Types {
+    match value {
+        Value::String(_) => Types::STRING,
+        Value::Bool(_) => Types::BOOLEAN,
+        Value::Int(_) => Types::INTEGER,
+        Value::Null | Value::Float(_) | Value::Array(_) | Value::Object(_) => Types::NONE,
     }
 }
 
@@ -66,13 +63,14 @@ fn bytes(min: Option<i64>, max: Option<i64>) -> (u32, u32) {
     let most = max.unwrap_or(i64::MAX).min(i64::from(u32::MAX));
     match (u32::try_from(least), u32::try_from(most)) {
         (Ok(least), Ok(most)) => (least, most),
-        _ => NO_TEXT,
+        // No text has so many bytes, or has so few.
+        _ => (u32::MAX, 0),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{NO_TEXT, bytes};
+    use super::bytes;
 
     #[test]
     fn so_many_bytes_are_surely_so_many_characters() {
@@ -80,7 +78,7 @@ mod tests {
         assert_eq!(bytes(Some(1), Some(63)), (1, 63));
         // Five bytes may be two characters, four may be one.
         assert_eq!(bytes(Some(2), None), (5, u32::MAX));
-        assert_eq!(bytes(None, Some(-1)), NO_TEXT);
-        assert_eq!(bytes(Some(i64::MAX), None), NO_TEXT);
+        assert_eq!(bytes(None, Some(-1)), (u32::MAX, 0));
+        assert_eq!(bytes(Some(i64::MAX), None), (u32::MAX, 0));
     }
 }

@@ -263,51 +263,32 @@ impl<'n> Search<'n> {
     }
 
     fn next_declared(&mut self, map: &Map) -> Option<Found<'n>> {
-        let mut field = self.next_field()?;
+        let names = &*self.node.names;
         while let Some((name, _)) = map.entries().get(self.position) {
             let word = Word::of(name);
-            // Fields before the member are not there.
-            while field.word.beginning < word.beginning {
+            let mut field = names.get(self.slot)?;
+            while field.word.beginning < word.beginning || !field.has(self.feature) {
                 self.slot += 1;
-                field = self.next_field()?;
+                field = names.get(self.slot)?;
             }
             let position = self.position;
             self.position += 1;
-            if let Some(node) = self.named(field, word, name) {
-                return Some(Found {
-                    position,
-                    node,
-                    declared: true,
-                });
+            // Few names begin alike; those that do follow each other.
+            let mut slot = self.slot;
+            while field.word.beginning == word.beginning {
+                if field.has(self.feature) && self.node.is_name(slot, field, word, name) {
+                    self.slot = slot + 1;
+                    let node = self.node.properties.get(slot)?;
+                    return Some(Found {
+                        position,
+                        node,
+                        declared: true,
+                    });
+                }
+                slot += 1;
+                let Some(next) = names.get(slot) else { break };
+                field = next;
             }
-        }
-        None
-    }
-
-    /// The next field in which there is something to do.
-    #[inline]
-    fn next_field(&mut self) -> Option<&'n Name> {
-        loop {
-            let field = self.node.names.get(self.slot)?;
-            if field.has(self.feature) {
-                return Some(field);
-            }
-            self.slot += 1;
-        }
-    }
-
-    /// The node of that name, from a field on that does not begin with less. Few names begin alike; those that do follow
-    /// each other.
-    #[inline]
-    fn named(&mut self, field: &Name, word: Word, name: &str) -> Option<&'n Arc<Node>> {
-        let (mut slot, mut field) = (self.slot, field);
-        while field.word.beginning == word.beginning {
-            if field.has(self.feature) && self.node.is_name(slot, field, word, name) {
-                self.slot = slot + 1;
-                return self.node.properties.get(slot);
-            }
-            slot += 1;
-            field = self.node.names.get(slot)?;
         }
         None
     }

@@ -1,6 +1,5 @@
 //! Predicates about one value, asked together, say what their programs say.
 #![expect(
-    clippy::unwrap_used,
     clippy::panic,
     reason = "functions around tests, which the lints do not take for tests"
 )]

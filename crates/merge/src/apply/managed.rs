@@ -1,6 +1,6 @@
 //! Managers and what they own, and the form of that in `metadata.managedFields`.
 
-use crate::fields::Set;
+use crate::fields::{Set, Written};
 use jiff::Timestamp;
 use scantling_value::{Map, Str, Value, go};
 use std::cmp::Ordering;
@@ -91,14 +91,23 @@ impl fmt::Display for ManagerId {
 }
 
 /// Fields of one version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Owned {
-    pub(super) set: Set,
+    pub(super) fields: Written,
     pub(super) api_version: Str,
 }
 
+impl Owned {
+    pub(super) fn new(set: &Set, api_version: &str) -> Self {
+        Owned {
+            fields: Written::from(set),
+            api_version: api_version.into(),
+        }
+    }
+}
+
 /// Who owns what, and since when.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Managed {
     pub(super) fields: BTreeMap<ManagerId, Owned>,
     /// Times outlive the ownership that they belong to within one operation: a manager that loses all and takes
@@ -123,11 +132,21 @@ pub(super) fn entries_of(object: &Value) -> Option<&[Value]> {
     object.at(["metadata", "managedFields"])?.as_array()
 }
 
+/// Takes the `managedFields` out of an object.
+pub(super) fn take_entries(object: &mut Value) -> Option<Vec<Value>> {
+    let metadata = object.as_object_mut()?.get_mut("metadata")?.as_object_mut()?;
+    match metadata.remove("managedFields")? {
+        Value::Array(entries) => Some(entries),
+        _ => None,
+    }
+}
+
 impl Managed {
     /// Reads `managedFields`.
-    pub(super) fn decode(entries: &[Value]) -> Result<Self, ManagedError> {
+    pub(super) fn decode(entries: Vec<Value>) -> Result<Self, ManagedError> {
         let mut managed = Managed::default();
-        for (i, entry) in entries.iter().enumerate() {
+        for (i, mut entry) in entries.into_iter().enumerate() {
+            let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1"));
             let text = |name| entry.get(name).and_then(Value::as_str).unwrap_or_default();
             let operation = match text("operation") {
                 "Apply" => Operation::Apply,
@@ -157,11 +176,11 @@ impl Managed {
                 text("apiVersion"),
                 text("subresource"),
             );
-            let set = match entry.get("fieldsV1") {
-                Some(fields) => Set::from_fields(fields).map_err(|e| {
+            let fields = match fields {
+                Some(fields) => Written::from_fields(fields).map_err(|e| {
                     ManagedError(format!("error decoding versioned set: error decoding set: {e}"))
                 })?,
-                None => Set::new(),
+                None => Written::default(),
             };
             // Of entries for the same manager the last one counts, with its time or without one.
             match entry.get("time").and_then(Value::as_str) {
@@ -176,49 +195,44 @@ impl Managed {
                 }
             }
             let api_version = text("apiVersion").into();
-            managed.fields.insert(id, Owned { set, api_version });
+            managed.fields.insert(id, Owned { fields, api_version });
         }
         Ok(managed)
     }
 
     /// Writes `managedFields`: applies before updates, then by time, manager, version, subresource.
-    pub(super) fn encode(&self) -> Vec<Value> {
-        let mut entries: Vec<_> = self.fields.iter().collect();
-        entries.sort_by_key(|(id, owned)| {
-            let seconds = self.times.get(id).map_or(0, |t| t.as_second());
-            (
-                id.operation,
-                seconds,
-                &id.manager,
-                &owned.api_version,
-                &id.subresource,
-            )
+    pub(super) fn encode(self) -> Vec<Value> {
+        let seconds = |id: &ManagerId| self.times.get(id).map_or(0, |t| t.as_second());
+        let mut entries: Vec<_> = self.fields.into_iter().collect();
+        entries.sort_by(|(a, of_a), (b, of_b)| {
+            let key = |id: &ManagerId| (id.operation, seconds(id));
+            key(a)
+                .cmp(&key(b))
+                .then_with(|| a.manager.cmp(&b.manager))
+                .then_with(|| of_a.api_version.cmp(&of_b.api_version))
+                .then_with(|| a.subresource.cmp(&b.subresource))
         });
-        let entry = |(id, owned): (&ManagerId, &Owned)| {
-            let mut entry = Map::new();
-            entry.insert("apiVersion", Value::String(owned.api_version.clone()));
-            entry.insert("fieldsType", "FieldsV1".into());
-            entry.insert("fieldsV1", owned.set.to_fields());
-            if !id.manager.is_empty() {
-                entry.insert("manager", Value::String(id.manager.clone()));
-            }
-            entry.insert("operation", id.operation.as_str().into());
-            if !id.subresource.is_empty() {
-                entry.insert("subresource", Value::String(id.subresource.clone()));
-            }
-            if let Some(time) = self.times.get(id) {
-                entry.insert(
-                    "time",
-                    Value::from(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
-                );
-            }
-            Value::Object(entry)
+        let entry = |(id, owned): (ManagerId, Owned)| {
+            let time = self.times.get(&id);
+            let time = time.map(|time| Value::from(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
+            let named = |text: Str| (!text.is_empty()).then(|| Value::String(text));
+            let members = [
+                ("apiVersion", Some(Value::String(owned.api_version))),
+                ("fieldsType", Some("FieldsV1".into())),
+                ("fieldsV1", Some(owned.fields.into_fields())),
+                ("manager", named(id.manager)),
+                ("operation", Some(id.operation.as_str().into())),
+                ("subresource", named(id.subresource)),
+                ("time", time),
+            ];
+            let members = members.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            Value::Object(members.collect())
         };
         entries.into_iter().map(entry).collect()
     }
 
     /// Writes `managedFields` into an object; with no managers there is no such field.
-    pub(super) fn write_to(&self, object: &mut Value) {
+    pub(super) fn write_to(self, object: &mut Value) {
         set_entries(object, self.encode());
     }
 }

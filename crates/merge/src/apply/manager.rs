@@ -1,7 +1,7 @@
 //! What a server does around the moves of ownership: names, times, limits, objects that nobody managed before.
 
 use super::last_applied;
-use super::managed::{Managed, ManagerId, Operation, Owned, entries_of, set_entries, without_entries};
+use super::managed::{Managed, ManagerId, Operation, Owned, entries_of, set_entries, take_entries, without_entries};
 use super::updater::{Updater, Versioned};
 use super::{Conflicts, Versions};
 use crate::fields::{FieldPath, Set};
@@ -158,8 +158,8 @@ impl<'a> FieldManager<'a> {
     /// Sets the `managedFields` of an object that is about to be written by anything but an apply. The live object
     /// is none for a create. If the fields cannot be managed, those of the live object stay.
     pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: Timestamp) -> Value {
-        let managed = self.managed_before(live, &new);
-        set_entries(&mut new, Vec::new());
+        let sent = take_entries(&mut new);
+        let managed = self.managed_before(live, sent);
         match self.update_managed(live, &new, managed, manager, now) {
             Ok(managed) => managed.write_to(&mut new),
             Err(_) => set_entries(&mut new, live.and_then(entries_of).unwrap_or_default().to_vec()),
@@ -169,16 +169,16 @@ impl<'a> FieldManager<'a> {
 
     /// Who owned what before an update. A client may set `managedFields` itself: an empty list is ignored, a list
     /// of one empty entry clears all, what cannot be read is ignored. A subresource has no say.
-    fn managed_before(&self, live: Option<&Value>, new: &Value) -> Managed {
+    fn managed_before(&self, live: Option<&Value>, sent: Option<Vec<Value>>) -> Managed {
         let of_live = || {
             let entries = live.and_then(entries_of).unwrap_or_default();
-            Managed::decode(entries).unwrap_or_default()
+            Managed::decode(entries.to_vec()).unwrap_or_default()
         };
         if !self.subresource.is_empty() {
             return of_live();
         }
-        match entries_of(new) {
-            Some([only]) if is_blank(only) => Managed::default(),
+        match sent {
+            Some(entries) if matches!(entries.as_slice(), [only] if is_blank(only)) => Managed::default(),
             Some(entries) => match Managed::decode(entries) {
                 Ok(managed) if !managed.fields.is_empty() => managed,
                 _ => of_live(),
@@ -239,17 +239,15 @@ impl<'a> FieldManager<'a> {
         let id = self.id(manager, Operation::Update);
         let current = ManagerId::new(CURRENT, Operation::Update, &self.api_version, "");
         let Managed { fields, mut times } = managed;
-        let mut fields = self.updater().update(&live, &new, fields, &current)?;
+        let (mut fields, taken) = self.updater().update(&live, &new, fields, &current)?;
         // What the operation took shows that the object changed; it joins what the manager had before.
-        if let Some(taken) = fields.remove(&current) {
-            let set = taken.set.difference(&UNOWNED);
-            if !set.is_empty() {
-                let before = fields.get(&id).map(|owned| &owned.set);
-                let set = before.map_or_else(|| set.clone(), |before| set.union(before));
-                let api_version = self.api_version.clone();
-                fields.insert(id.clone(), Owned { set, api_version });
-                times.insert(id, now);
+        let taken = taken.difference(&UNOWNED);
+        if !taken.is_empty() {
+            match fields.get_mut(&id) {
+                Some(owned) => owned.fields.unite(&taken),
+                None => drop(fields.insert(id.clone(), Owned::new(&taken, &self.api_version))),
             }
+            times.insert(id, now);
         }
         let mut managed = Managed { fields, times };
         cap_update_managers(&mut managed);
@@ -313,7 +311,7 @@ impl<'a> FieldManager<'a> {
     ) -> Result<Value, ApplyError> {
         let empty = self.empty_object();
         let live = live.unwrap_or(&empty);
-        let managed = Managed::decode(entries_of(live).unwrap_or_default())
+        let managed = Managed::decode(entries_of(live).unwrap_or_default().to_vec())
             .map_err(|e| ApplyError::Internal(format!("failed to decode managed fields: {e}")))?;
         self.check_config(config)?;
 
@@ -405,8 +403,8 @@ impl<'a> FieldManager<'a> {
             self.updater()
                 .apply(&live_versioned, base, &config, fields, &id, force)?;
         if let Some(owned) = fields.get_mut(&id) {
-            owned.set = owned.set.difference(&UNOWNED);
-            if owned.set.is_empty() {
+            owned.fields.subtract(&UNOWNED);
+            if owned.fields.is_empty() {
                 fields.remove(&id);
             }
         }
@@ -482,7 +480,7 @@ fn cap_update_managers(managed: &mut Managed) {
         managed.fields.remove(&id);
         count -= 1;
         if let Some(joined) = managed.fields.get_mut(&bucket) {
-            joined.set = owned.set.union(&joined.set);
+            joined.fields.unite(&owned.fields.to_set());
         }
         // The joined entry is as old as the youngest that went into it.
         match managed.times.get(&id).copied() {

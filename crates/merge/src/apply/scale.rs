@@ -12,23 +12,27 @@ fn replicas_in_scale() -> FieldPath {
     FieldPath::of_fields(["spec", "replicas"])
 }
 
+/// The set of one path.
+fn only(path: &FieldPath) -> Set {
+    Set::from_iter([path.clone()])
+}
+
 /// Where `replicas` stands in each version (`group/version`) of a kind; none for versions without it.
 #[derive(Clone, Debug, Default)]
 pub struct ScaleMapping(pub BTreeMap<Str, Option<FieldPath>>);
 
 /// The `managedFields` of a `Scale` from those of its object.
 pub fn scale_to_subresource(parent: &[Value], mapping: &ScaleMapping) -> Result<Vec<Value>, ManagedError> {
-    let Managed { fields, mut times } = Managed::decode(parent)?;
+    let Managed { fields, mut times } = Managed::decode(parent.to_vec())?;
     let mut out = Managed::default();
     for (id, owned) in fields {
         let path = mapping.0.get(&owned.api_version).and_then(Option::as_ref);
-        if path.is_some_and(|path| owned.set.contains(&path.0)) {
+        if path.is_some_and(|path| owned.fields.intersects(&only(path))) {
             if let Some(time) = times.remove(&id) {
                 out.times.insert(id.clone(), time);
             }
-            let set = Set::from_iter([replicas_in_scale()]);
-            let api_version = SCALE_VERSION.into();
-            out.fields.insert(id, Owned { set, api_version });
+            let owned = Owned::new(&only(&replicas_in_scale()), SCALE_VERSION);
+            out.fields.insert(id, owned);
         }
     }
     Ok(out.encode())
@@ -41,8 +45,8 @@ pub fn scale_to_parent(
     mapping: &ScaleMapping,
     api_version: &str,
 ) -> Result<Vec<Value>, ManagedError> {
-    let parent = Managed::decode(parent)?;
-    let mut scale = Managed::decode(scale)?;
+    let parent = Managed::decode(parent.to_vec())?;
+    let mut scale = Managed::decode(scale.to_vec())?;
     let mut out = Managed::default();
     for (id, mut owned) in parent.fields {
         // Entries of versions that are gone are dropped.
@@ -50,12 +54,12 @@ pub fn scale_to_parent(
             continue;
         };
         if let Some(path) = path
-            && owned.set.contains(&path.0)
+            && owned.fields.intersects(&only(path))
             && scale.fields.remove(&id).is_none()
         {
             // The scale has no such manager any more: somebody took the field.
-            owned.set = owned.set.difference(&Set::from_iter([path.clone()]));
-            if owned.set.is_empty() {
+            owned.fields.subtract(&only(path));
+            if owned.fields.is_empty() {
                 continue;
             }
         }
@@ -66,7 +70,7 @@ pub fn scale_to_parent(
     }
     let replicas = mapping.0.get(api_version).cloned().flatten();
     for (id, owned) in scale.fields {
-        if !owned.set.contains(&replicas_in_scale().0) {
+        if !owned.fields.intersects(&only(&replicas_in_scale())) {
             continue;
         }
         // Times are those of the parent alone: a manager that is new to it comes without one.
@@ -74,8 +78,7 @@ pub fn scale_to_parent(
             out.times.insert(id.clone(), *time);
         }
         let set = replicas.iter().cloned().collect();
-        let api_version = api_version.into();
-        out.fields.insert(id, Owned { set, api_version });
+        out.fields.insert(id, Owned::new(&set, api_version));
     }
     Ok(out.encode())
 }

@@ -3,7 +3,7 @@
 use super::conflict::Conflicts;
 use super::managed::{ManagerId, Owned};
 use super::{ApplyError, Force, Versions};
-use crate::fields::{Set, equal};
+use crate::fields::{Set, Written, equal};
 use crate::typed::{Choice, Comparison, Duplicates, ObjectType, prune, reconcile, remove};
 use scantling_value::{Map, Str, Value};
 use std::borrow::Cow;
@@ -94,10 +94,8 @@ impl<'a> Updater<'a> {
                 Err(ConvertError::Missing) => continue,
                 Err(ConvertError::Failed(e)) => return Err(ApplyError::Internal(e)),
             }
-            if let Some(ty) = self.versions.object_type(&owned.api_version)
-                && let Some(set) = reconcile(&owned.set, ty.root())
-            {
-                owned.set = set;
+            if let Some(ty) = self.versions.object_type(&owned.api_version) {
+                reconcile(&mut owned.fields, ty.root());
             }
             out.insert(id, owned);
         }
@@ -148,48 +146,44 @@ impl<'a> Updater<'a> {
                 others.get(&owned.api_version).and_then(Option::as_ref)
             };
             let Some(changes) = changes else {
-                owned.set = Set::new();
+                owned.fields = Written::default();
                 continue;
             };
             let changed = [&changes.modified, &changes.added];
-            if changed.iter().any(|set| owned.set.intersects(set)) {
-                let [modified, added] = changed.map(|set| owned.set.intersection(set));
-                let conflict = modified.union(&added);
-                conflicts.0.extend(Conflicts::of_manager(id, &conflict));
-                owned.set = owned.set.difference(&conflict);
+            match force {
+                Force::Yes => changed.into_iter().for_each(|set| owned.fields.subtract(set)),
+                Force::No => {
+                    let [modified, added] = changed.map(|set| owned.fields.intersection(set));
+                    let conflict = modified.union(&added);
+                    conflicts.0.extend(Conflicts::of_manager(id, &conflict));
+                }
             }
-            if owned.set.intersects(&changes.removed) {
-                owned.set = owned.set.difference(&changes.removed);
-            }
+            owned.fields.subtract(&changes.removed);
         }
-        if force == Force::No && !conflicts.0.is_empty() {
+        if !conflicts.0.is_empty() {
             return Err(ApplyError::Conflicts(conflicts));
         }
-        managers.retain(|_, owned| !owned.set.is_empty());
+        managers.retain(|_, owned| !owned.fields.is_empty());
         Ok(own)
     }
 
-    /// After a write that is no apply: the writer owns what it changed.
+    /// After a write that is no apply: who owns what then, apart from the writer, and what the writer owns: what it
+    /// changed, and what is left of what it owned before.
     pub(super) fn update(
         &self,
         live: &Versioned<'_>,
         new: &Versioned<'_>,
         managers: Managers,
         who: &ManagerId,
-    ) -> Result<Managers, ApplyError> {
+    ) -> Result<(Managers, Set), ApplyError> {
         let mut managers = self.reconcile(live, managers)?;
         let changes = self.take_over(live, new, &mut managers, who, Force::Yes)?;
-        let before = managers.remove(who).map(|owned| owned.set).unwrap_or_default();
-        let set = before
-            .difference(&changes.removed)
-            .union(&changes.modified)
-            .union(&changes.added);
-        let set = self.without_reset(set, &new.api_version);
-        if !set.is_empty() {
-            let api_version = new.api_version.clone();
-            managers.insert(who.clone(), Owned { set, api_version });
-        }
-        Ok(managers)
+        let changed = changes.modified.union(&changes.added);
+        let set = match managers.remove(who) {
+            Some(owned) => owned.fields.to_set().difference(&changes.removed).union(&changed),
+            None => changed,
+        };
+        Ok((managers, self.without_reset(set, &new.api_version)))
     }
 
     /// An apply: the new object, if it differs from the live one, and who owns what then. The base is the live object
@@ -212,21 +206,14 @@ impl<'a> Updater<'a> {
         };
         let merged = ty.merge(base, &config.object);
         let set = self.without_reset(ty.fields_of(&config.object), &api_version);
-        let last = managers.insert(
-            who.clone(),
-            Owned {
-                set,
-                api_version: api_version.clone(),
-            },
-        );
+        let last = managers.insert(who.clone(), Owned::new(&set, &api_version));
         // Mostly an apply lists all that it listed before, and there is nothing to remove; unless what it owns holds
         // empty lists, which a server does not count as anything. Other versions are seen, too, which may fail.
         let one_version = managers.values().all(|owned| owned.api_version == api_version);
         let drops = |last: &Owned| {
-            let listed = managers.get(who).map(|owned| &owned.set);
             !one_version
                 || last.api_version != api_version
-                || listed.is_none_or(|listed| !last.set.is_subset(listed))
+                || !last.fields.is_subset(&set)
                 || has_empty_list(&merged)
         };
         let new = match last.filter(drops) {
@@ -260,8 +247,9 @@ impl<'a> Updater<'a> {
         let Some(ty) = self.versions.object_type(&last.api_version) else {
             return Ok(merged.object.into_owned());
         };
+        let dropped = last.fields.to_set();
         let mut pruned = at_last.object.clone().into_owned();
-        remove(&mut pruned, &last.set, ty.root());
+        remove(&mut pruned, &dropped, ty.root());
         let pruned = Versioned::owned(pruned, &last.api_version);
         let pruned = self.add_back_owned(&at_last, pruned, managers)?;
 
@@ -276,7 +264,7 @@ impl<'a> Updater<'a> {
             }
         };
         let only_dropped = |object: &mut Value| {
-            prune(object, Some(&pruned.object), Choice::Named(&last.set), ty.root());
+            prune(object, Some(&pruned.object), Choice::Named(&dropped), ty.root());
         };
         if last.api_version == api_version {
             let mut result = merged.object.into_owned();
@@ -299,9 +287,9 @@ impl<'a> Updater<'a> {
         mut pruned: Versioned<'v>,
         managers: &Managers,
     ) -> Result<Versioned<'v>, ApplyError> {
-        let mut owned: BTreeMap<&Str, Vec<&Set>> = BTreeMap::new();
-        for Owned { set, api_version } in managers.values() {
-            owned.entry(api_version).or_default().push(set);
+        let mut owned: BTreeMap<&Str, Vec<Set>> = BTreeMap::new();
+        for Owned { fields, api_version } in managers.values() {
+            owned.entry(api_version).or_default().push(fields.to_set());
         }
         // The version of the pruned object first: conversion may need fields that pruning took.
         let first = owned.remove_entry(&pruned.api_version);
@@ -325,7 +313,7 @@ impl<'a> Updater<'a> {
             let Some(ty) = self.versions.object_type(api_version) else {
                 continue;
             };
-            let owned = Set::union_of(owned.into_iter());
+            let owned = Set::union_of(owned);
             let mut object = at.object.into_owned();
             let choice = Choice::Unnamed(Some(&owned));
             prune(&mut object, Some(&before.object), choice, ty.root());

@@ -2,7 +2,6 @@
 
 use super::{Element, FieldPath};
 use itertools::{EitherOrBoth, Itertools};
-use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// A set of field paths.
@@ -207,18 +206,15 @@ impl Set {
     }
 
     /// The paths of any of the sets. They are joined in pairs, so that no path is copied once for each set.
-    pub(crate) fn union_of<'s>(sets: impl Iterator<Item = &'s Set>) -> Set {
-        let mut sets: Vec<Cow<'s, Set>> = sets.map(Cow::Borrowed).collect();
+    pub(crate) fn union_of(mut sets: Vec<Set>) -> Set {
         while sets.len() > 1 {
-            sets = sets
-                .chunks(2)
-                .map(|pair| match pair {
-                    [a, b] => Cow::Owned(a.union(b)),
-                    rest => rest.first().cloned().unwrap_or_default(),
-                })
-                .collect();
+            let pairs = sets.chunks(2).map(|pair| match pair {
+                [a, b] => a.union(b),
+                rest => rest.first().cloned().unwrap_or_default(),
+            });
+            sets = pairs.collect();
         }
-        sets.pop().map(Cow::into_owned).unwrap_or_default()
+        sets.pop().unwrap_or_default()
     }
 
     /// The paths of both sets.
@@ -252,19 +248,6 @@ impl Set {
             } else {
                 a.below.recursive_difference(&b.below)
             },
-        })
-    }
-
-    /// Whether the sets have a path in common.
-    pub(crate) fn intersects(&self, other: &Set) -> bool {
-        let (few, many) = if self.entries.len() < other.entries.len() {
-            (self, other)
-        } else {
-            (other, self)
-        };
-        few.entries.iter().any(|a| {
-            many.entry(&a.element)
-                .is_some_and(|b| (a.member && b.member) || a.below.intersects(&b.below))
         })
     }
 

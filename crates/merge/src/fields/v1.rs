@@ -17,20 +17,12 @@ impl fmt::Display for FieldsError {
 impl std::error::Error for FieldsError {}
 
 /// The key by which a path is a member beside the paths below it.
-const SELF: &str = ".";
+pub(super) const SELF: &str = ".";
 
 impl Set {
     /// The document of the set: `{"f:spec":{".":{},"f:size":{}}}`.
     pub fn to_fields(&self) -> Value {
-        let mut entries = Vec::new();
-        for (element, member, below) in self.steps() {
-            let mut inner = below.to_fields().into_object().unwrap_or_default();
-            if member && !below.is_empty() {
-                inner.insert(SELF, Value::Object(Map::new()));
-            }
-            entries.push((element_key(element), Value::Object(inner)));
-        }
-        Value::Object(Map::from_unsorted(entries))
+        Value::Object(document(false, self))
     }
 
     /// Reads the document of a set. Steps of kinds that are not known are left out.
@@ -39,7 +31,16 @@ impl Set {
     }
 }
 
-fn element_key(element: &Element) -> Str {
+/// The document of what is below a step, and of whether the step is a path itself.
+pub(super) fn document(member: bool, below: &Set) -> Map {
+    let own = (member && !below.is_empty()).then(|| (Str::from(SELF), Value::Object(Map::new())));
+    let steps = below
+        .steps()
+        .map(|(element, member, below)| (element_key(element), document(member, below).into()));
+    Map::from_unsorted(own.into_iter().chain(steps).collect())
+}
+
+pub(super) fn element_key(element: &Element) -> Str {
     match element {
         Element::Field(name) => {
             let mut key = Str::with_capacity(name.len() + 2);
@@ -56,7 +57,7 @@ fn element_key(element: &Element) -> Str {
     }
 }
 
-fn parse_element(key: &str) -> Result<Option<Element>, FieldsError> {
+pub(super) fn parse_element(key: &str) -> Result<Option<Element>, FieldsError> {
     let Some((kind, text)) = key.split_at_checked(2) else {
         return Err(FieldsError("key must be 2 characters long:".into()));
     };

@@ -1,17 +1,15 @@
 //! Sets of fields against a schema that may have changed since.
 
 use super::ty::{Shape, TypeRef};
-use crate::fields::{Element, Set};
+use crate::fields::{Element, Key, Node, Set, Written};
 
 /// Brings a set into line with a type: what became atomic is owned as a whole by those who owned a part of it.
-/// Returns none if nothing is to be done.
-pub(crate) fn reconcile(set: &Set, ty: TypeRef<'_>) -> Option<Set> {
+pub(crate) fn reconcile(owned: &mut Written, ty: TypeRef<'_>) {
     let mut whole = Set::new();
-    collect(set, Ownership::Part, ty, &mut Vec::new(), &mut whole);
-    if whole.is_empty() {
-        return None;
+    collect(owned.root(), Ownership::Part, ty, &mut Vec::new(), &mut whole);
+    if !whole.is_empty() {
+        *owned = Written::from(&owned.to_set().recursive_difference(&whole).union(&whole));
     }
-    Some(set.recursive_difference(&whole).union(&whole))
 }
 
 /// How a value is owned.
@@ -23,11 +21,11 @@ enum Ownership {
     Part,
 }
 
-fn collect<'s>(
-    set: &'s Set,
+fn collect<'w>(
+    node: Node<'w>,
     owned: Ownership,
     ty: TypeRef<'_>,
-    path: &mut Vec<&'s Element>,
+    path: &mut Vec<Key<'w>>,
     whole: &mut Set,
 ) {
     // No value is at hand: the type's first kind decides.
@@ -38,15 +36,14 @@ fn collect<'s>(
                 return;
             }
             if kind.atomic {
-                if owned == Ownership::Part && !set.is_empty() {
+                if owned == Ownership::Part && !node.is_end() {
                     insert(whole, path);
                 }
                 return;
             }
-            for (element, member, below) in set.steps() {
-                let Element::Field(name) = element else { continue };
-                if let Some(ty) = kind.member(name) {
-                    step(element, member, below, ty, path, whole);
+            for (key, below) in node.steps() {
+                if let Some(ty) = key.field().and_then(|name| kind.member(name)) {
+                    step(key, below, ty, path, whole);
                 }
             }
         }
@@ -57,33 +54,26 @@ fn collect<'s>(
                 }
                 return;
             }
-            for (element, member, below) in set.steps() {
-                step(element, member, below, kind.element, path, whole);
+            for (key, below) in node.steps() {
+                step(key, below, kind.element, path, whole);
             }
         }
         Some(Shape::Scalar(_)) | None => {}
     }
 }
 
-fn insert(whole: &mut Set, path: &[&Element]) {
-    let path: Vec<Element> = path.iter().map(|e| (*e).clone()).collect();
+fn insert(whole: &mut Set, path: &[Key<'_>]) {
+    let path: Vec<Element> = path.iter().filter_map(|key| key.element()).collect();
     whole.insert(&path);
 }
 
-fn step<'s>(
-    element: &'s Element,
-    member: bool,
-    below: &'s Set,
-    ty: TypeRef<'_>,
-    path: &mut Vec<&'s Element>,
-    whole: &mut Set,
-) {
-    let owned = if member && below.is_empty() {
+fn step<'w>(key: Key<'w>, below: Node<'w>, ty: TypeRef<'_>, path: &mut Vec<Key<'w>>, whole: &mut Set) {
+    let owned = if below.is_end() {
         Ownership::Whole
     } else {
         Ownership::Part
     };
-    path.push(element);
+    path.push(key);
     collect(below, owned, ty, path, whole);
     path.pop();
 }

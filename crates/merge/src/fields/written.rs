@@ -1,0 +1,265 @@
+//! Sets as `managedFields` hold them. A write changes a few paths of sets that have many, so that these are changed in
+//! the form in which they came and will go, and read only where all of a set matters.
+
+use super::v1::{SELF, document, element_key, parse_element};
+use super::{Element, FieldsError, Set, SetBuilder};
+use scantling_value::{Map, Value};
+
+/// A set of field paths in the form of `managedFields` (`FieldsV1`).
+// INVARIANT: it is the document that `Set::to_fields` makes of the set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Written(Map);
+
+impl Written {
+    /// Takes the document of a set. What is written in another way than ours is brought into it.
+    pub(crate) fn from_fields(fields: Value) -> Result<Self, FieldsError> {
+        match fields {
+            Value::Object(map) if !map.contains_key(SELF) && is_canonical(&map) => Ok(Written(map)),
+            other => Set::from_fields(&other).map(|set| Written::from(&set)),
+        }
+    }
+
+    /// The document of the set.
+    pub(crate) fn into_fields(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    /// The set.
+    pub(crate) fn to_set(&self) -> Set {
+        set_of(self.root())
+    }
+
+    /// Whether there are no paths.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Where its paths begin.
+    pub(crate) fn root(&self) -> Node<'_> {
+        Node(&self.0)
+    }
+
+    /// Whether the sets have a path in common.
+    pub(crate) fn intersects(&self, set: &Set) -> bool {
+        intersects(self.root(), set)
+    }
+
+    /// The paths of both sets.
+    pub(crate) fn intersection(&self, set: &Set) -> Set {
+        intersection(self.root(), set)
+    }
+
+    /// Whether all paths are in the set.
+    pub(crate) fn is_subset(&self, set: &Set) -> bool {
+        is_subset(self.root(), set)
+    }
+
+    /// Takes the paths of a set out.
+    pub(crate) fn subtract(&mut self, set: &Set) {
+        subtract(&mut self.0, set);
+    }
+
+    /// Adds the paths of a set.
+    pub(crate) fn unite(&mut self, set: &Set) {
+        unite(&mut self.0, set);
+    }
+}
+
+impl From<&Set> for Written {
+    fn from(set: &Set) -> Self {
+        Written(document(false, set))
+    }
+}
+
+/// A step of the paths of a set, with what is below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node<'w>(&'w Map);
+
+/// How a step is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key<'w>(&'w str);
+
+impl<'w> Node<'w> {
+    /// Whether the path that ends here is in the set.
+    pub(crate) fn is_member(self) -> bool {
+        self.0.is_empty() || self.0.contains_key(SELF)
+    }
+
+    /// Whether nothing is below it.
+    pub(crate) fn is_end(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The steps below it.
+    pub(crate) fn steps(self) -> impl Iterator<Item = (Key<'w>, Node<'w>)> {
+        let step = |(key, below): (&'w scantling_value::Str, &'w Value)| {
+            let below = below.as_object().filter(|_| key != SELF)?;
+            Some((Key(key), Node(below)))
+        };
+        self.0.iter().filter_map(step)
+    }
+
+    fn step(self, element: &Element) -> Option<Node<'w>> {
+        self.0.get(&element_key(element))?.as_object().map(Node)
+    }
+}
+
+impl<'w> Key<'w> {
+    /// The name, if the step is that to a field.
+    pub(crate) fn field(self) -> Option<&'w str> {
+        self.0.strip_prefix("f:")
+    }
+
+    /// The step.
+    pub(crate) fn element(self) -> Option<Element> {
+        parse_element(self.0).ok().flatten()
+    }
+}
+
+/// Whether paths are written as we write them.
+fn is_canonical(node: &Map) -> bool {
+    node.iter().all(|(key, below)| {
+        let Value::Object(below) = below else {
+            return false;
+        };
+        if key == SELF {
+            return below.is_empty() && node.len() > 1;
+        }
+        let own = |key: &str| Key(key).element().is_some_and(|e| element_key(&e) == key);
+        (key.starts_with("f:") || own(key)) && is_canonical(below)
+    })
+}
+
+fn set_of(node: Node<'_>) -> Set {
+    let mut out = SetBuilder::default();
+    for (key, step) in node.steps() {
+        if let Some(element) = key.element() {
+            out.push(element, step.is_member(), set_of(step));
+        }
+    }
+    out.finish()
+}
+
+fn intersects(node: Node<'_>, set: &Set) -> bool {
+    set.steps().any(|(element, member, below)| {
+        let step = node.step(element);
+        step.is_some_and(|step| (member && step.is_member()) || intersects(step, below))
+    })
+}
+
+fn intersection(node: Node<'_>, set: &Set) -> Set {
+    let mut out = SetBuilder::default();
+    for (element, member, below) in set.steps() {
+        if let Some(step) = node.step(element) {
+            out.push(element.clone(), member && step.is_member(), intersection(step, below));
+        }
+    }
+    out.finish()
+}
+
+fn is_subset(node: Node<'_>, set: &Set) -> bool {
+    node.steps().all(|(key, step)| {
+        let found = match key.field() {
+            Some(name) => set.field(name),
+            None => key.element().and_then(|element| set.step(&element)),
+        };
+        match found {
+            Some((member, below)) => (member || !step.is_member()) && is_subset(step, below),
+            None => false,
+        }
+    })
+}
+
+fn subtract(node: &mut Map, set: &Set) {
+    for (element, member, below) in set.steps() {
+        let key = element_key(element);
+        let Some(Value::Object(step)) = node.get_mut(&key) else {
+            continue;
+        };
+        let stays = Node(step).is_member() && !member;
+        step.remove(SELF);
+        subtract(step, below);
+        match (step.is_empty(), stays) {
+            (true, false) => drop(node.remove(&key)),
+            (false, true) => drop(step.insert(SELF, Map::new().into())),
+            (true, true) | (false, false) => {}
+        }
+    }
+}
+
+fn unite(node: &mut Map, set: &Set) {
+    for (element, member, below) in set.steps() {
+        let key = element_key(element);
+        match node.get_mut(&key) {
+            Some(Value::Object(step)) => {
+                let member = member || Node(step).is_member();
+                unite(step, below);
+                if member && !step.is_empty() {
+                    step.get_or_insert_with(SELF, || Map::new().into());
+                }
+            }
+            _ => drop(node.insert(key, document(member, below).into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::FieldPath;
+    use proptest::prelude::*;
+    use scantling_value::Limits;
+
+    fn any_set() -> impl Strategy<Value = Set> {
+        let key = |k: &str| Element::Key([("k".into(), Value::from(k))].into());
+        let element = prop::sample::select(vec![
+            Element::field("a"),
+            Element::field("b"),
+            Element::field("."),
+            key("x"),
+            key("y"),
+            Element::Value(Value::Int(1)),
+            Element::Value(Value::from("f:a")),
+            Element::Index(3),
+        ]);
+        let path = prop::collection::vec(element, 1..4).prop_map(FieldPath);
+        prop::collection::vec(path, 0..8).prop_map(Set::from_iter)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_as_what_is_read(a in any_set(), b in any_set()) {
+            let written = Written::from(&a);
+            prop_assert_eq!(&written.to_set(), &a);
+            prop_assert_eq!(Written::from_fields(a.to_fields()), Ok(written.clone()));
+            prop_assert_eq!(written.is_empty(), a.is_empty());
+            prop_assert_eq!(written.is_subset(&b), a.is_subset(&b));
+            prop_assert_eq!(written.intersection(&b), a.intersection(&b));
+            prop_assert_eq!(written.intersects(&b), !a.intersection(&b).is_empty());
+            let mut less = written.clone();
+            less.subtract(&b);
+            prop_assert_eq!(less, Written::from(&a.difference(&b)));
+            let mut more = written;
+            more.unite(&b);
+            prop_assert_eq!(more, Written::from(&a.union(&b)));
+        }
+    }
+
+    #[test]
+    fn what_others_write_is_brought_into_form() {
+        let table = [
+            (r#"{}"#, r#"{}"#),
+            (r#"{".":{},"f:a":{}}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:a":{".":{}}}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:a":{".":{"f:b":{}},"f:c":{}}}"#, r#"{"f:a":{".":{},"f:c":{}}}"#),
+            (r#"{"f:a":null}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:a":{"x:b":{}}}"#, r#"{"f:a":{}}"#),
+            (r#"{"k:{ \"b\":1, \"a\":\"x\" }":{}}"#, r#"{"k:{\"a\":\"x\",\"b\":1}":{}}"#),
+            (r#"{"i:007":{}}"#, r#"{"i:7":{}}"#),
+        ];
+        for (given, expected) in table {
+            let given = scantling_value::json::decode(given.as_bytes(), Limits::SAFE).unwrap();
+            assert_eq!(Written::from_fields(given).unwrap().into_fields().to_json(), expected);
+        }
+    }
+}

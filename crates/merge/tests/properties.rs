@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use scantling_merge::apply::{FieldManager, Force, Versions};
 use scantling_merge::fields::{Element, FieldPath, Set};
 use scantling_merge::json_patch::JsonPatch;
-use scantling_merge::typed::{Duplicates, ObjectType};
+use scantling_merge::typed::{Duplicates, Known, ObjectType};
 use scantling_merge::{merge_patch, strategic};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::{Interner, Structural};
@@ -218,7 +218,7 @@ proptest! {
         };
         let (old, new) = (typed(old), typed(new));
         let ty = ObjectType::new(SCHEMA.clone());
-        prop_assert!(ty.validate(&old, Duplicates::Refused).is_ok());
+        prop_assert!(ty.validate(&old, Known::Nothing, Duplicates::Refused).is_ok());
         prop_assert!(ty.compare(&old, &old).is_same());
         prop_assert_eq!(ty.merge(old.clone(), &old), old.clone());
         let merged = ty.merge(old.clone(), &new);
@@ -229,6 +229,20 @@ proptest! {
         let forth = ty.compare(&old, &new);
         prop_assert_eq!(&forth.added, &back.removed);
         prop_assert_eq!(&forth.modified, &back.modified);
+    }
+
+    #[test]
+    fn what_is_known_changes_no_judgement(valid in any_object(), other in any_object(), a in any_value(), b in any_value()) {
+        let ty = ObjectType::new(SCHEMA.clone());
+        let mut object = valid.clone();
+        let root = object.as_object_mut().unwrap();
+        root.insert("other", a.clone());
+        root.insert("spec", other.get("spec").unwrap().clone());
+        let spec = root.get_mut("spec").unwrap().as_object_mut().unwrap();
+        spec.insert("map", a);
+        spec.insert("keyed", b);
+        let judged = |known| ty.validate(&object, known, Duplicates::Refused);
+        prop_assert_eq!(judged(Known::Valid(&valid)), judged(Known::Nothing));
     }
 
     #[test]

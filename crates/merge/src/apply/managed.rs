@@ -225,7 +225,9 @@ impl Managed {
                 ("subresource", named(id.subresource)),
                 ("time", time),
             ];
-            let members = members.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            let members = members
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value?)));
             Value::Object(members.collect())
         };
         entries.into_iter().map(entry).collect()

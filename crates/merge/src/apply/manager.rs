@@ -1,11 +1,13 @@
 //! What a server does around the moves of ownership: names, times, limits, objects that nobody managed before.
 
 use super::last_applied;
-use super::managed::{Managed, ManagerId, Operation, Owned, entries_of, set_entries, take_entries, without_entries};
+use super::managed::{
+    Managed, ManagerId, Operation, Owned, entries_of, set_entries, take_entries, without_entries,
+};
 use super::updater::{Updater, Versioned};
 use super::{Conflicts, Versions};
 use crate::fields::{FieldPath, Set};
-use crate::typed::Duplicates;
+use crate::typed::{Duplicates, Known};
 use jiff::Timestamp;
 use scantling_schema::meta::{self, Malformed};
 use scantling_schema::names::group_version;
@@ -228,8 +230,14 @@ impl<'a> FieldManager<'a> {
     ) -> Result<Managed, ApplyError> {
         let live = self.versioned(live)?;
         let new = self.versioned(new)?;
-        for (what, object) in [("new", &new), ("live", &live)] {
-            self.validate(object, Duplicates::Allowed).map_err(|e| {
+        let of_live = self.validate(&live, Known::Nothing, Duplicates::Allowed);
+        let known = match &of_live {
+            Ok(()) => Known::Valid(&live.object),
+            Err(_) => Known::Nothing,
+        };
+        let of_new = self.validate(&new, known, Duplicates::Allowed);
+        for (what, object, result) in [("new", &new, of_new), ("live", &live, of_live)] {
+            result.map_err(|e| {
                 let shown = self.shown(&object.object);
                 ApplyError::Internal(format!(
                     "failed to convert {what} object ({shown}) to smd typed: {e}"
@@ -275,7 +283,12 @@ impl<'a> FieldManager<'a> {
         ))
     }
 
-    fn validate(&self, object: &Versioned<'_>, duplicates: Duplicates) -> Result<(), String> {
+    fn validate(
+        &self,
+        object: &Versioned<'_>,
+        known: Known<'_>,
+        duplicates: Duplicates,
+    ) -> Result<(), String> {
         let Some(ty) = self.versions.object_type(&object.api_version) else {
             let (group, version) = group_version(&object.api_version);
             return Err(format!(
@@ -283,7 +296,8 @@ impl<'a> FieldManager<'a> {
                 self.kind
             ));
         };
-        ty.validate(&object.object, duplicates).map_err(|e| e.to_string())
+        ty.validate(&object.object, known, duplicates)
+            .map_err(|e| e.to_string())
     }
 
     /// `namespace/name; group/version, Kind=kind`.
@@ -387,17 +401,19 @@ impl<'a> FieldManager<'a> {
         }
         let id = self.id(manager, Operation::Apply);
         let config = Versioned::borrowed(config, &self.api_version);
-        self.validate(&config, Duplicates::Refused).map_err(|e| {
-            let shown = self.shown(&config.object);
-            ApplyError::Internal(format!("failed to create typed patch object ({shown}): {e}"))
-        })?;
+        self.validate(&config, Known::Nothing, Duplicates::Refused)
+            .map_err(|e| {
+                let shown = self.shown(&config.object);
+                ApplyError::Internal(format!("failed to create typed patch object ({shown}): {e}"))
+            })?;
         let live_versioned = self.versioned(live)?;
         let base = without_entries(&live_versioned.object);
         let typed_base = Versioned::borrowed(&base, &live_versioned.api_version);
-        self.validate(&typed_base, Duplicates::Allowed).map_err(|e| {
-            let shown = self.shown(&base);
-            ApplyError::Internal(format!("failed to create typed live object ({shown}): {e}"))
-        })?;
+        self.validate(&typed_base, Known::Nothing, Duplicates::Allowed)
+            .map_err(|e| {
+                let shown = self.shown(&base);
+                ApplyError::Internal(format!("failed to create typed live object ({shown}): {e}"))
+            })?;
         let Managed { fields, mut times } = managed;
         let (object, mut fields) =
             self.updater()
@@ -425,9 +441,9 @@ impl<'a> FieldManager<'a> {
             return None;
         }
         let live = self.versioned(live).ok()?;
-        self.validate(&live, Duplicates::Refused).ok()?;
+        self.validate(&live, Known::Nothing, Duplicates::Refused).ok()?;
         let ty = self.versions.object_type(&self.api_version)?;
-        ty.validate(&last, Duplicates::Refused).ok()?;
+        ty.validate(&last, Known::Nothing, Duplicates::Refused).ok()?;
         let changes = ty.compare(&last, &live.object);
         let fields = ty.fields_of(&last);
         Some(

@@ -4,7 +4,7 @@ use super::conflict::Conflicts;
 use super::managed::{ManagerId, Owned};
 use super::{ApplyError, Force, Versions};
 use crate::fields::{Set, Written, equal};
-use crate::typed::{Choice, Comparison, Duplicates, ObjectType, prune, reconcile, remove};
+use crate::typed::{Choice, Comparison, Duplicates, Known, ObjectType, prune, reconcile, remove};
 use scantling_value::{Map, Str, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ impl<'a> Updater<'a> {
             .convert(&from.object, api_version)
             .map_err(ConvertError::Failed)?;
         let ty = self.ty(api_version)?;
-        ty.validate(&converted, Duplicates::Refused)
+        ty.validate(&converted, Known::Nothing, Duplicates::Refused)
             .map_err(|e| ConvertError::Failed(e.to_string()))?;
         Ok(Versioned::owned(converted, api_version))
     }

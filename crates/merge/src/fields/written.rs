@@ -151,7 +151,11 @@ fn intersection(node: Node<'_>, set: &Set) -> Set {
     let mut out = SetBuilder::default();
     for (element, member, below) in set.steps() {
         if let Some(step) = node.step(element) {
-            out.push(element.clone(), member && step.is_member(), intersection(step, below));
+            out.push(
+                element.clone(),
+                member && step.is_member(),
+                intersection(step, below),
+            );
         }
     }
     out.finish()
@@ -251,15 +255,24 @@ mod tests {
             (r#"{}"#, r#"{}"#),
             (r#"{".":{},"f:a":{}}"#, r#"{"f:a":{}}"#),
             (r#"{"f:a":{".":{}}}"#, r#"{"f:a":{}}"#),
-            (r#"{"f:a":{".":{"f:b":{}},"f:c":{}}}"#, r#"{"f:a":{".":{},"f:c":{}}}"#),
+            (
+                r#"{"f:a":{".":{"f:b":{}},"f:c":{}}}"#,
+                r#"{"f:a":{".":{},"f:c":{}}}"#,
+            ),
             (r#"{"f:a":null}"#, r#"{"f:a":{}}"#),
             (r#"{"f:a":{"x:b":{}}}"#, r#"{"f:a":{}}"#),
-            (r#"{"k:{ \"b\":1, \"a\":\"x\" }":{}}"#, r#"{"k:{\"a\":\"x\",\"b\":1}":{}}"#),
+            (
+                r#"{"k:{ \"b\":1, \"a\":\"x\" }":{}}"#,
+                r#"{"k:{\"a\":\"x\",\"b\":1}":{}}"#,
+            ),
             (r#"{"i:007":{}}"#, r#"{"i:7":{}}"#),
         ];
         for (given, expected) in table {
             let given = scantling_value::json::decode(given.as_bytes(), Limits::SAFE).unwrap();
-            assert_eq!(Written::from_fields(given).unwrap().into_fields().to_json(), expected);
+            assert_eq!(
+                Written::from_fields(given).unwrap().into_fields().to_json(),
+                expected
+            );
         }
     }
 }

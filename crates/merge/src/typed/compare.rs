@@ -1,5 +1,6 @@
 //! What changes from one object to another.
 
+use super::GLANCES;
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
 use crate::fields::{Element, Set, SetBuilder, equal};
 use itertools::{EitherOrBoth, Itertools};
@@ -73,15 +74,17 @@ enum Change {
 
 pub(super) fn compare(old: &Value, new: &Value, ty: TypeRef<'_>) -> Comparison {
     let mut out = Differences::default();
-    values(Some(old), Some(new), ty, &mut out);
+    values(Some(old), Some(new), ty, GLANCES, &mut out);
     out.finish()
 }
 
-/// Compares two values, of which at least one is there, and returns what happened to the value itself.
+/// Compares two values, of which at least one is there, and returns what happened to the value itself. Members that are
+/// the same are passed over for as many levels as there are glances.
 fn values(
     old: Option<&Value>,
     new: Option<&Value>,
     ty: TypeRef<'_>,
+    glances: u32,
     out: &mut Differences,
 ) -> Option<Change> {
     let kinds = ty.kinds();
@@ -90,7 +93,7 @@ fn values(
     let (mut change, mut leaf) = (None, false);
     let mut treat_as = |shape: Option<Shape<'_>>, counts: bool| {
         let (is_leaf, own) = match shape {
-            Some(Shape::Map(kind)) => maps(old, new, kind, out),
+            Some(Shape::Map(kind)) => maps(old, new, kind, glances, out),
             Some(Shape::List(kind)) => lists(old, new, kind, out),
             Some(Shape::Scalar(_)) | None => (true, whole(old, new)),
         };
@@ -131,6 +134,7 @@ fn maps(
     old: Option<&Value>,
     new: Option<&Value>,
     kind: MapKind<'_>,
+    glances: u32,
     out: &mut Differences,
 ) -> (bool, Option<Change>) {
     let old_entries = old.and_then(Value::as_object).map_or(&[][..], Map::entries);
@@ -143,13 +147,14 @@ fn maps(
         .merge_join_by(new_entries, |(a, _), (b, _)| a.cmp(b))
     {
         let (name, l, r) = match pair {
+            EitherOrBoth::Both((_, l), (_, r)) if glances > 0 && l == r => continue,
             EitherOrBoth::Both((name, l), (_, r)) => (name, Some(l), Some(r)),
             EitherOrBoth::Left((name, l)) => (name, Some(l), None),
             EitherOrBoth::Right((name, r)) => (name, None, Some(r)),
         };
         let mut below = Differences::default();
         let own = match kind.member(name) {
-            Some(ty) => values(l, r, ty, &mut below),
+            Some(ty) => values(l, r, ty, glances.saturating_sub(1), &mut below),
             None => whole(l, r),
         };
         let below = below.finish();
@@ -193,7 +198,7 @@ fn lists(
             ([] | [_], [] | [_]) => {
                 let (old, new) = (old.first(), new.first());
                 let (old, new) = (old.map(|(_, item)| *item), new.map(|(_, item)| *item));
-                values(old, new, kind.element, &mut below)
+                values(old, new, kind.element, 0, &mut below)
             }
             // Elements that repeat are compared as a whole.
             ([_, _, ..], [_, _, ..]) => {
@@ -202,7 +207,7 @@ fn lists(
             }
             ([_, _, ..], new) => {
                 if let [(_, one)] = new
-                    && values(None, Some(one), kind.element, &mut below).is_some()
+                    && values(None, Some(one), kind.element, 0, &mut below).is_some()
                 {
                     out.added.push(element.clone(), true, Set::new());
                 }
@@ -210,7 +215,7 @@ fn lists(
             }
             (old, _) => {
                 if let [(_, one)] = old
-                    && values(Some(one), None, kind.element, &mut below).is_some()
+                    && values(Some(one), None, kind.element, 0, &mut below).is_some()
                 {
                     out.removed.push(element.clone(), true, Set::new());
                 }

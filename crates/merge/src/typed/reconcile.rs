@@ -21,13 +21,7 @@ enum Ownership {
     Part,
 }
 
-fn collect<'w>(
-    node: Node<'w>,
-    owned: Ownership,
-    ty: TypeRef<'_>,
-    path: &mut Vec<Key<'w>>,
-    whole: &mut Set,
-) {
+fn collect<'w>(node: Node<'w>, owned: Ownership, ty: TypeRef<'_>, path: &mut Vec<Key<'w>>, whole: &mut Set) {
     // No value is at hand: the type's first kind decides.
     let shape = ty.kinds().shape(None).0;
     match shape {

@@ -1,5 +1,6 @@
 //! Whether a value has a type.
 
+use super::GLANCES;
 use super::ty::{ListKind, MapKind, Scalar, Shape, TypeRef};
 use scantling_value::{Map, Value, go};
 use std::fmt;
@@ -11,6 +12,15 @@ pub enum Duplicates {
     Allowed,
     /// They may not: nobody could say which of them an applied value means.
     Refused,
+}
+
+/// What is known about objects beside the one that is checked.
+#[derive(Clone, Copy, Debug)]
+pub enum Known<'v> {
+    /// Nothing.
+    Nothing,
+    /// This object has the type: what both share is not looked at again.
+    Valid(&'v Value),
 }
 
 /// What is wrong with an object, in a server's words.
@@ -70,12 +80,43 @@ impl fmt::Display for At<'_> {
     }
 }
 
+/// What is known to be valid in the place of a value, and how many levels below it are still compared.
+#[derive(Clone, Copy)]
+struct Beside<'v>(Option<(&'v Value, u32)>);
+
+impl<'v> Beside<'v> {
+    const NOTHING: Self = Beside(None);
+
+    fn member(self, name: &str) -> Self {
+        let member = |(value, glances): (&'v Value, u32)| Some((value.get(name)?, glances.checked_sub(1)?));
+        Beside(self.0.and_then(member))
+    }
+
+    fn is(self, value: &Value) -> bool {
+        self.0.is_some_and(|(valid, _)| valid == value)
+    }
+}
+
+impl<'v> From<Known<'v>> for Beside<'v> {
+    fn from(known: Known<'v>) -> Self {
+        match known {
+            Known::Nothing => Beside::NOTHING,
+            Known::Valid(value) => Beside(Some((value, GLANCES))),
+        }
+    }
+}
+
 struct Validator {
     duplicates: Duplicates,
     errors: Vec<String>,
 }
 
-pub(super) fn validate(value: &Value, ty: TypeRef<'_>, duplicates: Duplicates) -> Result<(), TypeErrors> {
+pub(super) fn validate(
+    value: &Value,
+    known: Known<'_>,
+    ty: TypeRef<'_>,
+    duplicates: Duplicates,
+) -> Result<(), TypeErrors> {
     let mut validator = Validator {
         duplicates,
         errors: Vec::new(),
@@ -84,7 +125,7 @@ pub(super) fn validate(value: &Value, ty: TypeRef<'_>, duplicates: Duplicates) -
         parent: None,
         step: Step::Root,
     };
-    validator.value(value, ty, &root);
+    validator.value(value, Beside::from(known), ty, &root);
     if validator.errors.is_empty() {
         Ok(())
     } else {
@@ -103,13 +144,13 @@ impl Validator {
         });
     }
 
-    fn value(&mut self, value: &Value, ty: TypeRef<'_>, at: &At<'_>) {
+    fn value(&mut self, value: &Value, beside: Beside<'_>, ty: TypeRef<'_>, at: &At<'_>) {
         if ty.is_anything() {
             return;
         }
         match (ty.kinds().shape(Some(value)).0, value) {
             (_, Value::Null) => {}
-            (Some(Shape::Map(kind)), Value::Object(map)) => self.map(map, kind, at),
+            (Some(Shape::Map(kind)), Value::Object(map)) => self.map(map, beside, kind, at),
             (Some(Shape::Map(_)), other) => {
                 self.error(at, &format!("expected map, got &{{{}}}", go::value_v(other)));
             }
@@ -126,11 +167,15 @@ impl Validator {
         }
     }
 
-    fn map(&mut self, map: &Map, kind: MapKind<'_>, at: &At<'_>) {
+    fn map(&mut self, map: &Map, beside: Beside<'_>, kind: MapKind<'_>, at: &At<'_>) {
         if kind.is_deduced() {
             return;
         }
         for (name, value) in map.iter() {
+            let beside = beside.member(name);
+            if beside.is(value) {
+                continue;
+            }
             let at = At {
                 parent: Some(at),
                 step: Step::Field(name),
@@ -140,7 +185,7 @@ impl Validator {
                 // A server looks no further in this object.
                 return;
             };
-            self.value(value, ty, &at);
+            self.value(value, beside, ty, &at);
         }
     }
 
@@ -150,6 +195,7 @@ impl Validator {
                 let step = Step::Index(i);
                 self.value(
                     item,
+                    Beside::NOTHING,
                     kind.element,
                     &At {
                         parent: Some(at),
@@ -176,7 +222,7 @@ impl Validator {
             if repeats.binary_search(&i).is_ok() {
                 self.error(at, &format!("duplicate entries for key {step}"));
             }
-            self.value(item, kind.element, &below);
+            self.value(item, Beside::NOTHING, kind.element, &below);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod fields;
 mod locate;
 mod parse;
+mod words;
 mod write;
 mod written;
 

@@ -1,5 +1,6 @@
 //! The JSON parser: one pass, no recursion, the error texts of Go's `encoding/json`.
 
+use super::words;
 use crate::{DecodeError, Limits, Map, Str, Value, go};
 
 /// Whether an object holds a key twice.
@@ -370,19 +371,10 @@ impl<'a> Cursor<'a> {
     /// Moves to the next quote, backslash or control character, eight bytes at a time.
     #[inline]
     fn skip_plain(&mut self) {
-        const ONES: u64 = u64::MAX / 255;
-        const HIGHS: u64 = ONES * 0x80;
-        // The high bit of each byte that is zero in the word (higher bytes may be marked falsely, which does
-        // no harm: the lowest mark is right, and only that one is read).
-        const fn zeros(word: u64) -> u64 {
-            word.wrapping_sub(ONES) & !word & HIGHS
-        }
-        while let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
-            let word = u64::from_le_bytes(*chunk);
-            let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-            let marks = zeros(word ^ (ONES * b'"' as u64)) | zeros(word ^ (ONES * b'\\' as u64)) | control;
+        while let Some(word) = self.bytes.get(self.at..).and_then(words::first) {
+            let marks = words::equal(word, b'"') | words::equal(word, b'\\') | words::below(word, 0x20);
             if marks != 0 {
-                self.at += (marks.trailing_zeros() / 8) as usize;
+                self.at += words::before(marks);
                 return;
             }
             self.at += 8;

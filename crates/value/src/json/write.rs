@@ -1,5 +1,6 @@
 //! Writing values as JSON, byte for byte as Go's `encoding/json` writes them.
 
+use super::words;
 use crate::{Value, go};
 
 /// How strings are written.
@@ -90,19 +91,68 @@ fn write_int(out: &mut Vec<u8>, i: i64) {
     out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
-/// Whether a byte ends a run that can be copied as it is. 0xe2 begins U+2028 and U+2029.
-const fn special(b: u8, escape: Escape) -> bool {
+/// How many bytes can be copied as they are.
+fn plain(text: &[u8], escape: Escape) -> usize {
+    let mut at = 0;
+    // What is marked here may be plain all the same: it is looked at byte by byte.
+    while let Some(word) = text.get(at..).and_then(words::first)
+        && marks(word) == 0
+    {
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest
+        .iter()
+        .position(|&b| special(b, escape))
+        .unwrap_or(rest.len())
+}
+
+/// Marks bytes that may be special.
+const fn marks(word: u64) -> u64 {
+    const QUOTE_OR_AMPERSAND: u8 = b'"' | b'&';
+    const LESS_OR_GREATER: u8 = b'<' | b'>';
+    words::below(word, 0x20)
+        | words::equal_but(word, QUOTE_OR_AMPERSAND, b'"' ^ b'&')
+        | words::equal_but(word, LESS_OR_GREATER, b'<' ^ b'>')
+        | words::equal(word, b'\\')
+        | (word & words::ALL)
+}
+
+/// Whether a byte ends a run that can be copied as it is.
+fn special(b: u8, escape: Escape) -> bool {
+    #[expect(clippy::indexing_slicing, reason = "the table is made when this is compiled")]
+    const fn table(escape: Escape) -> [bool; 256] {
+        let mut table = [false; 256];
+        let mut b = 0;
+        while b < table.len() {
+            table[b] = is_special(b as u8, escape);
+            b += 1;
+        }
+        table
+    }
+    static HTML: [bool; 256] = table(Escape::Html);
+    static MINIMAL: [bool; 256] = table(Escape::Minimal);
+    let table = match escape {
+        Escape::Html => &HTML,
+        Escape::Minimal => &MINIMAL,
+    };
+    table.get(usize::from(b)).is_some_and(|special| *special)
+}
+
+/// 0xe2 begins U+2028 and U+2029.
+const fn is_special(b: u8, escape: Escape) -> bool {
     matches!(b, 0..=0x1f | b'"' | b'\\' | 0xe2)
         || (matches!(escape, Escape::Html) && matches!(b, b'<' | b'>' | b'&'))
 }
 
 /// Appends the text as a JSON string.
 pub(crate) fn write_string(out: &mut Vec<u8>, s: &str, escape: Escape) {
+    out.reserve(s.len() + 2);
     out.push(b'"');
     let mut rest = s.as_bytes();
-    while let Some(run) = rest.iter().position(|&b| special(b, escape)) {
-        let (plain, tail) = rest.split_at(run);
-        out.extend_from_slice(plain);
+    loop {
+        let (copied, tail) = rest.split_at(plain(rest, escape));
+        out.extend_from_slice(copied);
         let taken = match tail {
             [0xe2, 0x80, last @ (0xa8 | 0xa9), ..] => {
                 out.extend_from_slice(if *last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
@@ -122,11 +172,10 @@ pub(crate) fn write_string(out: &mut Vec<u8>, s: &str, escape: Escape) {
                 }
                 1
             }
-            [] => 0,
+            [] => break,
         };
         rest = tail.get(taken..).unwrap_or_default();
     }
-    out.extend_from_slice(rest);
     out.push(b'"');
 }
 
@@ -143,6 +192,20 @@ mod tests {
         assert_eq!(Value::from(text).to_json(), html);
         let minimal = html.replace("\\u003c\\u003e\\u0026", "<>&");
         assert_eq!(Value::from(text).to_json_with(Escape::Minimal), minimal);
+    }
+
+    #[test]
+    fn every_byte_is_seen_at_every_place() {
+        for c in (0..0x80).chain([0xe9, 0x2027, 0x2028, 0x2029, 0x20ac, 0x1f600]) {
+            let c = char::from_u32(c).unwrap();
+            let alone = Value::from(c.to_string()).to_json();
+            let written = alone.strip_prefix('"').and_then(|s| s.strip_suffix('"')).unwrap();
+            for (before, after) in (0..20).flat_map(|n| [(n, 0), (n, 9)]) {
+                let around = |middle: &str| "x".repeat(before) + middle + &"y".repeat(after);
+                let json = Value::from(around(&c.to_string())).to_json();
+                assert_eq!(json, format!("\"{}\"", around(written)), "{c:?}");
+            }
+        }
     }
 
     #[test]

@@ -223,12 +223,11 @@ impl Api {
             Some(user) => Some(user),
             None => self.tokens.user(authorization.as_deref()).cloned(),
         };
-        let name = user.as_ref().map_or_else(String::new, |u| u.name.clone());
         self.metrics.authenticated(user.is_some());
         let head = Head {
             method: parts.method.clone(),
             query,
-            accept: accept.clone(),
+            accept,
             content_type,
             if_none_match: text(header::IF_NONE_MATCH),
             user_agent: text(header::USER_AGENT).unwrap_or_default(),
@@ -253,7 +252,7 @@ impl Api {
                 };
                 self.guarded(&head, target, body, &label, when_full).await
             }
-            Err(e) => Reply::error(&e, accept.as_deref()),
+            Err(e) => Reply::error(&e, head.accept.as_deref()),
         };
         if indents {
             reply = reply.indented();
@@ -276,7 +275,7 @@ impl Api {
         );
         tracing::debug!(
             id,
-            user = name,
+            user = user.as_ref().map_or("", |u| &u.name),
             method = %parts.method,
             path = parts.uri.path(),
             status = reply.status,

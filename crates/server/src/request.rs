@@ -2,6 +2,7 @@
 
 use crate::status::{ApiError, ApiResult};
 use percent_encoding::percent_decode_str;
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// What a path names.
@@ -82,7 +83,11 @@ impl Target {
 
     /// Reads a path; what is escaped in it counts as if it were not.
     pub(crate) fn parse(path: &str) -> Target {
-        let Ok(path) = percent_decode_str(path).decode_utf8() else {
+        let decoded = match path.contains('%') {
+            true => percent_decode_str(path).decode_utf8(),
+            false => Ok(path.into()),
+        };
+        let Ok(path) = decoded else {
             return Target::Unknown;
         };
         if path.starts_with("//") {
@@ -92,7 +97,7 @@ impl Target {
         if trimmed.is_empty() {
             return Target::Index;
         }
-        let words: Vec<&str> = trimmed.split('/').collect();
+        let words: SmallVec<[&str; 8]> = trimmed.split('/').collect();
         let slash = path.ends_with('/');
         let health = |probe, check: &[&str]| match check {
             [] => Target::Health { probe, check: None },

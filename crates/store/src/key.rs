@@ -52,16 +52,33 @@ impl KeySpace {
 
     /// The prefix of all objects of a resource. The group may be empty, as that of `namespaces` is.
     pub fn collection(&self, group: &str, plural: &str) -> Result<String, StoreError> {
-        let plural = segment(plural)?;
-        Ok(match group {
-            "" => format!("{}/{plural}/", self.root),
-            group => format!("{}/{}/{plural}/", self.root, segment(group)?),
-        })
+        self.directory(group, plural, None, "")
+    }
+
+    /// The prefix of a resource, or of one namespace of it, with room for what is to follow.
+    fn directory(
+        &self,
+        group: &str,
+        plural: &str,
+        namespace: Option<&str>,
+        room: &str,
+    ) -> Result<String, StoreError> {
+        let group = Some(group).filter(|group| !group.is_empty());
+        let segments = [group, Some(plural), namespace].into_iter().flatten();
+        let length = segments.clone().map(|part| part.len() + 1).sum::<usize>();
+        let mut prefix = String::with_capacity(self.root.len() + 1 + length + room.len());
+        prefix.push_str(&self.root);
+        prefix.push('/');
+        for part in segments {
+            prefix.push_str(segment(part)?);
+            prefix.push('/');
+        }
+        Ok(prefix)
     }
 
     /// The prefix of all objects of a resource in one namespace.
     pub fn namespace(&self, group: &str, plural: &str, namespace: &str) -> Result<String, StoreError> {
-        Ok(self.collection(group, plural)? + segment(namespace)? + "/")
+        self.directory(group, plural, Some(namespace), "")
     }
 
     /// The key of one object; cluster-scoped ones have no namespace.
@@ -72,10 +89,7 @@ impl KeySpace {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<String, StoreError> {
-        let mut key = match namespace {
-            Some(namespace) => self.namespace(group, plural, namespace)?,
-            None => self.collection(group, plural)?,
-        };
+        let mut key = self.directory(group, plural, namespace, name)?;
         key.push_str(segment(name)?);
         Ok(key)
     }
@@ -86,9 +100,11 @@ fn segment(text: &str) -> Result<&str, StoreError> {
     let reason = match text {
         "" => "a segment must not be empty",
         "." | ".." => "a segment must not be `.` or `..`",
-        _ if text.contains('/') => "a segment must not hold a slash",
-        _ if text.contains('\0') => "a segment must not hold a NUL",
-        _ => return Ok(text),
+        _ => match text.bytes().find(|b| matches!(b, b'/' | 0)) {
+            Some(b'/') => "a segment must not hold a slash",
+            Some(_) => "a segment must not hold a NUL",
+            None => return Ok(text),
+        },
     };
     Err(StoreError::InvalidKey {
         key: text.to_owned(),

@@ -4,21 +4,47 @@ use crate::kind::{Kind, Kinds};
 use crate::media;
 use crate::request::Target;
 use hyper::Method;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
+use scantling_value::Str;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// The component that all requests are counted under.
 const COMPONENT: &str = "apiserver";
 
 /// What a request is counted under.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     verb: &'static str,
-    group: String,
-    version: String,
-    resource: String,
+    group: Str,
+    version: Str,
+    resource: Str,
     subresource: &'static str,
     scope: &'static str,
-    component: &'static str,
+    /// All of that as a number: a request is counted in several places, each of which looks for its label.
+    digest: u64,
+}
+
+impl Hash for Label {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.digest);
+    }
+}
+
+impl EncodeLabelSet for Label {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let labels = [
+            ("verb", self.verb),
+            ("group", self.group.as_str()),
+            ("version", self.version.as_str()),
+            ("resource", self.resource.as_str()),
+            ("subresource", self.subresource),
+            ("scope", self.scope),
+            ("component", COMPONENT),
+        ];
+        labels
+            .iter()
+            .try_for_each(|label| label.encode(encoder.encode_label()))
+    }
 }
 
 /// The same, with whether it was a dry run.
@@ -87,17 +113,17 @@ impl Label {
         };
         let mut label = Label {
             verb: "",
-            group: String::new(),
-            version: String::new(),
-            resource: String::new(),
+            group: Str::default(),
+            version: Str::default(),
+            resource: Str::default(),
             subresource: "",
             scope: "",
-            component: COMPONENT,
+            digest: 0,
         };
         if let Some((path, kind, version)) = served {
-            label.group.clone_from(&kind.group);
-            label.version.clone_from(&version.name);
-            label.resource.clone_from(&kind.plural);
+            label.group = Str::from(&kind.group);
+            label.version = Str::from(&version.name);
+            label.resource = Str::from(&kind.plural);
             label.subresource = match path.subresource.as_deref() {
                 Some("status") if version.has_status() => "status",
                 Some("scale") if version.scale.is_some() => "scale",
@@ -125,6 +151,14 @@ impl Label {
             "DELETE" => "DELETE",
             _ => "other",
         };
+        label.digest = foldhash::fast::FixedState::default().hash_one((
+            label.verb,
+            label.group.as_str(),
+            label.version.as_str(),
+            label.resource.as_str(),
+            label.subresource,
+            label.scope,
+        ));
         label
     }
 

@@ -83,16 +83,37 @@ impl Target {
         Ok(())
     }
 
-    /// The median time of some writes.
-    pub fn median(&mut self, bytes: usize, writes: usize) -> io::Result<Duration> {
+    /// How long some writes take, one after the other.
+    pub fn times(&mut self, bytes: usize, writes: usize) -> io::Result<Times> {
         let bytes = vec![b'x'; bytes];
-        let mut times = Vec::new();
+        let mut times = Times::default();
         for _ in 0..writes {
             let begin = Instant::now();
             self.append(&bytes)?;
-            times.push(begin.elapsed());
+            times.0.push(begin.elapsed());
         }
-        times.sort_unstable();
-        Ok(times[writes / 2])
+        Ok(times)
+    }
+}
+
+/// How long writes took.
+#[derive(Default)]
+pub struct Times(Vec<Duration>);
+
+impl Times {
+    /// Takes more of them in.
+    pub fn extend(&mut self, more: Times) {
+        self.0.extend(more.0);
+    }
+
+    /// A quantile of them.
+    pub fn quantile(&self, q: f64) -> Duration {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let at = (sorted.len() as f64 * q) as usize;
+        sorted
+            .get(at.min(sorted.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or_default()
     }
 }

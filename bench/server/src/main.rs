@@ -30,6 +30,8 @@ const OBJECTS: usize = 10_000;
 const OBJECT_BYTES: usize = 1_600;
 /// What a patch of it adds to the journal, in whole blocks of the disk.
 const PATCH_BYTES: usize = 8 << 10;
+/// How many writes tell what the disk alone takes.
+const BARE_FLUSHES: usize = 1_000;
 const CONNECTIONS: usize = 16;
 const WATCHERS: usize = 1_000;
 /// How many definitions there are when one more is added.
@@ -197,7 +199,7 @@ async fn at_half(
     time: Duration,
     first: usize,
     work: &Work,
-) -> Result<usize, Failure> {
+) -> Result<Outcome, Failure> {
     let pace = Pace::PerSecond(full.rate() / 2.0);
     let bound = Bound {
         requests: usize::MAX,
@@ -205,7 +207,23 @@ async fn at_half(
     };
     let outcome = load::run(server, CONNECTIONS, pace, bound, first, work).await?;
     report::half(&outcome);
-    Ok(outcome.requests)
+    Ok(outcome)
+}
+
+/// The same, of writes, beside what the disk alone takes just before and after.
+async fn writes_at_half(
+    disk: &mut bench_disk::Target,
+    server: &Server,
+    full: &Outcome,
+    time: Duration,
+    first: usize,
+    work: &Work,
+) -> Result<(), Failure> {
+    let mut bare = disk.times(PATCH_BYTES, BARE_FLUSHES)?;
+    let outcome = at_half(server, full, time, first, work).await?;
+    bare.extend(disk.times(PATCH_BYTES, BARE_FLUSHES)?);
+    report::beyond_disk(&outcome, &bare);
+    Ok(())
 }
 
 /// Creates, gets, lists, patches and applies of one kind of object.
@@ -281,10 +299,9 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
         200,
     ));
     let mut disk = bench_disk::Target::new(directory.path())?;
-    let mut flush = || disk.median(PATCH_BYTES, 400);
-    let before = flush()?;
+    let before = disk.times(PATCH_BYTES, BARE_FLUSHES)?;
     let outcome = load::run(&server, 1, Pace::Full, bound, 1, &patch).await?;
-    let after = flush()?;
+    let after = disk.times(PATCH_BYTES, BARE_FLUSHES)?;
     report::load(
         "merge patch, one connection",
         &outcome,
@@ -294,11 +311,11 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
         ("  of it the disk: median of a bare flush before", before),
         ("    and after", after),
     ] {
-        figure(what, millis(floor), "ms", Reference::NONE);
+        figure(what, millis(floor.quantile(0.5)), "ms", Reference::NONE);
     }
     let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 10_000_000, &patch).await?;
     report::load("merge patch", &outcome, Reference::NONE);
-    at_half(&server, &outcome, half_time, 20_000_000, &patch).await?;
+    writes_at_half(&mut disk, &server, &outcome, half_time, 20_000_000, &patch).await?;
 
     let path = format!("{path}?fieldManager=bench-apply&force=true");
     let config = |n: usize| {
@@ -318,21 +335,11 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
     ));
     let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 30_000_000, &apply).await?;
     report::load("apply", &outcome, Reference::NONE);
-    at_half(&server, &outcome, half_time, 40_000_000, &apply).await?;
+    writes_at_half(&mut disk, &server, &outcome, half_time, 40_000_000, &apply).await?;
 
-    at_half_of_creates(&server, &created, half_time, &work).await?;
-    figure("memory after all this", server.rss(), "MB", Reference::NONE);
-    Ok(())
-}
-
-async fn at_half_of_creates(
-    server: &Server,
-    full: &Outcome,
-    time: Duration,
-    work: &Work,
-) -> Result<(), Failure> {
     println!("  create once more");
-    at_half(server, full, time, OBJECTS, work).await?;
+    writes_at_half(&mut disk, &server, &created, half_time, OBJECTS, &work).await?;
+    figure("memory after all this", server.rss(), "MB", Reference::NONE);
     Ok(())
 }
 

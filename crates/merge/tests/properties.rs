@@ -248,7 +248,7 @@ proptest! {
     #[test]
     fn the_same_apply_twice_is_once(live in any_object(), config in any_object()) {
         let fields = manager();
-        let live = fields.update(None, live, "creator", time(1));
+        let live = fields.update(None, live, "creator", time(1)).object;
         let once = fields.apply(Some(&live), &config, "one", Force::Yes, time(2)).unwrap();
         let twice = fields.apply(Some(&once), &config, "one", Force::Yes, time(3)).unwrap();
         prop_assert_eq!(&twice, &once);
@@ -260,7 +260,7 @@ proptest! {
     fn applying_what_is_there_changes_only_owners(live in any_object()) {
         let fields = manager();
         let config = live.clone();
-        let live = fields.update(None, live, "creator", time(1));
+        let live = fields.update(None, live, "creator", time(1)).object;
         let applied = fields.apply(Some(&live), &config, "one", Force::No, time(2)).unwrap();
         prop_assert_eq!(without_owners(&applied), without_owners(&live));
     }
@@ -268,9 +268,9 @@ proptest! {
     #[test]
     fn an_update_that_changes_nothing_changes_no_owners(a in any_object(), b in any_object()) {
         let fields = manager();
-        let live = fields.update(None, a, "creator", time(1));
+        let live = fields.update(None, a, "creator", time(1)).object;
         let live = fields.apply(Some(&live), &b, "one", Force::Yes, time(2)).unwrap();
-        let again = fields.update(Some(&live), live.clone(), "editor", time(3));
+        let again = fields.update(Some(&live), live.clone(), "editor", time(3)).object;
         prop_assert_eq!(owners(&again), owners(&live));
     }
 
@@ -282,7 +282,7 @@ proptest! {
             let manager = if i % 2 == 0 { "one" } else { "two" };
             let spec = object.as_object_mut().unwrap().get_mut("spec").unwrap();
             let result = match how {
-                0 => Ok(fields.update(live.as_ref(), object, manager, time(1))),
+                0 => Ok(fields.update(live.as_ref(), object, manager, time(1)).object),
                 1 => fields.apply(live.as_ref(), &object, manager, Force::No, time(1)),
                 2 => fields.apply(live.as_ref(), &object, manager, Force::Yes, time(1)),
                 _ => {

@@ -287,7 +287,7 @@ impl Server {
                     return Answer::Elsewhere;
                 }
                 finish(&mut new, version);
-                fields.update(live.as_ref(), new, manager, now(step))
+                fields.update(live.as_ref(), new, manager, now(step)).object
             }
         };
         let mut stored = patched;
@@ -391,16 +391,20 @@ impl Server {
             }
             ("PATCH", "application/merge-patch+json") => {
                 let new = merge_patch::apply(scale.clone(), body.clone()).unwrap();
-                fields.update(Some(&scale), new, manager, now(step))
+                fields.update(Some(&scale), new, manager, now(step)).object
             }
             ("PATCH", "application/json-patch+json") => {
                 let patch = JsonPatch::decode(body.to_json().as_bytes(), Limits::SERVER);
                 match patch.and_then(|p| p.apply(scale.clone())) {
-                    Ok(new) => fields.update(Some(&scale), new, manager, now(step)),
+                    Ok(new) => fields.update(Some(&scale), new, manager, now(step)).object,
                     Err(e) => return Answer::Error(e.to_string()),
                 }
             }
-            _ => fields.update(Some(&scale), body.clone(), manager, now(step)),
+            _ => {
+                fields
+                    .update(Some(&scale), body.clone(), manager, now(step))
+                    .object
+            }
         };
         let after = new
             .at(["metadata", "managedFields"])

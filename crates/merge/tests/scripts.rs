@@ -120,7 +120,7 @@ fn run(path: &Path) -> String {
         metadata.as_object_mut().unwrap().insert("name", "x".into());
         let now = Timestamp::from_second(i64::try_from(i).unwrap()).unwrap();
         let result = match how {
-            "update" => Ok(fields.update(live.as_ref(), object, manager, now)),
+            "update" => Ok(fields.update(live.as_ref(), object, manager, now).object),
             "force" => fields.apply(live.as_ref(), &object, manager, Force::Yes, now),
             _ => fields.apply(live.as_ref(), &object, manager, Force::No, now),
         };

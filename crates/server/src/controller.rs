@@ -13,6 +13,7 @@ use crate::kind::Term;
 use crate::managed;
 use crate::text::{self, Stored};
 use crate::write::timestamp;
+use scantling_merge::apply::Typed;
 use scantling_schema::definition::{ApiVersion, Definition, Names, Status};
 use scantling_store::{Change, Entry, Event, ListRequest, ReadAt, StoreError, Write};
 use scantling_value::Value;
@@ -331,7 +332,7 @@ async fn write(
     let event = api.store.write(&key, Write::Update { value, expected }).await?;
     // What was encoded just now needs no more form.
     if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after()) {
-        text::note(kind, entry, place);
+        text::note(kind, entry, place, Typed::Perhaps);
     }
     Ok(event)
 }

@@ -6,7 +6,8 @@ use crate::kind::{Kind, Version};
 use crate::write::Part;
 use jiff::Timestamp;
 use scantling_merge::apply::{
-    ApplyError, FieldManager, Force, ScaleMapping, Versions, scale_to_parent, scale_to_subresource,
+    ApplyError, FieldManager, Force, ScaleMapping, Typed, Updated, Versions, scale_to_parent,
+    scale_to_subresource,
 };
 use scantling_merge::fields::FieldPath;
 use scantling_merge::typed::ObjectType;
@@ -93,26 +94,40 @@ pub(crate) fn own_entry(time: &str, fields: Value) -> Value {
 /// An object with its managers after the server wrote its status.
 pub(crate) fn after_own_status(kind: &Kind, version: &Version, live: &Value, new: Value) -> Value {
     let versions = KindVersions(kind);
-    manager(version, &versions, Part::Status).update(Some(live), new, SERVER, Timestamp::now())
+    let manager = manager(version, &versions, Part::Status);
+    manager.update(Some(live), new, SERVER, Timestamp::now()).object
+}
+
+/// A stored object that is about to change.
+#[derive(Clone, Copy)]
+pub(crate) struct Live<'a> {
+    pub(crate) object: &'a Value,
+    pub(crate) typed: Typed,
 }
 
 /// An object with its managers after an update by one.
 pub(crate) fn after_update(
     call: &Call<'_>,
     part: Part,
-    live: Option<&Value>,
+    live: Option<Live<'_>>,
     new: Value,
     name: &str,
-) -> Value {
+) -> Updated {
     let versions = KindVersions(call.kind);
+    let typed = live.map(|live| live.typed).unwrap_or_default();
+    let live = live.map(|live| live.object);
+    let untyped = |object| Updated {
+        object,
+        typed: Typed::Perhaps,
+    };
     if part == Part::Scale {
-        return after_scale(call, live, new, name).unwrap_or_else(|new| new);
+        return untyped(after_scale(call, live, new, name).unwrap_or_else(|new| new));
     }
-    let manager = manager(call.version, &versions, part);
+    let manager = manager(call.version, &versions, part).with_live(typed);
     let update = |new| manager.update(live, new, name, Timestamp::now());
     match call.kind.strategy.written(call.version, &new) {
         None => update(new),
-        Some(written) => with_managers_of(new, &update(written)),
+        Some(written) => untyped(with_managers_of(new, &update(written).object)),
     }
 }
 
@@ -179,14 +194,11 @@ pub(crate) fn entries(object: &Value) -> &[Value] {
 /// is none.
 pub(crate) fn keep_times(old: &Value, new: &mut Value) {
     let (before, after) = (entries(old), entries(new));
-    let same_managers = !before.is_empty()
-        && before.len() == after.len()
-        && before != after
-        && before
-            .iter()
-            .zip(after)
-            .all(|(b, a)| same_but(b, a, "time", |_, _| true));
-    if same_managers && same_but_managers(old, new) {
+    let same_managers = || {
+        let mut pairs = before.iter().zip(after);
+        before.len() == after.len() && pairs.all(|(b, a)| same_but(b, a, "time", |_, _| true))
+    };
+    if !before.is_empty() && same_but_managers(old, new) && same_managers() {
         let before = before.to_vec();
         set_entries(new, before);
     }
@@ -204,11 +216,12 @@ fn same_but(a: &Value, b: &Value, except: &str, apart: impl Fn(&Value, &Value) -
         return a == b;
     };
     let others = |map: &Map| map.len() - usize::from(map.contains_key(except));
-    let same_others = others(a) == others(b)
-        && a.iter()
-            .all(|(name, value)| name == except || b.get(name) == Some(value));
     let null = Value::Null;
-    same_others && apart(a.get(except).unwrap_or(&null), b.get(except).unwrap_or(&null))
+    // What is compared apart is mostly small, and where objects mostly differ.
+    others(a) == others(b)
+        && apart(a.get(except).unwrap_or(&null), b.get(except).unwrap_or(&null))
+        && a.iter()
+            .all(|(name, value)| name == except || b.get(name) == Some(value))
 }
 
 pub(crate) fn set_entries(object: &mut Value, entries: Vec<Value>) {
@@ -245,7 +258,9 @@ fn after_scale(call: &Call<'_>, live: Option<&Value>, mut new: Value, name: &str
     };
     let versions = ScaleVersions;
     let manager = FieldManager::new(&versions, SCALE_VERSION, "Scale").subresource("scale");
-    let after = manager.update(before.as_ref(), after, name, Timestamp::now());
+    let after = manager
+        .update(before.as_ref(), after, name, Timestamp::now())
+        .object;
     let parent = live.map(entries).unwrap_or_default();
     match scale_to_parent(parent, entries(&after), &mapping(call.kind), &call.api_version()) {
         Ok(entries) => {

@@ -44,7 +44,8 @@ impl Write<'_> {
             Question::Access => {
                 fit_namespace(call, &mut object)?;
                 remove_system_fields(&mut object);
-                object = managed::after_update(call, Part::Whole, None, object, &self.manager(&options));
+                object =
+                    managed::after_update(call, Part::Whole, None, object, &self.manager(&options)).object;
                 refuse(call, &check_access(&object))?;
                 let mut status =
                     Map::from_iter([("allowed", Value::from(authorize::is_allowed(mode, user)))]);

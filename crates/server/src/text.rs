@@ -8,6 +8,7 @@ use crate::api::Call;
 use crate::kind::Kind;
 use crate::read::shown;
 use crate::status::ApiResult;
+use scantling_merge::apply::Typed;
 use scantling_store::{Entry, Event, Packed};
 use scantling_value::Value;
 use std::borrow::Cow;
@@ -62,11 +63,11 @@ impl Text {
 
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &Call<'_>, entry: &Entry) -> Option<Text> {
-        is_in_form(call, entry).then(|| Text {
+        noted(call, entry).map(|note| Text {
             json: entry.value.clone(),
             length: entry.value.len() - LINE_FEED.len(),
             version: Some(Missing {
-                at: (entry.note.get() & u64::from(u32::MAX)) as usize,
+                at: (note & PLACE) as usize,
                 revision: entry.mod_revision,
                 alone: false,
             }),
@@ -82,7 +83,7 @@ impl Text {
         json.extend_from_slice(LINE_FEED);
         let json = if entry.value == *json {
             if call.version.storage && version.is_some_and(|v| !v.alone) {
-                note(call.kind, entry, place);
+                note(call.kind, entry, place, Typed::Perhaps);
             }
             entry.value.clone()
         } else {
@@ -200,6 +201,13 @@ pub(crate) fn read_back(call: &Call<'_>, object: Value) -> ApiResult<Value> {
     call.kind.strategy.read(call.kind, call.version, stored)
 }
 
+/// What is known about an object that was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) brought: Brought,
+    pub(crate) typed: Typed,
+}
+
 /// Whether a write is known to bring in nothing that reading would change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Brought {
@@ -215,37 +223,61 @@ pub(crate) fn read_written(
     event: &Event,
     object: Value,
     place: Option<usize>,
-    brought: Brought,
+    known: Known,
 ) -> ApiResult<Value> {
     if !call.version.storage || call.kind.built_in {
         return read_back(call, object);
     }
     let read = || read_back(call, object.clone());
     // What an update leaves as it was is in form if it was.
-    let known = brought == Brought::InForm && event.before().is_some_and(|old| is_in_form(call, old));
+    let in_form = known.brought == Brought::InForm && event.before().is_some_and(|old| is_in_form(call, old));
     debug_assert!(
-        !known || read().is_ok_and(|read| read == object),
+        !in_form || read().is_ok_and(|read| read == object),
         "{} is not in form after an update",
         event.key()
     );
-    let read = if known { None } else { Some(read()?) };
+    let read = if in_form { None } else { Some(read()?) };
     if read.as_ref().is_none_or(|read| *read == object)
         && let Some(entry) = event.after()
     {
-        note(call.kind, entry, place);
+        note(call.kind, entry, place, known.typed);
     }
     Ok(read.unwrap_or(object))
 }
 
-/// Whether an entry is known to be shown as it is stored.
-pub(crate) fn is_in_form(call: &Call<'_>, entry: &Entry) -> bool {
-    call.version.storage && entry.note.get() >> 32 == u64::from(call.kind.serial)
+/// What is noted on an entry about the kind as it is now.
+fn noted(call: &Call<'_>, entry: &Entry) -> Option<u64> {
+    let note = entry.note.get();
+    (call.version.storage && note >> 32 == u64::from(call.kind.serial)).then_some(note)
 }
 
-/// Notes that the storage version of a kind shows an entry as it is stored.
-pub(crate) fn note(kind: &Kind, entry: &Entry, place: Option<usize>) {
-    if let Some(place) = place.and_then(|p| u32::try_from(p).ok()) {
-        entry.note.set(u64::from(kind.serial) << 32 | u64::from(place));
+/// Whether an entry is known to be shown as it is stored.
+pub(crate) fn is_in_form(call: &Call<'_>, entry: &Entry) -> bool {
+    noted(call, entry).is_some()
+}
+
+/// Whether what is stored is known to have the type by which its fields are owned.
+pub(crate) fn known_type(call: &Call<'_>, entry: &Entry) -> Typed {
+    match noted(call, entry) {
+        Some(note) if note & TYPED != 0 => Typed::Surely,
+        _ => Typed::Perhaps,
+    }
+}
+
+/// The part of a note that says where the resource version belongs.
+const PLACE: u64 = (1 << 31) - 1;
+/// The part of a note that says that what is stored has its type.
+const TYPED: u64 = 1 << 31;
+
+/// Notes that the storage version of a kind shows an entry as it is stored, and what is known about it.
+pub(crate) fn note(kind: &Kind, entry: &Entry, place: Option<usize>, typed: Typed) {
+    let place = place.and_then(|place| u64::try_from(place).ok());
+    if let Some(place) = place.filter(|place| *place <= PLACE) {
+        let typed = match typed {
+            Typed::Perhaps => 0,
+            Typed::Surely => TYPED,
+        };
+        entry.note.set(u64::from(kind.serial) << 32 | typed | place);
     }
 }
 

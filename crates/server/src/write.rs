@@ -16,10 +16,11 @@ use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{ApiError, ApiResult};
-use crate::text::{Brought, Stored, Text, in_stored_version, read_back, read_written};
+use crate::text::{Brought, Known, Stored, Text, in_stored_version, known_type, read_back, read_written};
 use crate::view::Shape;
 use bytes::Bytes;
 use scantling_admit::Operation;
+use scantling_merge::apply::Typed;
 use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
 use scantling_value::{Map, Value};
 
@@ -152,8 +153,10 @@ impl Write<'_> {
         remove_system_fields(&mut object);
         self.unite_owners(&mut object, ownership);
         crate::namespaces::is_open(call, &object).await?;
+        let mut typed = Typed::Perhaps;
         if let Ownership::Update = ownership {
-            object = managed::after_update(call, Part::Whole, None, object, &self.manager(options));
+            let updated = managed::after_update(call, Part::Whole, None, object, &self.manager(options));
+            (object, typed) = (updated.object, updated.typed);
         }
         let mut tries = 0;
         loop {
@@ -196,7 +199,9 @@ impl Write<'_> {
                     if defines {
                         call.api.progress.note(event.revision);
                     }
-                    let mut shown = read_written(call, &event, admitted, place, Brought::Anything)?;
+                    let brought = Brought::Anything;
+                    let known = Known { brought, typed };
+                    let mut shown = read_written(call, &event, admitted, place, known)?;
                     self.text = event.after().and_then(|entry| Text::noted(call, entry));
                     set_version(&mut shown, event.revision);
                     return Ok(shown);
@@ -317,11 +322,14 @@ impl Write<'_> {
         }
         check_version(call, name, &object, entry.mod_revision)?;
         set_version(&mut object, entry.mod_revision);
-        match ownership {
-            Ownership::Settled => {}
-            Ownership::Update => {
-                object = managed::after_update(call, part, Some(&old), object, &self.manager(options));
-            }
+        let mut typed = Typed::Perhaps;
+        if let Ownership::Update = ownership {
+            let live = managed::Live {
+                object: &old,
+                typed: known_type(call, entry),
+            };
+            let updated = managed::after_update(call, part, Some(live), object, &self.manager(options));
+            (object, typed) = (updated.object, updated.typed);
         }
         let (strategy, version) = (&call.kind.strategy, call.version);
         let outcome = match part {
@@ -342,7 +350,8 @@ impl Write<'_> {
             (Ownership::Update, Part::Whole | Part::Status) => Brought::InForm,
             _ => Brought::Anything,
         };
-        self.replace(key, entry, &old, admitted, ownership, brought).await
+        let known = Known { brought, typed };
+        self.replace(key, entry, &old, admitted, ownership, known).await
     }
 
     /// Removes an object whose last change took away what held it; nothing if another write came in between.
@@ -364,7 +373,7 @@ impl Write<'_> {
         old: &Value,
         mut new: Value,
         ownership: Ownership,
-        brought: Brought,
+        known: Known,
     ) -> ApiResult<Option<Value>> {
         let call = self.call;
         let stored = Stored::of(call, &new);
@@ -376,7 +385,7 @@ impl Write<'_> {
         match self.store(key, stored, &mut new, ownership, update).await {
             Ok((event, place)) => {
                 call.api.has_settled(call.kind, event.revision).await;
-                let mut shown = read_written(call, &event, new, place, brought)?;
+                let mut shown = read_written(call, &event, new, place, known)?;
                 self.text = event.after().and_then(|entry| Text::noted(call, entry));
                 set_version(&mut shown, event.revision);
                 Ok(Some(shown))

@@ -56,6 +56,25 @@ impl fmt::Display for ApplyError {
 
 impl std::error::Error for ApplyError {}
 
+/// Whether an object is known to have the type by which its fields are owned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Typed {
+    /// It is not, and has to be looked at.
+    #[default]
+    Perhaps,
+    /// It is: with the same schema, it came out of an update.
+    Surely,
+}
+
+/// An object that is about to be written, with who manages it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Updated {
+    /// The object.
+    pub object: Value,
+    /// What the next update may know about it.
+    pub typed: Typed,
+}
+
 /// Manages the fields of objects of one kind, for requests to one version and subresource of it.
 #[derive(Clone)]
 pub struct FieldManager<'a> {
@@ -66,6 +85,7 @@ pub struct FieldManager<'a> {
     reset: BTreeMap<Str, Set>,
     no_beginning: Option<Str>,
     blank: Option<Value>,
+    live: Typed,
 }
 
 impl fmt::Debug for FieldManager<'_> {
@@ -107,7 +127,15 @@ impl<'a> FieldManager<'a> {
             reset: BTreeMap::new(),
             no_beginning: None,
             blank: None,
+            live: Typed::Perhaps,
         }
+    }
+
+    /// Says what is known about the live object.
+    #[must_use]
+    pub fn with_live(mut self, live: Typed) -> Self {
+        self.live = live;
+        self
     }
 
     /// What there is before an object is created. Objects of types that always have certain fields have them, empty,
@@ -159,14 +187,22 @@ impl<'a> FieldManager<'a> {
 
     /// Sets the `managedFields` of an object that is about to be written by anything but an apply. The live object
     /// is none for a create. If the fields cannot be managed, those of the live object stay.
-    pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: Timestamp) -> Value {
+    pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: Timestamp) -> Updated {
         let sent = take_entries(&mut new);
         let managed = self.managed_before(live, sent);
-        match self.update_managed(live, &new, managed, manager, now) {
-            Ok(managed) => managed.write_to(&mut new),
-            Err(_) => set_entries(&mut new, live.and_then(entries_of).unwrap_or_default().to_vec()),
-        }
-        new
+        let updated = self.update_managed(live, &new, managed, manager, now);
+        let typed = match updated {
+            Ok(Some(managed)) => {
+                managed.write_to(&mut new);
+                Typed::Surely
+            }
+            Ok(None) => Typed::Perhaps,
+            Err(_) => {
+                set_entries(&mut new, live.and_then(entries_of).unwrap_or_default().to_vec());
+                Typed::Perhaps
+            }
+        };
+        Updated { object: new, typed }
     }
 
     /// Who owned what before an update. A client may set `managedFields` itself: an empty list is ignored, a list
@@ -189,6 +225,7 @@ impl<'a> FieldManager<'a> {
         }
     }
 
+    /// Who owns what after an update; nothing if nobody does.
     fn update_managed(
         &self,
         live: Option<&Value>,
@@ -196,18 +233,18 @@ impl<'a> FieldManager<'a> {
         managed: Managed,
         manager: &str,
         now: Timestamp,
-    ) -> Result<Managed, ApplyError> {
+    ) -> Result<Option<Managed>, ApplyError> {
         // An object that was never managed is not managed from its first update on, but from its first apply.
         let uid = live
             .and_then(|l| l.at(["metadata", "uid"]))
             .and_then(Value::as_str);
         let exists = uid.is_some_and(|uid| !uid.is_empty());
         if managed.fields.is_empty() && exists {
-            return Ok(managed);
+            return Ok(None);
         }
         let empty = self.empty_object();
         let live = live.unwrap_or(&empty);
-        self.track_update(live, new, managed, manager, now)
+        self.track_update(live, new, managed, manager, now).map(Some)
     }
 
     fn empty_object(&self) -> Value {
@@ -230,7 +267,14 @@ impl<'a> FieldManager<'a> {
     ) -> Result<Managed, ApplyError> {
         let live = self.versioned(live)?;
         let new = self.versioned(new)?;
-        let of_live = self.validate(&live, Known::Nothing, Duplicates::Allowed);
+        let judge_live = || self.validate(&live, Known::Nothing, Duplicates::Allowed);
+        let of_live = match self.live {
+            Typed::Perhaps => judge_live(),
+            Typed::Surely => {
+                debug_assert_eq!(judge_live(), Ok(()), "{:?} has not its type", live.object);
+                Ok(())
+            }
+        };
         let known = match &of_live {
             Ok(()) => Known::Valid(&live.object),
             Err(_) => Known::Nothing,

@@ -3,12 +3,12 @@
 //! Fields and map entries correlate by name, elements of keyed lists by their keys; elements of other lists do not
 //! correlate. What a schema does not describe does not correlate either.
 
+use crate::fingerprint;
 use crate::plan::{Members, Node};
 use crate::structural::ListType;
 use scantling_value::{Map, Path, Segment, Str, Value};
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Whether a value is what it was before: equal, save that elements of keyed lists may have changed places. An object
 /// with members that its schema does not describe never counts as unchanged.
@@ -169,20 +169,21 @@ impl<'o> OldList<'o> {
     /// For each element whether it is the one that is found by its own keys; `None` where some might have the same keys.
     pub(crate) fn found_by_their_keys(&self) -> Option<Vec<bool>> {
         let prints: Vec<Option<u64>> = self.items.iter().map(|item| self.fingerprint(item)).collect();
-        let mut known: Vec<u64> = prints.iter().copied().flatten().collect();
-        known.sort_unstable();
-        let differ = known.windows(2).all(|pair| matches!(pair, [a, b] if a != b));
+        let differ = fingerprint::all_differ(prints.iter().copied().flatten());
         differ.then(|| prints.iter().map(Option::is_some).collect())
     }
 
-    /// A number that is the same for the same keys; `None` for what is not found by its keys.
+    /// `None` for what is not found by its keys.
     fn fingerprint(&self, item: &Value) -> Option<u64> {
         let item = item.as_object()?;
-        let mut hasher = DefaultHasher::new();
-        for key in self.keys {
-            item.get(key).and_then(scalar)?.hash(&mut hasher);
-        }
-        Some(hasher.finish())
+        let mut whole = true;
+        let keys = self.keys.iter().map(|key| {
+            let key = item.get(key);
+            whole &= key.and_then(scalar).is_some();
+            key
+        });
+        let print = fingerprint::of_all(keys);
+        whole.then_some(print)
     }
 
     fn same_keys(&self, old: &Map, new: &Map) -> bool {

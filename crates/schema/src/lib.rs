@@ -10,6 +10,7 @@ pub mod default;
 pub mod definition;
 pub mod document;
 pub mod field_path;
+mod fingerprint;
 pub mod immutable;
 pub mod listtype;
 pub mod meta;

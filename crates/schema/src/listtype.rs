@@ -1,5 +1,6 @@
 //! Lists in which every element, or every combination of keys, stands once.
 
+use crate::fingerprint;
 use crate::plan::{Features, Node};
 use crate::structural::ListType;
 use scantling_value::{FieldError, Map, Path, Str, Value};
@@ -39,7 +40,7 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
 }
 
 fn set(list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if all_differ(list, alike) {
+    if all_differ(list, alike, |item| fingerprint::of(Some(item))) {
         return;
     }
     for i in second_ones(list.len(), |i| list.get(i).map(identity)) {
@@ -65,7 +66,8 @@ fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldErro
             (a, b) => a.is_none() && b.is_none(),
         })
     };
-    if all_differ(list, same_keys) {
+    let print = |item: &Value| fingerprint::of_all(keys.iter().map(|key| item.get(key)));
+    if all_differ(list, same_keys, print) {
         return;
     }
     let identity = |i: usize| {
@@ -87,11 +89,15 @@ fn keys_of(keys: &[Str], item: Option<&Map>) -> Value {
     Value::Object(keys.iter().filter_map(key).collect())
 }
 
-/// Whether no two elements are the same, if comparing each with each is quick: almost every list is such a one.
-fn all_differ(list: &[Value], same: impl Fn(&Value, &Value) -> bool) -> bool {
-    const FEW: usize = 32;
+/// Whether no two elements are the same, if that is quickly told: of few by comparing each with each, of many by their
+/// fingerprints. Almost every list is such a one.
+fn all_differ(list: &[Value], same: impl Fn(&Value, &Value) -> bool, print: impl Fn(&Value) -> u64) -> bool {
+    const FEW: usize = 8;
+    if list.len() > FEW {
+        return fingerprint::all_differ(list.iter().map(print));
+    }
     let differs = |(i, item): (usize, &Value)| !list.iter().skip(i + 1).any(|other| same(item, other));
-    list.len() <= FEW && list.iter().enumerate().all(differs)
+    list.iter().enumerate().all(differs)
 }
 
 /// Whether two values may be the same. Numbers are compared by what they are worth, lists and objects not at all.

@@ -7,10 +7,11 @@
 mod class;
 mod parse;
 mod scan;
+mod size;
 mod table;
 
 use regex_automata::meta;
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::Hir;
 use scan::Scan;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -39,6 +40,8 @@ enum Matcher {
 
 /// A compiled pattern may take this many bytes.
 const MAX_COMPILED_SIZE: usize = 32 << 20;
+/// Of patterns that may take more bytes, no table is tried.
+const MAX_TABLE_SIZE: usize = 64 << 10;
 
 fn compile(pattern: &str) -> Result<Matcher, PatternError> {
     let tree = parse::parse(pattern)?;
@@ -46,7 +49,7 @@ fn compile(pattern: &str) -> Result<Matcher, PatternError> {
         return Ok(Matcher::Scan(scan));
     }
     if let Some(table) = Some(&tree)
-        .filter(|tree| states(tree) <= MAX_TABLE_STATES)
+        .filter(|tree| size::largest(tree) <= MAX_TABLE_SIZE)
         .and_then(Table::of)
     {
         return Ok(Matcher::Table(Box::new(table)));
@@ -59,37 +62,13 @@ fn compile(pattern: &str) -> Result<Matcher, PatternError> {
 }
 
 fn engine(tree: &Hir) -> Result<meta::Regex, Box<meta::BuildError>> {
-    let config = meta::Config::new().nfa_size_limit(Some(MAX_COMPILED_SIZE));
-    let engine = meta::Builder::new().configure(config).build_from_hir(tree);
-    engine.map_err(Box::new)
+    engine_within(MAX_COMPILED_SIZE, tree)
 }
 
-/// Of patterns that may have more states, no table is tried.
-const MAX_TABLE_STATES: u64 = 2048;
-
-/// A pattern of so many states is not too large, whatever they are.
-const MAX_UNDOUBTED_STATES: u64 = MAX_COMPILED_SIZE as u64 / 256;
-
-/// How many states a pattern may take at most, roughly.
-fn states(tree: &Hir) -> u64 {
-    /// A range of characters may take as many sequences of up to four bytes.
-    const RANGE: u64 = 16;
-    match tree.kind() {
-        HirKind::Empty | HirKind::Look(_) => 1,
-        HirKind::Literal(literal) => literal.0.len() as u64,
-        HirKind::Class(Class::Unicode(class)) => RANGE * class.ranges().len() as u64,
-        HirKind::Class(Class::Bytes(class)) => class.ranges().len() as u64,
-        HirKind::Capture(capture) => states(&capture.sub).saturating_add(2),
-        HirKind::Repetition(repetition) => {
-            let times = repetition.max.unwrap_or(repetition.min).saturating_add(1);
-            states(&repetition.sub)
-                .saturating_add(1)
-                .saturating_mul(u64::from(times))
-        }
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().map(states).fold(1, u64::saturating_add)
-        }
-    }
+fn engine_within(size: usize, tree: &Hir) -> Result<meta::Regex, Box<meta::BuildError>> {
+    let config = meta::Config::new().nfa_size_limit(Some(size));
+    let engine = meta::Builder::new().configure(config).build_from_hir(tree);
+    engine.map_err(Box::new)
 }
 
 /// Why a text is no regular expression.
@@ -144,7 +123,7 @@ impl Pattern {
     /// large is compiled.
     pub fn check(pattern: &str) -> Result<(), PatternError> {
         let tree = parse::parse(pattern)?;
-        if states(&tree) > MAX_UNDOUBTED_STATES {
+        if size::largest(&tree) > MAX_COMPILED_SIZE {
             Self::new(pattern)?;
         }
         Ok(())
@@ -295,6 +274,19 @@ mod tests {
     }
 
     #[test]
+    fn patterns_of_many_characters_are_checked_without_an_engine() {
+        // Domain names in any script, as definitions describe them.
+        let any = r"[a-zA-Z0-9\p{S}\p{L}]";
+        let label = "([a-z0-9][-a-z0-9]{0,61}[a-z0-9]|[a-z0-9]{1,63})";
+        let pattern = format!(
+            r"^({any}((-?{any}{{0,62}})?)|({any}(([a-zA-Z0-9-\p{{S}}\p{{L}}]{{0,61}}{any})?)(\.)){{1,}}([a-zA-Z\p{{L}}]){{2,63}})$|^({label}[\.]){{0,}}{label}$"
+        );
+        let size = size::largest(&parse::parse(&pattern).unwrap());
+        assert!(size < MAX_COMPILED_SIZE, "{size}");
+        assert!(size::largest(&parse::parse(r"(\pL{30}){30}").unwrap()) > MAX_COMPILED_SIZE);
+    }
+
+    #[test]
     fn errors() {
         let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
         let cases = [
@@ -437,6 +429,22 @@ mod tests {
             let tree = parse::parse(&pattern).unwrap();
             let table = Table::of(&tree).unwrap();
             prop_assert_eq!(table.is_match(&text), engine(&tree).unwrap().is_match(&text));
+        }
+
+        #[test]
+        fn no_pattern_is_larger_than_it_is_told_to_be(
+            part in prop::sample::select(vec![
+                "a", "[a-z0-9]", "[^/]", r"\pL", r"[\p{S}\pN-]", "(a|bc|)", "\u{e9}", r"\b", ".", "(?i:k|\u{17f}t)",
+                r"[a-z\p{S}\p{L}]", r"\PM", r"[^\x00-\x{ff}\p{Han}]",
+            ]),
+            times in prop::sample::select(vec!["", "*", "+", "?", "{7}", "{0,9}", "{3,}", "{2,5}?"]),
+            pattern in r"[\[\](){}?*+|^$.,\-0-9a-z\u{e9}]{0,12}",
+        ) {
+            for pattern in [format!("({part}){times}{part}{times}"), format!("({pattern}|{part}){times}")] {
+                if let Ok(tree) = parse::parse(&pattern) {
+                    prop_assert!(engine_within(size::largest(&tree), &tree).is_ok(), "{}", pattern);
+                }
+            }
         }
 
         #[test]

@@ -6,6 +6,7 @@ use super::shape::Shapes;
 use super::view::View;
 use crate::definition::print_rule;
 use crate::structural::{ListType, MapType, Structural, Type, ValidationRule};
+use foldhash::HashMap;
 use scantling_value::{BadValue, FieldError, Path};
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ impl Check<'_> {
             check: self,
             shapes,
             is_flawed,
+            ruled: Ruled::default(),
             total: Total::default(),
             errors: Vec::new(),
         };
@@ -68,8 +70,35 @@ struct Walk<'a> {
     check: &'a Check<'a>,
     shapes: &'a mut Shapes,
     is_flawed: &'a dyn Fn(&Path<'_>) -> bool,
+    ruled: Ruled,
     total: Total,
     errors: Vec<FieldError>,
+}
+
+/// Tells whether schemas, or any below them, have rules. Equal schemas are one, wherever they stand.
+#[derive(Default)]
+struct Ruled {
+    /// By the address of the schema.
+    known: HashMap<usize, bool>,
+}
+
+impl Ruled {
+    fn has_rules(&mut self, schema: &Arc<Structural>) -> bool {
+        let children = || {
+            let fields = schema.properties.iter().map(|(_, field)| field);
+            fields.chain(&schema.items).chain(schema.additional_schema())
+        };
+        if !schema.rules.is_empty() || children().next().is_none() {
+            return !schema.rules.is_empty();
+        }
+        let address = Arc::as_ptr(schema).addr();
+        if let Some(known) = self.known.get(&address) {
+            return *known;
+        }
+        let has_rules = children().any(|child| self.has_rules(child));
+        self.known.insert(address, has_rules);
+        has_rules
+    }
 }
 
 /// What is known of a node from the way to it.
@@ -84,6 +113,9 @@ struct Place<'a> {
 
 impl Walk<'_> {
     fn node(&mut self, schema: &Arc<Structural>, at: &Path<'_>, place: &Place<'_>) {
+        if !self.ruled.has_rules(schema) {
+            return;
+        }
         let cardinality = match (place.cardinality, max_children(schema)) {
             (Some(here), Some(children)) => Some(here.saturating_mul(children)),
             _ => None,

@@ -1,6 +1,7 @@
 //! What makes a schema structural: every type and every field is apparent without reading the logical junctors.
 
 use crate::document::{Additional, Schema};
+use foldhash::HashSet;
 use scantling_cel::data::regex::Pattern;
 use scantling_value::{FieldError, Path, Value};
 
@@ -9,7 +10,7 @@ pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> Vec<FieldError> {
     let mut out = Check::default();
     out.node(root, Level::Root, at);
     out.completeness(root, root, at, at);
-    let mut errors = out.0;
+    let mut errors = out.errors;
     errors.sort_by_cached_key(ToString::to_string);
     errors
 }
@@ -30,19 +31,23 @@ struct Tolerated {
 }
 
 #[derive(Default)]
-struct Check(Vec<FieldError>);
+struct Check<'s> {
+    errors: Vec<FieldError>,
+    /// The patterns that are regular expressions: generated schemas say the same ones over and over.
+    patterns: HashSet<&'s str>,
+}
 
-impl Check {
+impl<'s> Check<'s> {
     fn required(&mut self, at: &Path<'_>, detail: impl Into<String>) {
-        self.0.push(FieldError::required(at, detail));
+        self.errors.push(FieldError::required(at, detail));
     }
 
     fn forbidden(&mut self, at: &Path<'_>, detail: &str) {
-        self.0.push(FieldError::forbidden(at, detail));
+        self.errors.push(FieldError::forbidden(at, detail));
     }
 
     /// A schema outside of junctors, and all below it.
-    fn node(&mut self, s: Schema<'_>, level: Level, at: &Path<'_>) {
+    fn node(&mut self, s: Schema<'s>, level: Level, at: &Path<'_>) {
         if s.ty() == "array" && s.item().is_none() {
             self.required(&at.field("items"), "must be specified");
         }
@@ -80,7 +85,7 @@ impl Check {
         }
     }
 
-    fn combinations(&mut self, s: Schema<'_>, at: &Path<'_>) {
+    fn combinations(&mut self, s: Schema<'s>, at: &Path<'_>) {
         if !s.flag("x-kubernetes-int-or-string") {
             return;
         }
@@ -90,17 +95,18 @@ impl Check {
         ] {
             if s.flag(key) {
                 let detail = "must be false if x-kubernetes-int-or-string is true";
-                self.0.push(FieldError::invalid(&at.field(key), true, detail));
+                self.errors
+                    .push(FieldError::invalid(&at.field(key), true, detail));
             }
         }
     }
 
-    fn types(&mut self, s: Schema<'_>, level: Level, at: &Path<'_>) {
+    fn types(&mut self, s: Schema<'s>, level: Level, at: &Path<'_>) {
         let embedded = s.flag("x-kubernetes-embedded-resource");
         let at_type = at.field("type");
         if embedded && s.ty() != "object" {
             let detail = "must be object if x-kubernetes-embedded-resource is true";
-            self.0.push(if s.ty().is_empty() {
+            self.errors.push(if s.ty().is_empty() {
                 FieldError::required(&at_type, detail)
             } else {
                 FieldError::invalid(&at_type, s.ty(), detail)
@@ -123,7 +129,7 @@ impl Check {
             self.forbidden(&at.field("additionalProperties"), detail);
         }
         if level == Level::Root && !s.ty().is_empty() && s.ty() != "object" {
-            self.0.push(FieldError::invalid(
+            self.errors.push(FieldError::invalid(
                 &at_type,
                 s.ty(),
                 "must be object at the root",
@@ -132,12 +138,12 @@ impl Check {
     }
 
     /// The fields that every resource has: a schema may say little about them.
-    fn metadata(&mut self, s: Schema<'_>, level: Level, at: &Path<'_>) {
+    fn metadata(&mut self, s: Schema<'s>, level: Level, at: &Path<'_>) {
         let is_resource = level == Level::Root || s.flag("x-kubernetes-embedded-resource");
         let properties = at.field("properties");
         let mut must_be = |name, ty, detail: &str| {
             if let Some(property) = s.property(name).filter(|p| is_resource && p.ty() != ty) {
-                self.0.push(FieldError::invalid(
+                self.errors.push(FieldError::invalid(
                     &properties.key(name).field("type"),
                     property.ty(),
                     detail,
@@ -159,7 +165,7 @@ impl Check {
     }
 
     /// The junctors and the pattern of a schema.
-    fn limits(&mut self, s: Schema<'_>, tolerated: Tolerated, at: &Path<'_>) {
+    fn limits(&mut self, s: Schema<'s>, tolerated: Tolerated, at: &Path<'_>) {
         if !tolerated.any_of {
             for (i, s) in s.schemas("anyOf").enumerate() {
                 self.nested(s, Tolerated::default(), &at.field("anyOf").index(i));
@@ -179,17 +185,25 @@ impl Check {
             self.nested(s, Tolerated::default(), &at.field("not"));
         }
         let pattern = s.text("pattern");
-        if !pattern.is_empty()
-            && let Err(e) = Pattern::check(pattern)
-        {
-            let detail = format!("must be a valid regular expression, but isn't: {e}");
-            self.0
-                .push(FieldError::invalid(&at.field("pattern"), pattern, detail));
+        if !pattern.is_empty() && !self.patterns.contains(pattern) {
+            self.pattern(pattern, &at.field("pattern"));
+        }
+    }
+
+    fn pattern(&mut self, pattern: &'s str, at: &Path<'_>) {
+        match Pattern::check(pattern) {
+            Ok(()) => {
+                self.patterns.insert(pattern);
+            }
+            Err(e) => {
+                let detail = format!("must be a valid regular expression, but isn't: {e}");
+                self.errors.push(FieldError::invalid(at, pattern, detail));
+            }
         }
     }
 
     /// A schema inside of a junctor: it may limit values, but says nothing of types and fields.
-    fn nested(&mut self, s: Schema<'_>, tolerated: Tolerated, at: &Path<'_>) {
+    fn nested(&mut self, s: Schema<'s>, tolerated: Tolerated, at: &Path<'_>) {
         const EMPTY: &str = "must be empty to be structural";
         const UNDEFINED: &str = "must be undefined to be structural";
         const FALSE: &str = "must be false to be structural";
@@ -244,7 +258,7 @@ impl Check {
     }
 
     /// What the junctors of a schema speak of must be declared beside them; `declared` is that place.
-    fn completeness(&mut self, s: Schema<'_>, declared: Schema<'_>, at_declared: &Path<'_>, at: &Path<'_>) {
+    fn completeness(&mut self, s: Schema<'s>, declared: Schema<'s>, at_declared: &Path<'_>, at: &Path<'_>) {
         if let Some(s) = s.schema("not") {
             self.complete(s, Some(declared), at_declared, &at.field("not"));
         }
@@ -257,8 +271,8 @@ impl Check {
 
     fn complete(
         &mut self,
-        s: Schema<'_>,
-        declared: Option<Schema<'_>>,
+        s: Schema<'s>,
+        declared: Option<Schema<'s>>,
         at_declared: &Path<'_>,
         at: &Path<'_>,
     ) {

@@ -1,36 +1,64 @@
 //! What a server remarks on in a definition that it accepts.
 
 use crate::definition::{Definition, Spec};
+use crate::document::Schema;
 use std::collections::BTreeSet;
 
 /// The remarks on a definition that those on the stored one do not contain already.
 pub fn warnings(new: &Definition, old: Option<&Definition>) -> Vec<String> {
-    let seen = |remarks: fn(&Spec) -> Vec<String>| old.map(|old| remarks(&old.spec)).unwrap_or_default();
-    let fresh = |remarks: fn(&Spec) -> Vec<String>| {
-        let seen: BTreeSet<String> = seen(remarks).into_iter().collect();
-        remarks(&new.spec).into_iter().filter(move |r| !seen.contains(r))
-    };
-    let mut out: Vec<String> = fresh(unknown_formats).collect();
-    out.extend(fresh(sets_of_compounds));
-    out
+    let mut remarks = Remarks::on(&new.spec);
+    if let Some(old) = old {
+        let before = Remarks::on(&old.spec);
+        remarks.formats.retain(|format| !before.seen.contains(format));
+        remarks.compounds.retain(|ty| !before.compounds.contains(ty));
+    }
+    let formats = remarks.formats.into_iter().map(|format| {
+        let format = scantling_value::go::quote(format);
+        format!("unrecognized format {format}")
+    });
+    let sets = remarks.compounds.into_iter().map(|ty| {
+        format!(
+            "x-kubernetes-list-type: set for items of type \"{ty}\" is not supported by server-side apply or CEL \
+             validation rules"
+        )
+    });
+    formats.chain(sets).collect()
 }
 
-fn unknown_formats(spec: &Spec) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let mut out = Vec::new();
-    for s in spec.schemas() {
-        s.any(&mut |s| {
-            let format = s.text("format");
-            if !format.is_empty() && !is_known_format(format, s.ty()) && seen.insert(format) {
-                out.push(format!(
-                    "unrecognized format {}",
-                    scantling_value::go::quote(format)
-                ));
-            }
-            false
-        });
+/// What there is to remark on in the schemas of a definition.
+#[derive(Default)]
+struct Remarks<'a> {
+    /// The formats that nobody knows, in the order of the document.
+    formats: Vec<&'a str>,
+    /// The same, to look them up.
+    seen: BTreeSet<&'a str>,
+    /// The types of the elements of sets that are no scalars.
+    compounds: BTreeSet<&'a str>,
+}
+
+impl<'a> Remarks<'a> {
+    fn on(spec: &'a Spec) -> Self {
+        let mut remarks = Remarks::default();
+        for schema in spec.schemas() {
+            schema.any(&mut |schema| {
+                remarks.see(schema);
+                false
+            });
+        }
+        remarks
     }
-    out
+
+    fn see(&mut self, schema: Schema<'a>) {
+        let format = schema.text("format");
+        if !format.is_empty() && !is_known_format(format, schema.ty()) && self.seen.insert(format) {
+            self.formats.push(format);
+        }
+        if schema.list_type() == Some("set")
+            && let Some(ty @ ("object" | "array")) = schema.item().map(Schema::ty)
+        {
+            self.compounds.insert(ty);
+        }
+    }
 }
 
 /// Whether a server checks a format on values of a type.
@@ -69,27 +97,4 @@ fn is_known_format(format: &str, ty: &str) -> bool {
         "number" => matches!(format, "float" | "double"),
         _ => false,
     }
-}
-
-fn sets_of_compounds(spec: &Spec) -> Vec<String> {
-    let mut types = BTreeSet::new();
-    for s in spec.schemas() {
-        s.any(&mut |s| {
-            if let Some(item) = s.item().filter(|_| s.list_type() == Some("set"))
-                && let ty @ ("object" | "array") = item.ty()
-            {
-                types.insert(ty);
-            }
-            false
-        });
-    }
-    types
-        .into_iter()
-        .map(|ty| {
-            format!(
-                "x-kubernetes-list-type: set for items of type \"{ty}\" is not supported by server-side apply or CEL \
-                 validation rules"
-            )
-        })
-        .collect()
 }

@@ -105,45 +105,62 @@ impl<'d> Repeats<'d> {
 }
 
 /// Spends one of what is left.
-fn spend(left: &mut usize) -> Option<()> {
-    *left = left.checked_sub(1)?;
-    Some(())
+#[inline]
+fn spend(left: &mut usize) -> bool {
+    let some = *left > 0;
+    *left -= usize::from(some);
+    some
+}
+
+/// Whether two objects have the same members, of which those with the same name are compared as told. Nearly all that
+/// is asked of a large definition is asked here.
+#[inline]
+fn same_members(a: &Map, b: &Map, mut same: impl FnMut(&Str, &Value, &Value) -> bool) -> bool {
+    let (a, b) = (a.entries(), b.entries());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut others = b.iter();
+    for (name, x) in a {
+        let Some((other, y)) = others.next() else {
+            return false;
+        };
+        if !same_text(name, other) || !same(name, x, y) {
+            return false;
+        }
+    }
+    true
 }
 
 fn same_fields(a: &Map, b: &Map, left: &mut usize) -> bool {
-    a.len() == b.len()
-        && a.entries().iter().zip(b.entries()).all(|((a, x), (b, y))| {
-            same_text(a, b)
-                && match (x, y) {
-                    (Value::Object(x), Value::Object(y)) => same_schema(x, y, left),
-                    _ => same(x, y, left),
-                }
-        })
+    same_members(a, b, |_, x, y| match (x, y) {
+        (Value::Object(x), Value::Object(y)) => same_schema(x, y, left),
+        _ => same(x, y, left),
+    })
 }
 
 /// Whether two schemas say the same, prose aside.
 fn same_schema(a: &Map, b: &Map, left: &mut usize) -> bool {
-    if a.len() != b.len() || spend(left).is_none() {
-        return false;
-    }
-    a.entries().iter().zip(b.entries()).all(|((a, x), (b, y))| {
-        same_text(a, b)
-            && match (x, y) {
-                (Value::String(x), Value::String(y)) => {
-                    matches!(a.as_str(), "description" | "title") || same_text(x, y)
-                }
-                (Value::Object(x), Value::Object(y)) if a == "properties" => same_fields(x, y, left),
-                (Value::Object(x), Value::Object(y)) if a == "items" || a == "additionalProperties" => {
-                    same_schema(x, y, left)
-                }
-                _ => same(x, y, left),
-            }
-    })
+    spend(left)
+        && same_members(a, b, |keyword, x, y| match (x, y) {
+            (Value::String(x), Value::String(y)) => is_prose(keyword) || same_text(x, y),
+            (Value::Object(x), Value::Object(y)) => match keyword.as_str() {
+                "properties" => same_fields(x, y, left),
+                "items" | "additionalProperties" => same_schema(x, y, left),
+                _ => spend(left) && same_objects(x, y, left),
+            },
+            _ => same(x, y, left),
+        })
+}
+
+#[inline]
+fn is_prose(keyword: &str) -> bool {
+    same_text(keyword, "description") || same_text(keyword, "title")
 }
 
 /// Whether two values are the same, floats by their bits.
 fn same(a: &Value, b: &Value, left: &mut usize) -> bool {
-    if spend(left).is_none() {
+    if !spend(left) {
         return false;
     }
     match (a, b) {
@@ -151,13 +168,13 @@ fn same(a: &Value, b: &Value, left: &mut usize) -> bool {
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, left))
         }
-        (Value::Object(a), Value::Object(b)) => {
-            let entries = a.entries().iter().zip(b.entries());
-            let mut entries = entries.map(|((k, a), (l, b))| same_text(k, l) && same(a, b, left));
-            a.len() == b.len() && entries.all(|same| same)
-        }
+        (Value::Object(a), Value::Object(b)) => same_objects(a, b, left),
         _ => a == b,
     }
+}
+
+fn same_objects(a: &Map, b: &Map, left: &mut usize) -> bool {
+    same_members(a, b, |_, x, y| same(x, y, left))
 }
 
 #[cfg(test)]

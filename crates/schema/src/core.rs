@@ -42,7 +42,7 @@ const OPTIONS: Options = Options {
 /// Reads the options of a deletion; what they do not have is left out.
 pub fn decode_delete_options(document: Value) -> Result<Map, DecodeError> {
     let decoded = core::DELETE_OPTIONS.decode(document, OPTIONS)?;
-    Ok(core::DELETE_OPTIONS.canonical(&decoded.members))
+    Ok(core::DELETE_OPTIONS.canonical(decoded.members))
 }
 
 impl CoreKind {
@@ -68,7 +68,7 @@ impl CoreKind {
         };
         let decoded = kind.decode(document, OPTIONS)?;
         Ok(CoreObject {
-            members: kind.canonical(&decoded.members),
+            members: kind.canonical(decoded.members),
             unknown: decoded.unknown,
             repeated: decoded.repeated,
         })

@@ -12,6 +12,7 @@ mod default;
 mod encode;
 mod prepare;
 mod print;
+mod sketch;
 mod validate;
 mod versions;
 

@@ -56,7 +56,7 @@ pub fn object_schema(definition: &Definition, version: &Version, format: Format)
         None => object([("type", "object".into())]),
         Some(s) if format == Format::V2 && preserves(s) => object([("type", "object".into())]),
         Some(s) => {
-            let mut out = unfold(tables::SCHEMA.canonical(s.members()));
+            let mut out = unfold(tables::SCHEMA.canonical(s.members().clone()));
             if format == Format::V2 {
                 v2::weaken(&mut out);
             }

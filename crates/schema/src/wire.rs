@@ -12,7 +12,7 @@ pub(crate) mod tables;
 use base64::Engine as _;
 use scantling_cel::data::timestamp;
 use scantling_value::json::{self, Written};
-use scantling_value::{Limits, Map, Path, PathBuf, Str, Value};
+use scantling_value::{Limits, Map, Path, PathBuf, Str, Value, same_text};
 use source::{Node, Source};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -172,42 +172,42 @@ impl Struct {
     }
 
     /// The document as the server writes it: no empty values, no unset fields.
-    pub(crate) fn canonical(&self, members: &Map) -> Map {
-        self.written(members, Empty::Omitted)
+    pub(crate) fn canonical(&self, mut members: Map) -> Map {
+        self.write(&mut members, Empty::Omitted);
+        members
     }
 
     /// The document as the server holds it: empty lists and maps are not the same as none.
-    pub(crate) fn held(&self, members: &Map) -> Map {
-        self.written(members, Empty::Kept)
+    pub(crate) fn held(&self, mut members: Map) -> Map {
+        self.write(&mut members, Empty::Kept);
+        members
     }
 
     /// Whether the server holds empty lists or maps of the document that it does not write.
     pub(crate) fn omits(&self, members: &Map) -> bool {
         members.iter().any(|(name, value)| {
-            let field = self.fields.iter().find(|f| f.name == name.as_str());
-            field
+            self.field(name)
                 .is_some_and(|field| (field.keep == Keep::Filled && is_empty(value)) || field.ty.omits(value))
         })
     }
 
-    fn written(&self, members: &Map, empty: Empty) -> Map {
-        let mut out = Vec::with_capacity(members.len());
-        // Documents have few of the fields that their types have: the fields are looked up, not the members.
-        for (name, value) in members.iter().filter(|(_, v)| !v.is_null()) {
-            let Some(field) = self.fields.iter().find(|f| f.name == name.as_str()) else {
-                continue;
+    fn write(&self, members: &mut Map, empty: Empty) {
+        members.retain(|name, value| {
+            let Some(field) = self.field(name).filter(|_| !value.is_null()) else {
+                return false;
             };
-            let value = field.ty.written(value, empty);
-            if field.keep != Keep::Filled || !is_zero(&value, empty) {
-                out.push((name.clone(), value));
-            }
-        }
+            field.ty.write(value, empty);
+            field.keep != Keep::Filled || !is_zero(value, empty)
+        });
         for field in self.fields.iter().filter(|f| f.keep == Keep::Always) {
-            if members.get(field.name).is_none_or(Value::is_null) {
-                out.push((Str::from(field.name), field.ty.zero()));
-            }
+            members.get_or_insert_with(field.name, || field.ty.zero());
         }
-        Map::from_unsorted(out)
+    }
+
+    /// The field of that name. Documents have few of the fields that their types have: it is the fields that are
+    /// looked up, not the members.
+    fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|f| same_text(f.name, name))
     }
 }
 
@@ -250,28 +250,25 @@ impl Type {
         }
     }
 
-    fn written(&self, v: &Value, empty: Empty) -> Value {
+    fn write(&self, v: &mut Value, empty: Empty) {
         match (self, v) {
-            (Type::Struct(s), Value::Object(m)) => s.written(m, empty).into(),
+            (Type::Struct(s), Value::Object(m)) => s.write(m, empty),
             (Type::SchemaOrBool | Type::SchemaOrList | Type::SchemaOrTexts, Value::Object(m)) => {
-                tables::SCHEMA.written(m, empty).into()
+                tables::SCHEMA.write(m, empty);
             }
-            (Type::SchemaOrList, Value::Array(a)) if !a.is_empty() => {
-                let schemas = a.iter().map(|v| tables::A_SCHEMA.written(v, empty));
-                Value::Array(schemas.collect())
+            (Type::SchemaOrList | Type::SchemaOrTexts, v @ Value::Array(_)) if is_empty(v) => {
+                *v = Value::Null;
             }
-            (Type::SchemaOrList | Type::SchemaOrTexts, Value::Array(a)) if a.is_empty() => Value::Null,
-            (Type::List(_, element), Value::Array(a)) => {
-                Value::Array(a.iter().map(|v| element.written(v, empty)).collect())
+            (Type::SchemaOrList, Value::Array(a)) => {
+                a.iter_mut().for_each(|v| tables::A_SCHEMA.write(v, empty));
             }
-            (Type::Map(_, element), Value::Object(m)) => Value::Object(
-                m.iter()
-                    .map(|(k, v)| (k.clone(), element.written(v, empty)))
-                    .collect(),
-            ),
+            (Type::List(_, element), Value::Array(a)) => a.iter_mut().for_each(|v| element.write(v, empty)),
+            (Type::Map(_, element), Value::Object(m)) => {
+                m.iter_mut().for_each(|(_, v)| element.write(v, empty));
+            }
             // A list or map of structs holds zero values where the document held nulls.
-            (Type::Struct(s), _) => s.canonical(&Map::new()).into(),
-            _ => v.clone(),
+            (Type::Struct(_), v) => *v = self.zero(),
+            _ => {}
         }
     }
 
@@ -296,7 +293,7 @@ impl Type {
             Type::Text(_) => "".into(),
             Type::Bool => false.into(),
             Type::Int32 | Type::Int64 | Type::Float => 0.into(),
-            Type::Struct(s) => s.canonical(&Map::new()).into(),
+            Type::Struct(s) => s.canonical(Map::new()).into(),
             _ => Value::Null,
         }
     }
@@ -490,7 +487,7 @@ impl Walk {
         }
         let mut seen = BTreeSet::new();
         for (key, v) in members {
-            let known = s.fields.iter().find(|f| f.name == key);
+            let known = s.field(&key);
             let Some(field) = known.filter(|f| f.extension.is_none_or(|x| self.options.has(x))) else {
                 self.unknown_field(&at.field(&key));
                 continue;

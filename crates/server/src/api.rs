@@ -54,6 +54,8 @@ pub(crate) struct Api {
     /// Definitions are compiled against these, and share their parts through these.
     pub(crate) compiler: crate::definitions::Compiler,
     pub(crate) progress: Progress,
+    /// The definitions that requests of this server have written, and the controller has not yet seen.
+    pub(crate) fresh: crate::definitions::Fresh,
 }
 
 /// A request that names objects of a kind.

@@ -185,15 +185,24 @@ impl Controller {
         }
     }
 
-    /// Remembers a definition, and returns all of it.
+    /// Remembers a definition, and returns it, save for schemas that have no say in what becomes of it.
     fn take(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
-        match definitions::decode(entry, self.api.compiler.gates) {
+        let api = &self.api;
+        let kinds = api.kinds.load();
+        let fresh = kinds
+            .get(GROUP, PLURAL)
+            .and_then(|kind| api.fresh.take(kind, entry));
+        let read = match fresh {
+            Some(sketch) => Ok(sketch),
+            None => definitions::decode(entry, api.compiler.gates),
+        };
+        match read {
             Ok(definition) => {
                 self.remember(&definition, entry);
                 Some(definition)
             }
             Err(e) => {
-                tracing::error!(key = %entry.key, error = %e, "a stored definition cannot be read");
+                unreadable(entry, &e);
                 None
             }
         }
@@ -276,7 +285,19 @@ impl Controller {
         if !definition.settle(group, &timestamp()) {
             return;
         }
-        match write(&self.api, &definition, before, entry.mod_revision).await {
+        let name = definition.name();
+        let api = &self.api;
+        let settled = match Settled::keeping(api, entry, &definition, before.clone()) {
+            Some(settled) => settled,
+            None => match definitions::decode(entry, api.compiler.gates) {
+                Ok(stored) => {
+                    let status = definition.status.clone();
+                    Settled::whole(api, &Definition { status, ..stored }, before)
+                }
+                Err(e) => return unreadable(entry, &e),
+            },
+        };
+        match settled.write(api, name, entry.mod_revision).await {
             Ok(event) => {
                 if let Some(entry) = event.after() {
                     self.remember(&definition, entry);
@@ -285,7 +306,6 @@ impl Controller {
             }
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
             Err(e) => {
-                let name = definition.name();
                 tracing::warn!(name, error = %e, "cannot write the status of a definition");
             }
         }
@@ -302,37 +322,84 @@ impl Controller {
     }
 }
 
-/// Writes a definition with a new status.
+fn unreadable(entry: &Entry, why: &str) {
+    tracing::error!(key = %entry.key, error = why, "a stored definition cannot be read");
+}
+
+/// Writes a definition, all of which is known, with a new status.
 async fn write(
     api: &Api,
     definition: &Definition,
     before: Status,
     expected: u64,
 ) -> Result<Event, StoreError> {
-    let key = api.keys.object(GROUP, PLURAL, None, definition.name())?;
-    let mut object = definition.encode(ApiVersion::V1);
-    if let Some((kind, version)) = api
-        .kinds
-        .load()
-        .get(GROUP, PLURAL)
-        .and_then(|k| Some((k, k.versions.first()?)))
-    {
-        // Nothing but the status changes: the rest need not be compared.
-        let only = |status: Status| Definition {
-            metadata: definition.metadata.clone(),
-            status,
-            ..Definition::default()
+    let settled = Settled::whole(api, definition, before);
+    settled.write(api, definition.name(), expected).await
+}
+
+/// The text of a definition with a new status.
+struct Settled {
+    stored: Stored,
+    /// Whether it is known to be shown so.
+    in_form: bool,
+}
+
+impl Settled {
+    /// The text of a definition, all of which is known.
+    fn whole(api: &Api, definition: &Definition, before: Status) -> Settled {
+        let (_, outside) = Self::outside_of_spec(api, definition, before);
+        let mut object = definition.encode(ApiVersion::V1);
+        managed::set_entries(&mut object, managed::entries(&outside).to_vec());
+        Settled {
+            stored: Stored::whole(&object),
+            in_form: true,
+        }
+    }
+
+    /// The text of an entry with the status of its definition, all else as it is: the specification is not even read.
+    /// None if another server has written it, in its own way.
+    fn keeping(api: &Api, entry: &Entry, definition: &Definition, before: Status) -> Option<Settled> {
+        let (live, settled) = Self::outside_of_spec(api, definition, before);
+        let text = entry.value.bytes();
+        let kinds = api.kinds.load();
+        Some(Settled {
+            stored: Stored::keeping("spec", &text, live.as_object()?, settled.as_object()?)?,
+            in_form: text::is_noted(kinds.get(GROUP, PLURAL)?, entry),
+        })
+    }
+
+    /// The document of a definition with the status that it had and with the one that it has, both without a
+    /// specification. Nothing else changes but who manages it, for which nothing else need be compared.
+    fn outside_of_spec(api: &Api, definition: &Definition, before: Status) -> (Value, Value) {
+        let with = |status: Status| {
+            let outside = Definition {
+                metadata: definition.metadata.clone(),
+                status,
+                ..Definition::default()
+            };
+            outside.into_document(ApiVersion::V1)
         };
-        let live = only(before).encode(ApiVersion::V1);
-        let settled = only(definition.status.clone()).encode(ApiVersion::V1);
-        let managed = managed::after_own_status(kind, version, &live, settled);
-        managed::set_entries(&mut object, managed::entries(&managed).to_vec());
+        let (live, settled) = (with(before), with(definition.status.clone()));
+        let kinds = api.kinds.load();
+        let kind = kinds.get(GROUP, PLURAL);
+        match kind.and_then(|kind| Some((kind, kind.versions.first()?))) {
+            Some((kind, version)) => {
+                let settled = managed::after_own_status(kind, version, &live, settled);
+                (live, settled)
+            }
+            None => (live, settled),
+        }
     }
-    let Stored { value, place } = Stored::whole(&object);
-    let event = api.store.write(&key, Write::Update { value, expected }).await?;
-    // What was encoded just now needs no more form.
-    if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after()) {
-        text::note(kind, entry, place, Typed::Perhaps);
+
+    async fn write(self, api: &Api, name: &str, expected: u64) -> Result<Event, StoreError> {
+        let key = api.keys.object(GROUP, PLURAL, None, name)?;
+        let Stored { value, place } = self.stored;
+        let event = api.store.write(&key, Write::Update { value, expected }).await?;
+        if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after())
+            && self.in_form
+        {
+            text::note(kind, entry, place, Typed::Perhaps);
+        }
+        Ok(event)
     }
-    Ok(event)
 }

@@ -3,6 +3,10 @@
 //! The controller follows the store: whichever server wrote a definition, every server sees it, settles its status and
 //! serves it. All decisions are functions of the definitions that there are; the controller only carries them out.
 
+mod fresh;
+
+pub(crate) use fresh::Fresh;
+
 use crate::api::Api;
 use crate::body::Sent;
 use crate::builtin;
@@ -11,6 +15,7 @@ use crate::kind::{Kind, Kinds, Scale, Term, Version};
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
+use crate::text::Stored;
 use prometheus_client::metrics::histogram::Histogram;
 use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats, Workshop};
 use scantling_cel::kubernetes;
@@ -230,7 +235,7 @@ impl Strategy for Definitions {
         let (definition, _) = self
             .decode(stored, written_as)
             .map_err(|e| ApiError::internal_error("a stored definition cannot be read").private(e))?;
-        Ok(definition.encode(api_version(version)))
+        Ok(definition.into_document(api_version(version)))
     }
 
     fn store(&self, _kind: &Kind, version: &Version, object: Value) -> Value {
@@ -238,7 +243,7 @@ impl Strategy for Definitions {
             return object;
         }
         match self.decode(object.clone(), api_version(version)) {
-            Ok((definition, _)) => definition.encode(ApiVersion::V1),
+            Ok((definition, _)) => definition.into_document(ApiVersion::V1),
             Err(_) => object,
         }
     }
@@ -253,7 +258,7 @@ impl Strategy for Definitions {
         let (definition, unknown) = self
             .decode(std::mem::take(object), api_version(version))
             .map_err(Refusal::Undecodable)?;
-        *object = definition.encode_held(api_version(version));
+        *object = definition.into_held_document(api_version(version));
         builtin::settle_findings(found, unknown, mode)
     }
 
@@ -261,7 +266,7 @@ impl Strategy for Definitions {
         let api = api_version(version);
         let received = Definition::decode_text(text, api, self.compiler.gates);
         let sent = received.map(|received| Sent {
-            object: received.definition.encode_held(api),
+            object: received.definition.into_held_document(api),
             found: builtin::findings(&received.repeated, &received.unknown),
         });
         Some(sent.map_err(|e| e.to_string()))
@@ -296,7 +301,7 @@ impl Strategy for Definitions {
     }
 
     fn blank(&self, version: &Version) -> Option<Value> {
-        Some(Definition::default().encode(api_version(version)))
+        Some(Definition::default().into_document(api_version(version)))
     }
 
     fn convert(&self, _kind: &Kind, version: &str, object: Value) -> Value {
@@ -306,7 +311,7 @@ impl Strategy for Definitions {
             ApiVersion::V1
         };
         match self.decode(object.clone(), ApiVersion::of(&object)) {
-            Ok((definition, _)) => definition.encode(api),
+            Ok((definition, _)) => definition.into_document(api),
             Err(_) => object,
         }
     }
@@ -397,7 +402,7 @@ impl Definitions {
         };
         let (accepted, warnings) = judged.map_err(Refusal::Invalid)?;
         outcome.warnings.extend(warnings);
-        outcome.object = accepted.encode(api);
+        outcome.object = accepted.into_inner().into_document(api);
         Ok(())
     }
 }
@@ -443,10 +448,25 @@ fn mark_deleted(object: Value, now: &str, gates: Gates) -> Option<Value> {
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     );
     definition.set_condition(condition, now);
-    Some(definition.encode(ApiVersion::V1))
+    Some(definition.into_document(ApiVersion::V1))
 }
 
 impl Api {
+    /// Tells the controller of a new definition that is about to be stored.
+    pub(crate) fn expect_definition(&self, version: &Version, accepted: &Value, stored: &Stored) {
+        let gates = self.compiler.gates;
+        debug_assert!(
+            Definition::decode(accepted.clone(), api_version(version), gates)
+                .is_ok_and(|read| read.definition.into_document(api_version(version)) == *accepted),
+            "a definition that was accepted is not in form"
+        );
+        if version.storage
+            && let Some(sketch) = Definition::sketch(accepted, gates)
+        {
+            self.fresh.note(stored, sketch);
+        }
+    }
+
     /// Serves a definition's kind, or no longer.
     pub(crate) fn publish(&self, update: impl Fn(&mut Kinds)) {
         self.kinds.rcu(|kinds| {

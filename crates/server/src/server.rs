@@ -4,7 +4,7 @@ use crate::api::Api;
 use crate::auth::{MASTERS, Tokens, User};
 use crate::config::Config;
 use crate::controller::Controller;
-use crate::definitions::Compiler;
+use crate::definitions::{Compiler, Fresh};
 use crate::kind::Kinds;
 use crate::metrics::Metrics;
 use crate::progress::Progress;
@@ -127,6 +127,7 @@ impl Server {
             stop: stopped.clone(),
             compiler,
             progress: Progress::default(),
+            fresh: Fresh::default(),
         });
         let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));
         make_namespaces(&api).await.map_err(store_failed)?;

@@ -10,7 +10,7 @@ use crate::read::shown;
 use crate::status::ApiResult;
 use scantling_merge::apply::Typed;
 use scantling_store::{Entry, Event, Packed};
-use scantling_value::Value;
+use scantling_value::{Map, Str, Value};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -173,12 +173,57 @@ impl Stored {
         let mut out = Vec::with_capacity(2048);
         let place = write_unversioned(object, &mut out);
         out.extend_from_slice(LINE_FEED);
+        Stored::of_text(out, place)
+    }
+
+    /// The stored form of an object of which one member stays as it is in a stored text. That member need not be known:
+    /// it is what stands between the others, which are those of `before`. None if the text is not written so.
+    pub(crate) fn keeping(member: &str, text: &[u8], before: &Map, after: &Map) -> Option<Stored> {
+        let before = Around::new(member, before)?;
+        let after = Around::new(member, after)?;
+        let kept = text.strip_prefix(&*before.head)?.strip_suffix(&*before.tail)?;
+        let value = [&*after.head, kept, &*after.tail].concat();
+        Some(Stored::of_text(value, after.place))
+    }
+
+    fn of_text(mut text: Vec<u8>, place: Option<usize>) -> Stored {
         // It stays for long.
-        out.shrink_to_fit();
+        text.shrink_to_fit();
         Stored {
-            value: out.into(),
+            value: text.into(),
             place,
         }
+    }
+}
+
+/// What stands around the value of a member in a stored text.
+struct Around {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    /// Where in the head the resource version belongs.
+    place: Option<usize>,
+}
+
+impl Around {
+    fn new(member: &str, object: &Map) -> Option<Around> {
+        let position = object.position(member)?;
+        let (before, rest) = object.entries().split_at_checked(position)?;
+        let (_, after) = rest.split_first()?;
+        let mut head = vec![b'{'];
+        let place = write_members(before, &mut head);
+        if !before.is_empty() {
+            head.push(b',');
+        }
+        Value::from(member).write_json(&mut head);
+        head.push(b':');
+        let mut tail = Vec::new();
+        if !after.is_empty() {
+            tail.push(b',');
+        }
+        write_members(after, &mut tail);
+        tail.push(b'}');
+        tail.extend_from_slice(LINE_FEED);
+        Some(Around { head, tail, place })
     }
 }
 
@@ -247,8 +292,20 @@ pub(crate) fn read_written(
 
 /// What is noted on an entry about the kind as it is now.
 fn noted(call: &Call<'_>, entry: &Entry) -> Option<u64> {
-    let note = entry.note.get();
-    (call.version.storage && note >> 32 == u64::from(call.kind.serial)).then_some(note)
+    let noted = call.version.storage && is_noted(call.kind, entry);
+    noted.then(|| entry.note.get())
+}
+
+/// Whether the storage version of a kind is known to show an entry as it is stored.
+pub(crate) fn is_noted(kind: &Kind, entry: &Entry) -> bool {
+    entry.note.get() >> 32 == u64::from(kind.serial)
+}
+
+/// Notes that what a request has stored is shown so.
+pub(crate) fn note_in_form(call: &Call<'_>, event: &Event, place: Option<usize>) {
+    if let Some(entry) = event.after().filter(|_| call.version.storage) {
+        note(call.kind, entry, place, Typed::Perhaps);
+    }
 }
 
 /// Whether an entry is known to be shown as it is stored.
@@ -295,8 +352,15 @@ fn write_unversioned(object: &Value, out: &mut Vec<u8>) -> Option<usize> {
         object.write_json(out);
         return None;
     };
-    let mut place = None;
     out.push(b'{');
+    let place = write_members(members.entries(), out);
+    out.push(b'}');
+    place
+}
+
+/// Writes members of an object in the same way.
+fn write_members(members: &[(Str, Value)], out: &mut Vec<u8>) -> Option<usize> {
+    let mut place = None;
     for (i, (key, value)) in members.iter().enumerate() {
         if i > 0 {
             out.push(b',');
@@ -325,7 +389,6 @@ fn write_unversioned(object: &Value, out: &mut Vec<u8>) -> Option<usize> {
             value => value.write_json(out),
         }
     }
-    out.push(b'}');
     place
 }
 
@@ -333,6 +396,32 @@ fn write_unversioned(object: &Value, out: &mut Vec<u8>) -> Option<usize> {
 mod tests {
     use super::*;
     use scantling_value::{Limits, json};
+
+    #[test]
+    fn a_member_stays_as_it_is_stored() {
+        let decode = |text: &str| json::decode(text.as_bytes(), Limits::SAFE).unwrap();
+        let before = decode(r#"{"kind":"K","metadata":{"name":"a","uid":"u"},"spec":null,"status":{"a":1}}"#);
+        let after = decode(r#"{"kind":"K","metadata":{"name":"a","uid":"u"},"spec":null,"status":{}}"#);
+        let keep = |member: &str, text: &str| {
+            let [before, after] = [&before, &after].map(|v| v.as_object().unwrap());
+            let stored = Stored::keeping(member, text.as_bytes(), before, after)?;
+            Some((
+                String::from_utf8(stored.value.bytes().to_vec()).unwrap(),
+                stored.place,
+            ))
+        };
+        let given = r#"{"kind":"K","metadata":{"name":"a","uid":"u"},"spec":{"b": 2},"status":{"a":1}}"#;
+        let whole = Stored::whole(&after);
+        let wanted = String::from_utf8(whole.value.bytes().to_vec()).unwrap();
+        let wanted = wanted.replace("null", r#"{"b": 2}"#);
+        assert_eq!(keep("spec", &format!("{given}\n")), Some((wanted, whole.place)));
+        assert_eq!(keep("spec", given), None, "no line feed");
+        assert_eq!(
+            keep("spec", &format!("{}\n", given.replace("\"a\":1", "\"a\":2"))),
+            None
+        );
+        assert_eq!(keep("other", &format!("{given}\n")), None);
+    }
 
     #[test]
     fn the_version_stands_where_it_belongs() {

@@ -16,7 +16,9 @@ use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{ApiError, ApiResult};
-use crate::text::{Brought, Known, Stored, Text, in_stored_version, known_type, read_back, read_written};
+use crate::text::{
+    Brought, Known, Stored, Text, in_stored_version, known_type, note_in_form, read_back, read_written,
+};
 use crate::view::Shape;
 use bytes::Bytes;
 use scantling_admit::Operation;
@@ -192,12 +194,14 @@ impl Write<'_> {
             if defines {
                 // One definition may be on its way while the next is checked; no more, so that none waits for long.
                 call.api.progress.catch_up().await;
+                call.api.expect_definition(call.version, &admitted, &stored);
             }
             let create = |value| scantling_store::Write::Create { value };
             match self.store(&key, stored, &mut admitted, ownership, create).await {
                 Ok((event, place)) => {
                     if defines {
                         call.api.progress.note(event.revision);
+                        note_in_form(call, &event, place);
                     }
                     let brought = Brought::Anything;
                     let known = Known { brought, typed };

@@ -7,7 +7,7 @@ use scantling_value::Value;
 impl Spec {
     /// Equality that does not tell empty values from absent ones.
     pub(super) fn same(&self, other: &Spec) -> bool {
-        self == other || super::encode::spec(self) == super::encode::spec(other)
+        self == other || super::encode::spec(self.clone()) == super::encode::spec(other.clone())
     }
 
     /// Moves the settings in which all versions agree to the top, as reading a `v1` document does.
@@ -46,30 +46,44 @@ impl Spec {
 
     /// The versions with every setting in its place, as a `v1` document writes them.
     pub(super) fn lowered(&self) -> Vec<Version> {
-        let mut versions = self.versions().to_vec();
-        if versions.is_empty() && !self.version.is_empty() {
-            versions.push(Version {
+        let mut spec = self.clone();
+        spec.lower();
+        spec.versions.unwrap_or_default()
+    }
+
+    /// Moves the settings for all versions into each of them, as a `v1` document writes them.
+    pub(super) fn lower(&mut self) {
+        if self.versions().is_empty() && !self.version.is_empty() {
+            self.versions = Some(vec![Version {
                 name: self.version.clone(),
                 served: true,
                 storage: true,
                 ..Version::default()
-            });
+            }]);
         }
-        for v in &mut versions {
-            if self.subresources.is_some() {
-                v.subresources.clone_from(&self.subresources);
-            }
-            if self.validation.is_some() {
-                v.validation.clone_from(&self.validation);
-            }
-            if self.columns.is_some() {
-                v.columns.clone_from(&self.columns);
-            }
-            if self.selectable_fields.is_some() {
-                v.selectable_fields.clone_from(&self.selectable_fields);
-            }
+        let Some(versions) = &mut self.versions else {
+            return;
+        };
+        hand_down(self.subresources.take(), versions, |v| &mut v.subresources);
+        hand_down(self.validation.take(), versions, |v| &mut v.validation);
+        hand_down(self.columns.take(), versions, |v| &mut v.columns);
+        hand_down(self.selectable_fields.take(), versions, |v| {
+            &mut v.selectable_fields
+        });
+    }
+}
+
+/// Gives a setting to all versions, copied for all but the last.
+fn hand_down<T: Clone>(
+    setting: Option<T>,
+    versions: &mut [Version],
+    place: impl Fn(&mut Version) -> &mut Option<T>,
+) {
+    if let (Some(setting), Some((last, others))) = (setting, versions.split_last_mut()) {
+        for version in others {
+            *place(version) = Some(setting.clone());
         }
-        versions
+        *place(last) = Some(setting);
     }
 }
 
@@ -101,7 +115,7 @@ pub(crate) fn same_validation(a: Option<&Validation>, b: Option<&Validation>) ->
 pub(crate) fn same_schema(a: &Value, b: &Value) -> bool {
     a == b
         || match (a.as_object(), b.as_object()) {
-            (Some(a), Some(b)) => tables::SCHEMA.canonical(a) == tables::SCHEMA.canonical(b),
+            (Some(a), Some(b)) => tables::SCHEMA.canonical(a.clone()) == tables::SCHEMA.canonical(b.clone()),
             _ => false,
         }
 }

@@ -4,36 +4,42 @@ use super::{ApiVersion, Column, Condition, Conversion, Definition, Names, Spec, 
 use super::{Validation, Version, WebhookClient};
 use crate::wire::{Struct, tables};
 use scantling_value::{Map, Str, Value};
+use std::sync::Arc;
 
 impl Definition {
     /// The document of this definition in one of the two versions of its kind.
     pub fn encode(&self, api: ApiVersion) -> Value {
-        table(api).canonical(&self.document(api)).into()
+        self.clone().into_document(api)
+    }
+
+    /// The same for those who need the definition no more: its schemas are not copied.
+    pub fn into_document(self, api: ApiVersion) -> Value {
+        table(api).canonical(self.members(api)).into()
     }
 
     /// The same with the empty lists and maps that [`Definition::encode`] leaves out: decoding it gives an equal
     /// definition, of which errors show the same.
-    pub fn encode_held(&self, api: ApiVersion) -> Value {
-        table(api).held(&self.document(api)).into()
+    pub fn into_held_document(self, api: ApiVersion) -> Value {
+        table(api).held(self.members(api)).into()
     }
 
-    /// A document in the form of [`Definition::encode_held`] as [`Definition::encode`] writes it; none if that is how it
-    /// stands.
+    /// A document in the form of [`Definition::into_held_document`] as [`Definition::encode`] writes it; none if that is
+    /// how it stands.
     pub fn written(document: &Value, api: ApiVersion) -> Option<Value> {
         let members = document.as_object().filter(|m| table(api).omits(m))?;
-        Some(table(api).canonical(members).into())
+        Some(table(api).canonical(members.clone()).into())
     }
 
-    fn document(&self, api: ApiVersion) -> Map {
+    fn members(self, api: ApiVersion) -> Map {
         Map::from_iter([
             (
                 "apiVersion",
                 format!("apiextensions.k8s.io/{}", api.as_str()).into(),
             ),
             ("kind", "CustomResourceDefinition".into()),
-            ("metadata", self.metadata.clone().into()),
-            ("spec", spec_in(&self.spec, api)),
-            ("status", status(&self.status)),
+            ("metadata", self.metadata.into()),
+            ("spec", spec_in(self.spec, api)),
+            ("status", status(self.status)),
         ])
     }
 }
@@ -46,10 +52,10 @@ fn table(api: ApiVersion) -> &'static Struct {
 }
 
 /// The specification in the form that tells all: equal forms mean equal specifications.
-pub(super) fn spec(s: &Spec) -> Value {
+pub(super) fn spec(s: Spec) -> Value {
     let members = Map::from_iter([("spec", spec_in(s, ApiVersion::V1Beta1))]);
     tables::DEFINITION_BETA
-        .canonical(&members)
+        .canonical(members)
         .remove("spec")
         .unwrap_or_default()
 }
@@ -60,202 +66,162 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Map::from_iter(members).into()
 }
 
-fn optional<T>(v: Option<&T>, write: impl Fn(&T) -> Value) -> Value {
+fn optional<T>(v: Option<T>, write: impl Fn(T) -> Value) -> Value {
     v.map_or(Value::Null, write)
 }
 
-fn text(s: &Str) -> Value {
-    s.clone().into()
-}
-
-fn list<T>(items: Option<&[T]>, write: impl Fn(&T) -> Value) -> Value {
-    items.map_or(Value::Null, |items| {
-        Value::Array(items.iter().map(write).collect())
+fn list<T>(items: Option<Vec<T>>, write: impl Fn(T) -> Value) -> Value {
+    optional(items, |items| {
+        Value::Array(items.into_iter().map(&write).collect())
     })
 }
 
-fn spec_in(s: &Spec, api: ApiVersion) -> Value {
-    let beta = api == ApiVersion::V1Beta1;
-    let versions = match s.lowered() {
-        lowered if !beta && !lowered.is_empty() => Some(lowered),
-        _ => s.versions.clone(),
-    };
-    let top = |v: Value| if beta { v } else { Value::Null };
-    object([
-        ("group", text(&s.group)),
-        ("version", top(text(&s.version))),
-        ("names", names(&s.names)),
-        ("scope", text(&s.scope)),
-        ("validation", top(optional(s.validation.as_ref(), validation))),
-        (
-            "subresources",
-            top(optional(s.subresources.as_ref(), subresources)),
-        ),
-        ("versions", list(versions.as_deref(), |v| version(v, api))),
-        (
-            "additionalPrinterColumns",
-            top(list(s.columns.as_deref(), |c| column(c, api))),
-        ),
-        (
-            "selectableFields",
-            top(list(s.selectable_fields.as_deref(), selectable_field)),
-        ),
-        (
-            "conversion",
-            optional(s.conversion.as_ref(), |c| conversion(c, api)),
-        ),
+fn spec_in(mut s: Spec, api: ApiVersion) -> Value {
+    if api == ApiVersion::V1 {
+        s.lower();
+    }
+    let mut members = Map::from_iter([
+        ("group", s.group.into()),
+        ("names", names(s.names)),
+        ("scope", s.scope.into()),
+        ("versions", list(s.versions, |v| version(v, api))),
+        ("conversion", optional(s.conversion, |c| conversion(c, api))),
         (
             "preserveUnknownFields",
-            s.preserve_unknown_fields.map_or(Value::Null, Value::Bool),
+            optional(s.preserve_unknown_fields, Value::Bool),
         ),
+    ]);
+    if api == ApiVersion::V1Beta1 {
+        members.insert("version", s.version.into());
+        members.insert("validation", optional(s.validation, validation));
+        members.insert("subresources", optional(s.subresources, subresources));
+        members.insert("additionalPrinterColumns", list(s.columns, |c| column(c, api)));
+        members.insert("selectableFields", list(s.selectable_fields, selectable_field));
+    }
+    members.into()
+}
+
+fn names(n: Names) -> Value {
+    object([
+        ("plural", n.plural.into()),
+        ("singular", n.singular.into()),
+        ("shortNames", list(n.short_names, Value::from)),
+        ("kind", n.kind.into()),
+        ("listKind", n.list_kind.into()),
+        ("categories", list(n.categories, Value::from)),
     ])
 }
 
-fn names(n: &Names) -> Value {
+fn version(v: Version, api: ApiVersion) -> Value {
     object([
-        ("plural", text(&n.plural)),
-        ("singular", text(&n.singular)),
-        ("shortNames", list(n.short_names.as_deref(), text)),
-        ("kind", text(&n.kind)),
-        ("listKind", text(&n.list_kind)),
-        ("categories", list(n.categories.as_deref(), text)),
-    ])
-}
-
-fn version(v: &Version, api: ApiVersion) -> Value {
-    object([
-        ("name", text(&v.name)),
+        ("name", v.name.into()),
         ("served", v.served.into()),
         ("storage", v.storage.into()),
         ("deprecated", v.deprecated.into()),
-        (
-            "deprecationWarning",
-            optional(v.deprecation_warning.as_ref(), text),
-        ),
-        ("schema", optional(v.validation.as_ref(), validation)),
-        ("subresources", optional(v.subresources.as_ref(), subresources)),
-        (
-            "additionalPrinterColumns",
-            list(v.columns.as_deref(), |c| column(c, api)),
-        ),
-        (
-            "selectableFields",
-            list(v.selectable_fields.as_deref(), selectable_field),
-        ),
+        ("deprecationWarning", optional(v.deprecation_warning, Value::from)),
+        ("schema", optional(v.validation, validation)),
+        ("subresources", optional(v.subresources, subresources)),
+        ("additionalPrinterColumns", list(v.columns, |c| column(c, api))),
+        ("selectableFields", list(v.selectable_fields, selectable_field)),
     ])
 }
 
-fn validation(v: &Validation) -> Value {
-    object([(
-        "openAPIV3Schema",
-        v.schema.as_deref().cloned().unwrap_or_default(),
-    )])
+fn validation(v: Validation) -> Value {
+    object([("openAPIV3Schema", optional(v.schema, Arc::unwrap_or_clone))])
 }
 
-fn subresources(s: &Subresources) -> Value {
+fn subresources(s: Subresources) -> Value {
     object([
         ("status", if s.status { Map::new().into() } else { Value::Null }),
         (
             "scale",
-            optional(s.scale.as_ref(), |s| {
+            optional(s.scale, |s| {
                 object([
-                    ("specReplicasPath", text(&s.spec_replicas_path)),
-                    ("statusReplicasPath", text(&s.status_replicas_path)),
-                    (
-                        "labelSelectorPath",
-                        optional(s.label_selector_path.as_ref(), text),
-                    ),
+                    ("specReplicasPath", s.spec_replicas_path.into()),
+                    ("statusReplicasPath", s.status_replicas_path.into()),
+                    ("labelSelectorPath", optional(s.label_selector_path, Value::from)),
                 ])
             }),
         ),
     ])
 }
 
-fn column(c: &Column, api: ApiVersion) -> Value {
+fn column(c: Column, api: ApiVersion) -> Value {
     let path = match api {
         ApiVersion::V1 => "jsonPath",
         ApiVersion::V1Beta1 => "JSONPath",
     };
     object([
-        ("name", text(&c.name)),
-        ("type", text(&c.ty)),
-        ("format", text(&c.format)),
-        ("description", text(&c.description)),
+        ("name", c.name.into()),
+        ("type", c.ty.into()),
+        ("format", c.format.into()),
+        ("description", c.description.into()),
         ("priority", c.priority.into()),
-        (path, text(&c.json_path)),
+        (path, c.json_path.into()),
     ])
 }
 
-fn selectable_field(path: &Str) -> Value {
-    object([("jsonPath", text(path))])
+fn selectable_field(path: Str) -> Value {
+    object([("jsonPath", path.into())])
 }
 
-fn conversion(c: &Conversion, api: ApiVersion) -> Value {
-    let client = optional(c.client.as_ref(), client);
-    let reviews = list(c.review_versions.as_deref(), text);
+fn conversion(c: Conversion, api: ApiVersion) -> Value {
+    let has_webhook = c.client.is_some() || c.review_versions.is_some();
+    let client = optional(c.client, client);
+    let reviews = list(c.review_versions, Value::from);
     match api {
         ApiVersion::V1Beta1 => object([
-            ("strategy", text(&c.strategy)),
+            ("strategy", c.strategy.into()),
             ("webhookClientConfig", client),
             ("conversionReviewVersions", reviews),
         ]),
         ApiVersion::V1 => {
-            let webhook = if c.client.is_some() || c.review_versions.is_some() {
+            let webhook = if has_webhook {
                 object([("clientConfig", client), ("conversionReviewVersions", reviews)])
             } else {
                 Value::Null
             };
-            object([("strategy", text(&c.strategy)), ("webhook", webhook)])
+            object([("strategy", c.strategy.into()), ("webhook", webhook)])
         }
     }
 }
 
-fn client(c: &WebhookClient) -> Value {
+fn client(c: WebhookClient) -> Value {
     object([
-        ("url", optional(c.url.as_ref(), text)),
+        ("url", optional(c.url, Value::from)),
         (
             "service",
-            optional(c.service.as_ref(), |s| {
+            optional(c.service, |s| {
                 object([
-                    ("namespace", text(&s.namespace)),
-                    ("name", text(&s.name)),
-                    ("path", optional(s.path.as_ref(), text)),
-                    ("port", s.port.map_or(Value::Null, Value::Int)),
+                    ("namespace", s.namespace.into()),
+                    ("name", s.name.into()),
+                    ("path", optional(s.path, Value::from)),
+                    ("port", optional(s.port, Value::Int)),
                 ])
             }),
         ),
-        ("caBundle", text(&c.ca_bundle)),
+        ("caBundle", c.ca_bundle.into()),
     ])
 }
 
-fn status(s: &Status) -> Value {
+fn status(s: Status) -> Value {
+    let stored_versions = Some(s.stored_versions).filter(|versions| !versions.is_empty());
     object([
-        ("conditions", list(s.conditions.as_deref(), condition)),
-        ("acceptedNames", names(&s.accepted_names)),
-        (
-            "storedVersions",
-            list(
-                (!s.stored_versions.is_empty()).then_some(&*s.stored_versions),
-                text,
-            ),
-        ),
+        ("conditions", list(s.conditions, condition)),
+        ("acceptedNames", names(s.accepted_names)),
+        ("storedVersions", list(stored_versions, Value::from)),
         ("observedGeneration", s.observed_generation.into()),
     ])
 }
 
-fn condition(c: &Condition) -> Value {
+fn condition(c: Condition) -> Value {
+    let moved = Some(c.last_transition_time).filter(|time| !time.is_empty());
     object([
-        ("type", text(&c.ty)),
-        ("status", text(&c.status)),
-        (
-            "lastTransitionTime",
-            optional(
-                Some(&c.last_transition_time).filter(|time| !time.is_empty()),
-                text,
-            ),
-        ),
-        ("reason", text(&c.reason)),
-        ("message", text(&c.message)),
+        ("type", c.ty.into()),
+        ("status", c.status.into()),
+        ("lastTransitionTime", optional(moved, Value::from)),
+        ("reason", c.reason.into()),
+        ("message", c.message.into()),
         ("observedGeneration", c.observed_generation.into()),
     ])
 }

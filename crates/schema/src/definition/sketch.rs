@@ -1,0 +1,88 @@
+//! What a server has to know of a definition to serve its kind, without the schemas.
+
+use super::validate::are_in_objects;
+use super::{ApiVersion, Definition, Gates};
+use crate::document::Schema;
+use scantling_value::{Map, Value};
+
+impl Definition {
+    /// All of a new definition but its schemas, from the `v1` document that was accepted. None where schemas have a say
+    /// in how it settles or is served: those of new definitions are structural, and few cannot be served.
+    pub fn sketch(document: &Value, gates: Gates) -> Option<Definition> {
+        let versions = document.at(["spec", "versions"]).and_then(Value::as_array)?;
+        let mut schemas = versions
+            .iter()
+            .filter_map(|version| version.at(["schema", "openAPIV3Schema"]));
+        if !schemas.all(|schema| are_in_objects(Schema::new(schema))) {
+            return None;
+        }
+        let versions = versions.iter().map(|version| without(version, "schema"));
+        let versions = Value::Array(versions.collect());
+        let mut spec = without(document.get("spec")?, "versions");
+        spec.as_object_mut()?.insert("versions", versions);
+        let mut sketch = without(document, "spec");
+        sketch.as_object_mut()?.insert("spec", spec);
+        let sketch = Self::decode(sketch, ApiVersion::V1, gates).ok()?.definition;
+        Some(sketch).filter(|sketch| !sketch.spec.preserves_unknown_fields())
+    }
+}
+
+/// A copy of an object without one of its members.
+fn without(object: &Value, name: &str) -> Value {
+    let members = object.as_object().into_iter().flat_map(Map::iter);
+    let members = members.filter(|(key, _)| *key != name);
+    Map::from_iter(members.map(|(key, value)| (key.clone(), value.clone()))).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Gates;
+    use scantling_value::{Limits, json};
+
+    fn definition(rest: &str, schema: &str) -> Value {
+        let text = format!(
+            r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {{"name": "widgets.example.com", "generation": 1}},
+            "spec": {{"group": "example.com", "names": {{"kind": "Widget", "plural": "widgets"}}, "scope": "Cluster", {rest}
+            "versions": [{{"name": "v1", "served": true, "storage": true, "subresources": {{"status": {{}}}},
+            "schema": {{"openAPIV3Schema": {schema}}}}}]}}}}"#
+        );
+        json::decode(text.as_bytes(), Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn a_sketch_settles_like_the_whole() {
+        let document = definition(
+            "",
+            r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#,
+        );
+        let gates = Gates::default();
+        let mut sketch = Definition::sketch(&document, gates).unwrap();
+        let mut whole = Definition::decode(document, ApiVersion::V1, gates)
+            .unwrap()
+            .definition;
+        assert_eq!(sketch.spec.schemas().count(), 0);
+        for definition in [&mut sketch, &mut whole] {
+            assert!(definition.settle([], "2026-08-01T00:00:00Z"));
+        }
+        assert_eq!(sketch.status, whole.status);
+        assert_eq!(sketch.metadata, whole.metadata);
+        assert_eq!(sketch.spec.is_servable(), whole.spec.is_servable());
+        whole.spec.validation = None;
+        assert_eq!(sketch, whole);
+    }
+
+    #[test]
+    fn some_have_none() {
+        let in_no_object = definition("", r#"{"type": "object", "default": [1]}"#);
+        let preserving = definition(r#""preserveUnknownFields": true,"#, r#"{"type": "object"}"#);
+        for document in [in_no_object, preserving, Value::Null] {
+            assert_eq!(
+                Definition::sketch(&document, Gates::default()),
+                None,
+                "{document:?}"
+            );
+        }
+    }
+}

@@ -168,22 +168,14 @@ impl<'o> OldList<'o> {
 
     /// For each element whether it is the one that is found by its own keys; `None` where some might have the same keys.
     pub(crate) fn found_by_their_keys(&self) -> Option<Vec<bool>> {
-        let prints: Vec<Option<u64>> = self.items.iter().map(|item| self.fingerprint(item)).collect();
-        let differ = fingerprint::all_differ(prints.iter().copied().flatten());
-        differ.then(|| prints.iter().map(Option::is_some).collect())
-    }
-
-    /// `None` for what is not found by its keys.
-    fn fingerprint(&self, item: &Value) -> Option<u64> {
-        let item = item.as_object()?;
-        let mut whole = true;
-        let keys = self.keys.iter().map(|key| {
-            let key = item.get(key);
-            whole &= key.and_then(scalar).is_some();
-            key
-        });
-        let print = fingerprint::of_all(keys);
-        whole.then_some(print)
+        let mut keys = fingerprint::Keys::new(self.keys);
+        let is_scalar = |key: Option<&Value>| key.and_then(scalar).is_some();
+        let prints = self.items.iter().map(|item| keys.of(item, is_scalar));
+        let prints: Vec<(u64, bool)> = prints.collect();
+        // What lacks a key is found by none.
+        let found = prints.iter().filter(|(_, found)| *found);
+        let differ = fingerprint::all_differ(found.map(|(print, _)| *print));
+        differ.then(|| prints.iter().map(|(_, found)| *found).collect())
     }
 
     fn same_keys(&self, old: &Map, new: &Map) -> bool {

@@ -40,7 +40,8 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
 }
 
 fn set(list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if all_differ(list, alike, |item| fingerprint::of(Some(item))) {
+    let prints_differ = || fingerprint::all_differ(list.iter().map(|item| fingerprint::of(Some(item))));
+    if all_differ(list, alike, prints_differ) {
         return;
     }
     for i in second_ones(list.len(), |i| list.get(i).map(identity)) {
@@ -66,8 +67,11 @@ fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldErro
             (a, b) => a.is_none() && b.is_none(),
         })
     };
-    let print = |item: &Value| fingerprint::of_all(keys.iter().map(|key| item.get(key)));
-    if all_differ(list, same_keys, print) {
+    let prints_differ = || {
+        let mut keys = fingerprint::Keys::new(keys);
+        fingerprint::all_differ(list.iter().map(|item| keys.of(item, |_| true).0))
+    };
+    if all_differ(list, same_keys, prints_differ) {
         return;
     }
     let identity = |i: usize| {
@@ -91,10 +95,14 @@ fn keys_of(keys: &[Str], item: Option<&Map>) -> Value {
 
 /// Whether no two elements are the same, if that is quickly told: of few by comparing each with each, of many by their
 /// fingerprints. Almost every list is such a one.
-fn all_differ(list: &[Value], same: impl Fn(&Value, &Value) -> bool, print: impl Fn(&Value) -> u64) -> bool {
+fn all_differ(
+    list: &[Value],
+    same: impl Fn(&Value, &Value) -> bool,
+    prints_differ: impl FnOnce() -> bool,
+) -> bool {
     const FEW: usize = 8;
     if list.len() > FEW {
-        return fingerprint::all_differ(list.iter().map(print));
+        return prints_differ();
     }
     let differs = |(i, item): (usize, &Value)| !list.iter().skip(i + 1).any(|other| same(item, other));
     list.iter().enumerate().all(differs)

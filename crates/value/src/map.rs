@@ -52,6 +52,19 @@ impl Map {
         self.entries.get(i).map(|(_, v)| v)
     }
 
+    /// The value of a key that stood at a position in another object: objects of one kind tend to have the same members.
+    /// Where it stands elsewhere, that is the position from now on.
+    #[inline]
+    pub fn get_near(&self, key: &str, position: &mut usize) -> Option<&Value> {
+        if let Some((k, value)) = self.entries.get(*position)
+            && same_text(k, key)
+        {
+            return Some(value);
+        }
+        *position = self.position(key)?;
+        self.entries.get(*position).map(|(_, value)| value)
+    }
+
     /// The value of a key, to change it.
     #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {

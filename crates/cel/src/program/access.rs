@@ -6,7 +6,7 @@ use super::node::{Access, Choice, Key, Mode, Name, Qualifier, Root};
 use crate::env::Strictness;
 use crate::shape::{Kind, Shape};
 use crate::val::{DYN, EvalError, List, Map, Res, Val, element_shape, read};
-use scantling_value::{Map as JsonObject, Value, same_text};
+use scantling_value::{Map as JsonObject, Value};
 use std::sync::atomic::Ordering;
 
 /// Where a selection has arrived. JSON is read no sooner than it must be.
@@ -362,14 +362,13 @@ impl Name {
 
     #[inline]
     fn find<'a>(&self, object: &'a JsonObject, key: &str) -> Option<&'a Value> {
-        let entries = object.entries();
-        if let Some((k, value)) = entries.get(self.hint.load(Ordering::Relaxed))
-            && same_text(k, key)
-        {
-            return Some(value);
+        let before = self.hint.load(Ordering::Relaxed);
+        let mut hint = before;
+        let value = object.get_near(key, &mut hint);
+        // What is shared is written only where it changes.
+        if hint != before {
+            self.hint.store(hint, Ordering::Relaxed);
         }
-        let position = object.position(key)?;
-        self.hint.store(position, Ordering::Relaxed);
-        entries.get(position).map(|(_, v)| v)
+        value
     }
 }

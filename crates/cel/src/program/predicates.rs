@@ -3,19 +3,20 @@
 //! The rules of one place of a schema all read the same value, and most ask the same few things: whether a field is
 //! there, how a text or a number compares with a constant, whether all elements of a list are such. [`Predicates`] finds
 //! the fields that any of them reads in one pass over the value, and asks by going from question to question
-//! ([`branch`]): each says where the next one is and what has been paid on the way. Other questions are left to the
-//! plain walk. Whatever is not as the schema says is left to [`Program::eval`].
+//! (`question`): each says where the next one is and what has been paid on the way. Other questions are left to the
+//! plain walk. Whatever is not as the schema says is left to `Program::eval`.
 
 mod branch;
 mod fields;
+mod question;
 
 use super::plain::{Local, Plain};
 use super::{Input, Limits, Outcome, Program};
 use crate::library::standard::shorter_text_cost;
 use crate::shape::Shape;
 use crate::val::{Arena, Val, text_size};
-use branch::{Affix, Branches, Edge, Number, Quantifier, Question, Search, Text};
 use fields::{Layout, ROOT, SUBJECT};
+use question::{Affix, Branches, Edge, Number, Quantifier, Question, Search, Text};
 use scantling_value::{Value, same_text};
 use std::sync::Arc;
 

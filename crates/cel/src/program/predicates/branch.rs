@@ -1,194 +1,21 @@
-//! Predicates as questions, each with what comes next.
+//! From programs to questions, each with what comes next.
 //!
 //! `a && b` is no step of its own: where `a` holds, `b` is next, and where it does not, the answer is no. So it is with
 //! `||`, `!`, `c ? a : b` and the equality of answers. What they cost stands on the way from one question to the next.
 
 use super::Slot;
 use super::fields::{End, Layout, Object, ROOT, SUBJECT, Types};
-use crate::data::regex::Pattern;
+use super::question::{Affix, Branches, Edge, Number, Quantifier, Question, Search, Step, Text, Way};
 use crate::program::Program;
 use crate::program::fold::{ALL_ASKS, EXISTS_ASKS};
 use crate::program::node::{
     Access, Binary, Call, Choice, Comparison, Equality, Fold, Key, Mode, Node, Operation, Relation, Root,
     Step as FoldStep, Unary,
 };
-use crate::program::set::Set;
-use crate::run::{Actual, Searched};
+use crate::run::Actual;
 use crate::shape::{Kind, Shape};
 use crate::val::Owned;
 use std::sync::Arc;
-
-/// What is asked, and what comes next.
-#[derive(Debug)]
-pub(super) struct Step {
-    pub(super) question: Question,
-    pub(super) yes: Edge,
-    pub(super) no: Edge,
-}
-
-/// Where it goes on, and what is to be paid for getting there.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Edge {
-    to: u32,
-    pub(super) cost: u32,
-}
-
-impl Edge {
-    const YES: Edge = Edge {
-        to: u32::MAX,
-        cost: 0,
-    };
-    const NO: Edge = Edge {
-        to: u32::MAX - 1,
-        cost: 0,
-    };
-
-    /// Whether it leads to the answer yes, if it leads to an answer.
-    #[inline]
-    pub(super) fn is_yes(self) -> bool {
-        self.to == Self::YES.to
-    }
-
-    fn costing(self, more: u32) -> Edge {
-        Edge {
-            cost: self.cost.saturating_add(more),
-            ..self
-        }
-    }
-}
-
-/// All that predicates ask.
-#[derive(Debug)]
-pub(super) struct Branches(Box<[Step]>);
-
-impl Branches {
-    /// The step that an edge leads to; `None` if it leads to an answer.
-    #[inline]
-    pub(super) fn step(&self, edge: Edge) -> Option<&Step> {
-        self.0.get(usize::try_from(edge.to).ok()?)
-    }
-}
-
-/// A question whose answer is yes or no.
-#[derive(Debug)]
-pub(super) enum Question {
-    /// Whether a field is there.
-    Present { within: Slot, field: Slot, types: Types },
-    /// Whether a text is this one.
-    Same { text: Text, constant: Arc<str> },
-    /// Whether a text is one of these.
-    OneOf { text: Text, set: Arc<Set> },
-    /// Whether a text begins or ends so.
-    Has {
-        text: Text,
-        affix: Affix,
-        constant: Arc<str>,
-    },
-    /// Whether a text matches.
-    Matches(Search),
-    /// How two numbers compare.
-    Numbers {
-        left: Number,
-        right: Number,
-        relation: Relation,
-    },
-    /// Whether it is `true`.
-    Truth(Slot),
-    /// `all` or `exists`.
-    Each(Box<Quantifier>),
-    /// Anything else: the plain walk knows.
-    Other(Way),
-}
-
-/// A text that is at hand.
-#[derive(Clone, Debug)]
-pub(super) enum Text {
-    Field(Slot),
-    /// What is found in one; empty where nothing is.
-    Found(Search),
-}
-
-/// A search of a text for a regular expression.
-#[derive(Clone, Debug)]
-pub(super) struct Search {
-    pub(super) slot: Slot,
-    pub(super) pattern: Pattern,
-    pub(super) searched: Searched,
-}
-
-/// Which end of a text is asked about.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Affix {
-    Prefix,
-    Suffix,
-}
-
-/// A number that is at hand.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
-    Constant(i64),
-    Integer(Slot),
-    SizeOfText(Slot),
-    SizeOfList(Slot),
-    SizeOfObject(Slot),
-}
-
-/// `all` or `exists` of a list.
-#[derive(Debug)]
-pub(super) struct Quantifier {
-    pub(super) list: Slot,
-    pub(super) element: Slot,
-    /// What is read of an element, if it is an object.
-    pub(super) layout: Option<Object>,
-    /// The shape of an element.
-    pub(super) shape: Arc<Shape>,
-    /// The variable that holds the element, where the plain walk is asked about it.
-    pub(super) local: Option<usize>,
-    /// What is asked of each element.
-    pub(super) entry: Edge,
-    /// The answer that ends it.
-    pub(super) decisive: bool,
-    /// What it costs to ask whether to go on.
-    pub(super) asking: u64,
-}
-
-/// The way to a step of a program, from its root on.
-#[derive(Debug, Default)]
-pub(super) struct Way(Box<[u8]>);
-
-impl Way {
-    #[inline]
-    pub(super) fn from<'p>(&self, root: &'p Node) -> Option<&'p Node> {
-        self.0.iter().try_fold(root, |node, turn| node.part(*turn))
-    }
-
-    fn then(&self, turn: u8) -> Way {
-        Way(self.0.iter().copied().chain([turn]).collect())
-    }
-}
-
-impl Node {
-    /// The parts of the steps that are taken apart here.
-    #[inline]
-    fn part(&self, turn: u8) -> Option<&Node> {
-        match self {
-            Node::And(terms) | Node::Or(terms) => terms.get(usize::from(turn)),
-            Node::Unary(call) => Some(&call.arg),
-            Node::Equality(equality) if turn == 0 => Some(&equality.left),
-            Node::Equality(equality) => Some(&equality.right),
-            Node::Choice(choice) => Some(match turn {
-                0 => &choice.condition,
-                1 => &choice.yes,
-                _ => &choice.no,
-            }),
-            Node::Fold(fold) => match &fold.step {
-                FoldStep::All { predicate } | FoldStep::Exists { predicate } => Some(predicate),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-}
 
 /// A variable that questions are about.
 struct Variable {
@@ -302,9 +129,9 @@ impl Builder {
     }
 
     fn ask(&mut self, question: Question, yes: Edge, no: Edge) -> Edge {
-        let to = u32::try_from(self.steps.len()).unwrap_or(Edge::NO.to);
+        let edge = Edge::step(self.steps.len());
         self.steps.push(Step { question, yes, no });
-        Edge { to, cost: 0 }
+        edge
     }
 
     fn other(&mut self, way: Way, yes: Edge, no: Edge) -> Edge {

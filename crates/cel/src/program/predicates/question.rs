@@ -1,0 +1,190 @@
+//! Questions whose answer is yes or no, and what comes next.
+
+use super::Slot;
+use super::fields::{Object, Types};
+use crate::data::regex::Pattern;
+use crate::program::node::{Node, Relation, Step as FoldStep};
+use crate::program::set::Set;
+use crate::run::Searched;
+use crate::shape::Shape;
+use std::sync::Arc;
+
+/// What is asked, and what comes next.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) question: Question,
+    pub(super) yes: Edge,
+    pub(super) no: Edge,
+}
+
+/// Where it goes on, and what is to be paid for getting there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    to: u32,
+    pub(super) cost: u32,
+}
+
+impl Edge {
+    pub(super) const YES: Edge = Edge {
+        to: u32::MAX,
+        cost: 0,
+    };
+    pub(super) const NO: Edge = Edge {
+        to: u32::MAX - 1,
+        cost: 0,
+    };
+
+    /// To the step at an index.
+    pub(super) fn step(index: usize) -> Edge {
+        Edge {
+            to: u32::try_from(index).unwrap_or(Self::NO.to),
+            cost: 0,
+        }
+    }
+
+    /// Whether it leads to the answer yes, if it leads to an answer.
+    #[inline]
+    pub(super) fn is_yes(self) -> bool {
+        self.to == Self::YES.to
+    }
+
+    pub(super) fn costing(self, more: u32) -> Edge {
+        Edge {
+            cost: self.cost.saturating_add(more),
+            ..self
+        }
+    }
+}
+
+/// All that predicates ask.
+#[derive(Debug)]
+pub(super) struct Branches(pub(super) Box<[Step]>);
+
+impl Branches {
+    /// The step that an edge leads to; `None` if it leads to an answer.
+    #[inline]
+    pub(super) fn step(&self, edge: Edge) -> Option<&Step> {
+        self.0.get(usize::try_from(edge.to).ok()?)
+    }
+}
+
+/// A question whose answer is yes or no.
+#[derive(Debug)]
+pub(super) enum Question {
+    /// Whether a field is there.
+    Present { within: Slot, field: Slot, types: Types },
+    /// Whether a text is this one.
+    Same { text: Text, constant: Arc<str> },
+    /// Whether a text is one of these.
+    OneOf { text: Text, set: Arc<Set> },
+    /// Whether a text begins or ends so.
+    Has {
+        text: Text,
+        affix: Affix,
+        constant: Arc<str>,
+    },
+    /// Whether a text matches.
+    Matches(Search),
+    /// How two numbers compare.
+    Numbers {
+        left: Number,
+        right: Number,
+        relation: Relation,
+    },
+    /// Whether it is `true`.
+    Truth(Slot),
+    /// `all` or `exists`.
+    Each(Box<Quantifier>),
+    /// Anything else: the plain walk knows.
+    Other(Way),
+}
+
+/// A text that is at hand.
+#[derive(Clone, Debug)]
+pub(super) enum Text {
+    Field(Slot),
+    /// What is found in one; empty where nothing is.
+    Found(Search),
+}
+
+/// A search of a text for a regular expression.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    pub(super) slot: Slot,
+    pub(super) pattern: Pattern,
+    pub(super) searched: Searched,
+}
+
+/// Which end of a text is asked about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Affix {
+    Prefix,
+    Suffix,
+}
+
+/// A number that is at hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Number {
+    Constant(i64),
+    Integer(Slot),
+    SizeOfText(Slot),
+    SizeOfList(Slot),
+    SizeOfObject(Slot),
+}
+
+/// `all` or `exists` of a list.
+#[derive(Debug)]
+pub(super) struct Quantifier {
+    pub(super) list: Slot,
+    pub(super) element: Slot,
+    /// What is read of an element, if it is an object.
+    pub(super) layout: Option<Object>,
+    /// The shape of an element.
+    pub(super) shape: Arc<Shape>,
+    /// The variable that holds the element, where the plain walk is asked about it.
+    pub(super) local: Option<usize>,
+    /// What is asked of each element.
+    pub(super) entry: Edge,
+    /// The answer that ends it.
+    pub(super) decisive: bool,
+    /// What it costs to ask whether to go on.
+    pub(super) asking: u64,
+}
+
+/// The way to a step of a program, from its root on.
+#[derive(Debug, Default)]
+pub(super) struct Way(Box<[u8]>);
+
+impl Way {
+    #[inline]
+    pub(super) fn from<'p>(&self, root: &'p Node) -> Option<&'p Node> {
+        self.0.iter().try_fold(root, |node, turn| node.part(*turn))
+    }
+
+    pub(super) fn then(&self, turn: u8) -> Way {
+        Way(self.0.iter().copied().chain([turn]).collect())
+    }
+}
+
+impl Node {
+    /// The parts of the steps that are taken apart here.
+    #[inline]
+    fn part(&self, turn: u8) -> Option<&Node> {
+        match self {
+            Node::And(terms) | Node::Or(terms) => terms.get(usize::from(turn)),
+            Node::Unary(call) => Some(&call.arg),
+            Node::Equality(equality) if turn == 0 => Some(&equality.left),
+            Node::Equality(equality) => Some(&equality.right),
+            Node::Choice(choice) => Some(match turn {
+                0 => &choice.condition,
+                1 => &choice.yes,
+                _ => &choice.no,
+            }),
+            Node::Fold(fold) => match &fold.step {
+                FoldStep::All { predicate } | FoldStep::Exists { predicate } => Some(predicate),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

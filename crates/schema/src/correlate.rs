@@ -157,8 +157,7 @@ impl<'o> OldList<'o> {
         let new = new.as_object()?;
         let asked = self.asked.replace(self.asked.get().saturating_add(1));
         if self.items.len() <= FEW || asked < RARELY {
-            let same = |old: &&Value| old.as_object().is_some_and(|old| self.same_keys(old, new));
-            return self.items.iter().find(same);
+            return self.find_by_comparing(new);
         }
         let key = self.key(new)?;
         // The lookup borrows the new element for a moment only; the map's keys borrow the old ones.
@@ -176,6 +175,21 @@ impl<'o> OldList<'o> {
         let found = prints.iter().filter(|(_, found)| *found);
         let differ = fingerprint::all_differ(found.map(|(print, _)| *print));
         differ.then(|| prints.iter().map(|(_, found)| *found).collect())
+    }
+
+    fn find_by_comparing(&self, new: &Map) -> Option<&'o Value> {
+        let [key] = self.keys else {
+            let same = |old: &&Value| old.as_object().is_some_and(|old| self.same_keys(old, new));
+            return self.items.iter().find(same);
+        };
+        let wanted = new.get(key).filter(|key| scalar(key).is_some())?;
+        let mut position = 0;
+        let mut keys = self
+            .items
+            .iter()
+            .map(|old| old.as_object()?.get_near(key, &mut position));
+        let found = keys.position(|key| key == Some(wanted))?;
+        self.items.get(found)
     }
 
     fn same_keys(&self, old: &Map, new: &Map) -> bool {

@@ -10,22 +10,30 @@ const BYTE: usize = 48;
 /// What a range of single bytes takes.
 const STEP: usize = 8;
 
-/// How many bytes the engine of a pattern takes at most. It holds every repetition of a part anew.
+/// What an engine takes for itself, whatever the pattern: to begin anywhere, and to tell that it matches.
+const ENGINE: usize = 4096;
+
+/// How many bytes the engine of a pattern takes at most.
 pub(super) fn largest(tree: &Hir) -> usize {
+    ENGINE.saturating_add(part(tree))
+}
+
+/// How many bytes a part takes at most. Every repetition of it is held anew.
+fn part(tree: &Hir) -> usize {
     match tree.kind() {
         HirKind::Empty | HirKind::Look(_) => STATE,
         HirKind::Literal(literal) => STATE.saturating_add(BYTE.saturating_mul(literal.0.len())),
         HirKind::Class(Class::Unicode(class)) => STATE.saturating_add(characters(class)),
         HirKind::Class(Class::Bytes(class)) => STATE.saturating_add(STEP * class.ranges().len()),
-        HirKind::Capture(capture) => largest(&capture.sub).saturating_add(2 * STATE),
+        HirKind::Capture(capture) => part(&capture.sub).saturating_add(2 * STATE),
         HirKind::Repetition(repetition) => {
             let times = repetition.max.unwrap_or(repetition.min).max(1);
-            largest(&repetition.sub)
+            part(&repetition.sub)
                 .saturating_add(STATE)
                 .saturating_mul(usize::try_from(times).unwrap_or(usize::MAX))
         }
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            let parts = parts.iter().map(|part| largest(part).saturating_add(STEP));
+            let parts = parts.iter().map(|tree| part(tree).saturating_add(STEP));
             parts.fold(STATE, usize::saturating_add)
         }
     }

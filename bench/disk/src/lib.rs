@@ -106,6 +106,26 @@ impl Times {
         self.0.extend(more.0);
     }
 
+    /// How long requests would take that come at a rate and share these flushes: each waits for the flush that is under
+    /// way, and then for the next. No server that flushes for several at once can be faster; one slow flush holds up
+    /// all who come meanwhile.
+    pub fn shared(&self, per_second: f64) -> Times {
+        let between = Duration::from_secs_f64(1.0 / per_second);
+        let mut taken = Vec::new();
+        let (mut now, mut due) = (Duration::ZERO, Duration::ZERO);
+        for flush in &self.0 {
+            // Whoever has come by now is in this flush; if nobody has, it begins with the next.
+            now = now.max(due);
+            let end = now + *flush;
+            while due <= now {
+                taken.push(end - due);
+                due += between;
+            }
+            now = end;
+        }
+        Times(taken)
+    }
+
     /// A quantile of them.
     pub fn quantile(&self, q: f64) -> Duration {
         let mut sorted = self.0.clone();

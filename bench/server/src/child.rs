@@ -4,12 +4,14 @@ use crate::Failure;
 use crate::client::Endpoint;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A running server.
 pub struct Server {
     process: Child,
+    /// Kept open: the server may have more to say.
+    _output: std::io::Lines<BufReader<ChildStdout>>,
     pub endpoint: Endpoint,
     /// From the start of the process to the first answer of `/readyz`.
     pub ready_after: Duration,
@@ -47,6 +49,7 @@ impl Server {
         while endpoint.connect().await?.send(&ready).await?.status != 200 {}
         Ok(Server {
             process,
+            _output: lines,
             endpoint,
             ready_after: begin.elapsed(),
         })

@@ -131,11 +131,12 @@ pub fn half(outcome: &Outcome) {
 
 /// The lines of writes at half pace that tell the disk's part.
 pub fn beyond_disk(outcome: &Outcome, bare: &bench_disk::Times) {
-    let floor = bare.quantile(0.99);
+    let floor = bare.shared(outcome.rate()).quantile(0.99);
     let own = outcome.own_quantile(0.99);
     for (what, time) in [
         ("    of it the disk: median of a bare flush", bare.quantile(0.5)),
-        ("      99th percentile of a bare flush", floor),
+        ("      99th percentile of a bare flush", bare.quantile(0.99)),
+        ("      99th percentile if such flushes were all", floor),
         ("    99th percentile beyond that", own.saturating_sub(floor)),
     ] {
         figure(what, millis(time), "ms", Reference::NONE);

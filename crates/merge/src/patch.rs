@@ -7,6 +7,7 @@ use crate::json_patch::{self, JsonPatch, JsonPatchError};
 use crate::merge_patch;
 use crate::strategic::{self, StrategicError};
 use scantling_schema::structural::{Structural, Type};
+use scantling_value::json::Written;
 use scantling_value::{Limits, Map, Value, go, json, yaml};
 use std::borrow::Cow;
 use std::fmt;
@@ -137,10 +138,9 @@ impl<'t> Patch<'t> {
         let number = |why: &str| why.starts_with("json: cannot unmarshal number");
         let decoded = json::decode_strict(text, limits).map_err(|e| match (ty, reading) {
             _ if !number(e.message()) => PatchError::Syntax("invalid JSON patch".into()),
-            (PatchType::Json, Reading::Strict) => {
-                let field = "struct field jsonPatchOp.value of type";
-                decoding(&e.to_string().replacen("value of type", field, 1))
-            }
+            (PatchType::Json, Reading::Strict) => check_operations(text, limits)
+                .err()
+                .unwrap_or_else(|| decoding(&e)),
             (PatchType::Merge, Reading::Strict) => decoding(&e),
             _ => PatchError::BadRequest(e.to_string()),
         })?;
@@ -151,7 +151,8 @@ impl<'t> Patch<'t> {
         let content = match ty {
             PatchType::Json => {
                 if reading == Reading::Strict {
-                    findings = json_patch_findings(&decoded.value, text, findings)?;
+                    check_operations(text, limits)?;
+                    findings = json_patch_findings(&decoded.value, text, findings);
                 }
                 Content::Json(JsonPatch::from_value(decoded.value, text)?)
             }
@@ -356,38 +357,47 @@ fn not_a_map(value: &Value) -> String {
 /// The members of an operation of a JSON patch.
 const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
-/// Strict reading knows the members of operations: others are reported, and what is in them is not looked at.
-fn json_patch_findings(
-    patch: &Value,
-    text: &[u8],
-    duplicates: Vec<String>,
-) -> Result<Vec<String>, PatchError> {
-    let wrong = |value: &Value, place: &str| {
-        let kind = go::json_kind(value);
-        decoding(&format!("json: cannot unmarshal {kind} into Go {place}"))
+/// Checks the members of operations as strict reading does: one after the other, as often as they stand.
+fn check_operations(text: &[u8], limits: Limits) -> Result<(), PatchError> {
+    let misfit = |found: &str, place: &str| {
+        Err(decoding(&format!(
+            "json: cannot unmarshal {found} into Go {place}"
+        )))
     };
-    let operations = match patch {
-        Value::Array(operations) => operations,
-        Value::Null => return Ok(Vec::new()),
-        other => return Err(wrong(other, "value of type []handlers.jsonPatchOp")),
+    let operations = match json::decode_written(text, limits).map_err(|e| decoding(&e))? {
+        Written::Array(operations) => operations,
+        Written::Null => return Ok(()),
+        other => return misfit(other.kind(), "value of type []handlers.jsonPatchOp"),
     };
-    let mut unknown = Vec::new();
-    for (i, operation) in operations.iter().enumerate() {
+    for operation in operations {
         let members = match operation {
-            Value::Object(members) => members,
-            Value::Null => continue,
-            other => return Err(wrong(other, "value of type handlers.jsonPatchOp")),
+            Written::Object(members) => members,
+            Written::Null => continue,
+            other => return misfit(other.kind(), "value of type handlers.jsonPatchOp"),
         };
-        for name in ["op", "path", "from"] {
-            match members.get(name) {
-                None | Some(Value::Null | Value::String(_)) => {}
-                Some(other) => {
-                    let place = format!("struct field jsonPatchOp.{name} of type string");
-                    return Err(wrong(other, &place));
+        for (name, value) in members {
+            let place = |ty: &str| format!("struct field jsonPatchOp.{name} of type {ty}");
+            match (name.as_str(), &value) {
+                ("op" | "path" | "from", Written::Null | Written::Text(_)) => {}
+                ("op" | "path" | "from", other) => return misfit(other.kind(), &place("string")),
+                ("value", value) => {
+                    if let Some(number) = value.out_of_range() {
+                        return misfit(&format!("number {number}"), &place("float64"));
+                    }
                 }
+                _ => {}
             }
         }
-        let others = members.keys().filter(|name| !OPERATION.contains(&name.as_str()));
+    }
+    Ok(())
+}
+
+/// Strict reading knows the members of operations: others are reported, and what is in them is not looked at.
+fn json_patch_findings(patch: &Value, text: &[u8], duplicates: Vec<String>) -> Vec<String> {
+    let mut unknown = Vec::new();
+    for (i, operation) in patch.as_array().unwrap_or_default().iter().enumerate() {
+        let names = operation.as_object().into_iter().flat_map(Map::keys);
+        let others = names.filter(|name| !OPERATION.contains(&name.as_str()));
         unknown.extend(others.map(|name| format!("[{i}].{name}")));
     }
     let of_unknown = |finding: &String| {
@@ -412,7 +422,7 @@ fn json_patch_findings(
         );
         json::sort_findings(text, &mut findings);
     }
-    Ok(findings.into_iter().map(|f| format!("json patch {f}")).collect())
+    findings.into_iter().map(|f| format!("json patch {f}")).collect()
 }
 
 fn decode_apply(text: &[u8], reading: Reading, limits: Limits) -> Result<Patch<'_>, PatchError> {

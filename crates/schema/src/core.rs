@@ -41,6 +41,15 @@ const OPTIONS: Options = Options {
 
 /// Reads the options of a deletion; what they do not have is left out.
 pub fn decode_delete_options(document: Value) -> Result<Map, DecodeError> {
+    read_delete_options(document)
+}
+
+/// Reads a text that is known to be valid JSON as the options of a deletion, to the letter.
+pub fn decode_delete_options_text(text: &[u8]) -> Result<Map, DecodeError> {
+    read_delete_options(wire::written(text)?)
+}
+
+fn read_delete_options(document: impl Source) -> Result<Map, DecodeError> {
     let decoded = core::DELETE_OPTIONS.decode(document, OPTIONS)?;
     Ok(core::DELETE_OPTIONS.canonical(decoded.members))
 }

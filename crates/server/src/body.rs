@@ -7,7 +7,8 @@ use crate::status::{ApiError, ApiResult};
 use crate::write::{cannot_be_handled, cannot_be_handled_by_default};
 use scantling_admit::FieldValidation;
 use scantling_schema::names::group_version;
-use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
+use scantling_value::json::{self, Written};
+use scantling_value::{Decoded, Limits, Map, Value, go, yaml};
 
 /// An object as it was sent.
 #[derive(Debug)]
@@ -80,7 +81,10 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
             }
         }
     };
-    is_odd |= form == BodyForm::Json && !decoded.duplicates.is_empty();
+    if form == BodyForm::Json && !decoded.duplicates.is_empty() {
+        is_odd = true;
+        written_type_meta(text).map_err(unrecognized)?;
+    }
     let mut object = decoded.value;
     let found = match (form, mode) {
         // A refusal of YAML names all its duplicates in one text.
@@ -151,6 +155,19 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
         }
     };
     Ok((field("apiVersion")?, field("kind")?))
+}
+
+/// Checks what an object says it is of wherever it does so: a text may say it twice.
+fn written_type_meta(text: &[u8]) -> Result<(), String> {
+    let Ok(Written::Object(members)) = json::decode_written(text, Limits::SERVER) else {
+        return Ok(());
+    };
+    for (name, value) in members {
+        if matches!(name.as_str(), "apiVersion" | "kind") {
+            type_meta(&Map::from_iter([(name, Value::from(value))]).into())?;
+        }
+    }
+    Ok(())
 }
 
 /// As [`type_meta`]; a version of more than a group and a version cannot be read, either.

@@ -146,6 +146,7 @@ fn kind(
         namespaced: false,
         versions,
         strategy: Arc::new(strategy),
+        leaving: false,
         terminating: false,
         question: None,
         servable: true,

@@ -138,6 +138,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
             gates: compiler.gates,
         }),
         question: None,
+        leaving: definition.is("Terminating") || definition.metadata.get("deletionTimestamp").is_some(),
         terminating: definition.is("Terminating"),
         servable: spec.is_servable(),
         built_in: false,

@@ -1,6 +1,7 @@
 //! Deleting: at once, or by marking what finalizers hold.
 
 use crate::body;
+use crate::media::{self, BodyForm};
 use crate::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::protobuf;
 use crate::read::{self, Selection, store_error};
@@ -10,7 +11,7 @@ use crate::scheme::Scheme;
 use crate::status::{self, ApiError, ApiResult};
 use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
-use scantling_schema::core::decode_delete_options;
+use scantling_schema::core::{decode_delete_options, decode_delete_options_text};
 use scantling_store::{Entry, StoreError};
 use scantling_value::{Map, Value};
 
@@ -93,8 +94,11 @@ impl Write<'_> {
         if let Some(why) = refused {
             return Err(ApiError::bad_request(why));
         }
-        let body = decode_delete_options(body).map_err(|e| ApiError::bad_request(e.to_string()))?;
-        let body = Value::from(body);
+        let body = match media::body_form(content_type)? {
+            BodyForm::Json => decode_delete_options_text(&self.body),
+            BodyForm::Yaml | BodyForm::Protobuf => decode_delete_options(body),
+        };
+        let body = Value::from(body.map_err(|e| ApiError::bad_request(e.to_string()))?);
         DeleteOptions::parse(self.call.query, Some(&body))
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Kind {
     /// What is particular about reading and writing its objects.
     pub(crate) strategy: Arc<dyn Strategy>,
     /// Whether the definition is being deleted: nothing is created any more.
+    pub(crate) leaving: bool,
+    /// Whether its objects are being deleted for that: discovery lists no verbs that make any.
     pub(crate) terminating: bool,
     /// What its objects ask, if they are questions that are answered and not stored.
     pub(crate) question: Option<Question>,

@@ -2,6 +2,7 @@
 
 use crate::api::Call;
 use crate::body;
+use crate::builtin::findings;
 use crate::managed::SCALE_VERSION;
 use crate::media::{self, BodyForm, View};
 use crate::options::{WriteKind, WriteOptions};
@@ -16,7 +17,7 @@ use crate::write::{
 };
 use scantling_admit::FieldValidation;
 use scantling_schema::core::CoreKind;
-use scantling_value::{Decoded, Limits, Map, Value, go, json, yaml};
+use scantling_value::{Limits, Map, Value, go, json, yaml};
 use std::sync::LazyLock;
 
 /// How many replicas an object wants that does not say so, while a patch decides about it.
@@ -131,16 +132,20 @@ const SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
 
 /// Reads a scale; the texts are warnings about it.
 fn decode(text: &[u8], form: BodyForm, mode: FieldValidation) -> Option<(Value, Vec<String>)> {
-    let decoded = match form {
-        BodyForm::Json => json::decode_strict(text, Limits::SERVER).ok()?,
-        BodyForm::Yaml => yaml::decode_strict(text, Limits::SERVER).ok()?,
-        BodyForm::Protobuf => Decoded {
-            value: protobuf::open(text).ok()?.read(&protobuf::SCALE).ok()?,
-            duplicates: Vec::new(),
-        },
+    let (sent, found) = match form {
+        BodyForm::Json => {
+            check_type(&json::decode_any_range(text, Limits::SERVER).ok()?).ok()?;
+            let read = CoreKind::Scale.decode_text(text).ok()?;
+            let found = findings(&read.repeated, &read.unknown);
+            (read.members.into(), found)
+        }
+        BodyForm::Yaml => {
+            let read = yaml::decode_strict(text, Limits::SERVER).ok()?;
+            let (sent, unknown) = check(read.value).ok()?;
+            (sent, read.duplicates.into_iter().chain(unknown).collect())
+        }
+        BodyForm::Protobuf => check(protobuf::open(text).ok()?.read(&protobuf::SCALE).ok()?).ok()?,
     };
-    let (sent, mut found) = check(decoded.value).ok()?;
-    found.splice(..0, decoded.duplicates);
     match mode {
         FieldValidation::Strict if !found.is_empty() => None,
         FieldValidation::Ignore => Some((sent, Vec::new())),
@@ -150,7 +155,14 @@ fn decode(text: &[u8], form: BodyForm, mode: FieldValidation) -> Option<(Value, 
 
 /// Checks that a document is a scale; returns it in form, and what it has that a scale has not.
 pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
-    let (api_version, kind) = body::type_meta(&document)?;
+    check_type(&document)?;
+    let decoded = CoreKind::Scale.decode(document).map_err(|e| e.to_string())?;
+    Ok((decoded.members.into(), findings(&[], &decoded.unknown)))
+}
+
+/// Checks that a document says that it is a scale, if it says what it is.
+fn check_type(document: &Value) -> Result<(), String> {
+    let (api_version, kind) = body::type_meta(document)?;
     let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
     if !fits(api_version, SCALE_VERSION) || !fits(kind, "Scale") {
         return Err(format!(
@@ -163,9 +175,7 @@ pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
             }),
         ));
     }
-    let decoded = CoreKind::Scale.decode(document).map_err(|e| e.to_string())?;
-    let unknown = decoded.unknown.iter().map(|p| format!("unknown field \"{p}\""));
-    Ok((decoded.members.into(), unknown.collect()))
+    Ok(())
 }
 
 /// A scale as an answer: tables have columns of its own.

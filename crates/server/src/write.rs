@@ -131,7 +131,7 @@ impl Write<'_> {
         source: Source<'_>,
     ) -> ApiResult<Value> {
         let call = self.call;
-        if call.kind.terminating {
+        if call.kind.leaving {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
         }

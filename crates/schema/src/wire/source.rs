@@ -10,6 +10,8 @@ pub(crate) trait Source: Sized {
 
     /// Whether it is nothing.
     fn is_null(&self) -> bool;
+    /// The first number in it that is out of all range, as it was written.
+    fn out_of_range(&self) -> Option<Str>;
     /// What it is.
     fn node(self) -> Node<Self>;
     /// The value that it is, whatever its type.
@@ -64,6 +66,10 @@ impl Source for Value {
         Value::is_null(self)
     }
 
+    fn out_of_range(&self) -> Option<Str> {
+        None
+    }
+
     fn node(self) -> Node<Value> {
         match self {
             Value::Null => Node::Null,
@@ -85,6 +91,10 @@ impl Source for Written {
 
     fn is_null(&self) -> bool {
         matches!(self, Written::Null)
+    }
+
+    fn out_of_range(&self) -> Option<Str> {
+        Written::out_of_range(self).cloned()
     }
 
     fn node(self) -> Node<Written> {

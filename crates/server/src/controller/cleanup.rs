@@ -23,6 +23,12 @@ pub(super) fn is_due(definition: &Definition) -> bool {
         && finalizers.is_some_and(|f| f.iter().any(|f| f.as_str() == Some(CLEANUP)))
 }
 
+/// Whether a definition stays when its objects are gone.
+fn is_held_by_others(definition: &Definition) -> bool {
+    let finalizers = definition.metadata.get("finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|f| f.iter().any(|f| f.as_str() != Some(CLEANUP)))
+}
+
 /// Deletes the objects of a definition, waits for those that finalizers hold, and lets go of the definition.
 pub(super) async fn run(api: Arc<Api>, name: String) {
     while !*api.stop.borrow() {
@@ -66,6 +72,10 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
         let before = definition.status.clone();
         definition.set_condition(begun, &timestamp());
         expected = write(api, &definition, before, expected).await?.revision;
+        if is_held_by_others(&definition) {
+            // Nobody waits for the end of it, but some wait to see it begin.
+            tokio::time::sleep(PAUSE).await;
+        }
     }
     let end = if definition.is("Established") {
         let spec = &definition.spec;

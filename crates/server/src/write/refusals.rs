@@ -129,7 +129,12 @@ pub(crate) fn fit_name(object: &Value, name: &str) -> ApiResult<()> {
 
 /// The namespace in the body is that of the path, or is set to it.
 pub(crate) fn fit_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
-    let found = text(object, "namespace").to_owned();
+    let found = match object.at(["metadata", "namespace"]) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(found)) => found.to_string(),
+        // What is no name at all is for the decoder to refuse.
+        Some(_) => return Ok(()),
+    };
     match &call.path.namespace {
         None => {
             if let Some(m) = metadata_mut(object) {

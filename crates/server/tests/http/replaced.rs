@@ -119,6 +119,8 @@ async fn a_definition_that_others_hold_says_how_far_its_end_has_come() {
         terminating(&client.get(&definition).await.json()) == "InstanceDeletionCompleted"
     })
     .await;
+    let late = client.send("POST", WIDGETS, &widget("late")).await;
+    assert_eq!(late.status, 403, "{}", late.text());
     // Nothing is left to do: nobody but this client writes.
     let mut shown = client.get(&definition).await.json();
     for round in 0..10 {

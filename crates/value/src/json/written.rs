@@ -34,6 +34,30 @@ pub fn decode_written(text: &[u8], limits: Limits) -> Result<Written, DecodeErro
     value(&mut Cursor::new(text), limits.depth)
 }
 
+impl Written {
+    /// The first number in it that is out of all range.
+    pub fn out_of_range(&self) -> Option<&Str> {
+        match self {
+            Written::Number(n) if matches!(n.value, Value::Float(f) if f.is_infinite()) => Some(&n.text),
+            Written::Array(items) => items.iter().find_map(Written::out_of_range),
+            Written::Object(members) => members.iter().find_map(|(_, v)| v.out_of_range()),
+            Written::Null | Written::Bool(_) | Written::Number(_) | Written::Text(_) => None,
+        }
+    }
+
+    /// What Go's decoder calls it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Written::Null => "null",
+            Written::Bool(_) => "bool",
+            Written::Number(_) => "number",
+            Written::Text(_) => "string",
+            Written::Array(_) => "array",
+            Written::Object(_) => "object",
+        }
+    }
+}
+
 impl From<Written> for Value {
     /// Of members that stand twice the last one counts.
     fn from(written: Written) -> Value {
@@ -146,6 +170,8 @@ mod tests {
         let found = decode_written(text.as_bytes(), Limits::SAFE).unwrap();
         assert_eq!(found, want);
         assert_eq!(Value::from(found).to_json(), r#"{"a":{},"b":"é"}"#);
+        let odd = decode_written(br#"{"a":[1,{"b":-1e999}]}"#, Limits::SAFE).unwrap();
+        assert_eq!(odd.out_of_range().map(Str::as_str), Some("-1e999"));
         assert!(decode_written(b"[[[]]]", Limits { depth: 2 }).is_err());
     }
 }

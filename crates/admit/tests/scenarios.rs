@@ -36,6 +36,16 @@ const KNOWN: &[(&str, usize, &str)] = &[
         1,
         "whoever writes warnings into headers shortens them",
     ),
+    (
+        "fieldvalidation/other-bodies-to-the-letter",
+        14,
+        "whoever reads a body looks at all that it says of its kind",
+    ),
+    (
+        "fieldvalidation/other-bodies-to-the-letter",
+        15,
+        "whoever reads a body holds its namespace against that of the path",
+    ),
     ("values/each-type-integer", 6, "the recorder reads -0 as 0"),
     ("values/each-type-number", 6, "the recorder reads -0 as 0"),
     (

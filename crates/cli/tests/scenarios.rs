@@ -32,6 +32,11 @@ const KNOWN: &[(&str, usize, &str)] = &[
         "whoever writes warnings into headers shortens them",
     ),
     (
+        "fieldvalidation/other-bodies-to-the-letter",
+        14,
+        "whoever reads a body looks at all that it says of its kind",
+    ),
+    (
         "fieldvalidation/patch-object-holding-dropped-field",
         4,
         "a server makes a patch to what it has read, without the fields that its definition dropped",

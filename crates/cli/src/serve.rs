@@ -2,6 +2,7 @@
 
 use crate::args;
 use crate::problem::{Problem, Verdict};
+use crate::render;
 use scantling_server::{AuthorizationMode, Config, Server};
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, KeySpace, MemStore, Store};
 use std::os::unix::process::CommandExt;
@@ -71,8 +72,10 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
     server
         .write_kubeconfig(&kubeconfig)
         .map_err(|e| Problem::new("cannot write the kubeconfig", e))?;
-    println!("serving on https://{}", server.address());
-    println!("kubeconfig: {}", kubeconfig.display());
+    let (address, kubeconfig) = (server.address(), kubeconfig.display());
+    render::write(format!(
+        "serving on https://{address}\nkubeconfig: {kubeconfig}\n"
+    ))?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}

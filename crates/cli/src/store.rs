@@ -2,6 +2,7 @@
 
 use crate::args::{Store, StoreCommand};
 use crate::problem::{Problem, Verdict};
+use crate::render;
 use scantling_store::{EmbeddedConfig, EmbeddedStore, export};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -20,11 +21,10 @@ pub(crate) fn run(flags: &Store) -> Result<Verdict, Problem> {
 
 fn check(directory: &Path) -> Result<(), Problem> {
     let report = EmbeddedStore::check(directory).map_err(|e| Problem::new("the store is not sound", e))?;
-    println!(
-        "sound: {} entries of {} bytes at revision {}, history since revision {}",
+    render::write(format!(
+        "sound: {} entries of {} bytes at revision {}, history since revision {}\n",
         report.entries, report.value_bytes, report.revision, report.history_after
-    );
-    Ok(())
+    ))
 }
 
 fn write(directory: &Path, file: &Path) -> Result<(), Problem> {

@@ -1,10 +1,12 @@
 //! Flags, environment, logs, and the end of the process.
 
 use crate::kube_client::{define, widgets};
-use crate::server::{Process, scantling};
+use crate::server::{Process, scantling, terminate};
 use futures_util::StreamExt as _;
 use kube::ResourceExt as _;
 use kube::api::{PostParams, WatchEvent, WatchParams};
+use std::process::Stdio;
+use std::time::Duration;
 
 fn refusal(flags: &[&str]) -> (Option<i32>, String) {
     let output = scantling()
@@ -40,6 +42,28 @@ fn wrong_flags_are_refused() {
         assert!(matches!(code, Some(2 | 3)), "{flags:?}: {code:?} {stderr}");
         assert!(stderr.contains(said), "{flags:?}: {stderr}");
     }
+}
+
+/// Where nobody reads what it says, it serves all the same.
+#[test]
+fn nobody_listens() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    let mut server = scantling()
+        .args(["serve", "--in-memory", "--secure-port", "0", "--write-kubeconfig"])
+        .arg(&kubeconfig)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    drop(server.stdout.take());
+    while !kubeconfig.exists() {
+        assert_eq!(server.try_wait().expect("it is there"), None, "the server ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    terminate(&server);
+    let status = server.wait().expect("it ends");
+    assert!(status.success(), "{status}");
 }
 
 #[tokio::test]

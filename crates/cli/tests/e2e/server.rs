@@ -14,6 +14,14 @@ pub(crate) fn scantling() -> Command {
     Command::new(env!("CARGO_BIN_EXE_scantling"))
 }
 
+/// Asks a process to stop, as a service manager does.
+pub(crate) fn terminate(child: &Child) {
+    let asked = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status();
+    assert!(asked.expect("kill runs").success());
+}
+
 impl Process {
     /// Starts in memory, and waits until it serves.
     pub(crate) fn start(flags: &[&str]) -> Process {
@@ -65,12 +73,9 @@ impl Process {
         kube::Client::try_from(config.expect("a configuration")).expect("a client")
     }
 
-    /// Asks it to stop, as a service manager does.
+    /// Asks it to stop.
     pub(crate) fn terminate(&self) {
-        let asked = Command::new("kill")
-            .args(["-TERM", &self.child.id().to_string()])
-            .status();
-        assert!(asked.expect("kill runs").success());
+        terminate(&self.child);
     }
 
     /// Ends it at once, in the middle of whatever it does.

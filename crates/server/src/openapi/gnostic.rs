@@ -172,6 +172,27 @@ fn parameter(value: &Value) -> Vec<u8> {
     wrapped(1, &kind)
 }
 
+/// What limits a value: fifteen fields in a row, whatever the version.
+fn limits(out: &mut Vec<u8>, first: u64, value: &Value) {
+    amount(out, first, value, "multipleOf");
+    amount(out, first + 1, value, "maximum");
+    flag(out, first + 2, value, "exclusiveMaximum");
+    amount(out, first + 3, value, "minimum");
+    flag(out, first + 4, value, "exclusiveMinimum");
+    count(out, first + 5, value, "maxLength");
+    count(out, first + 6, value, "minLength");
+    text(out, first + 7, value, "pattern");
+    count(out, first + 8, value, "maxItems");
+    count(out, first + 9, value, "minItems");
+    flag(out, first + 10, value, "uniqueItems");
+    count(out, first + 11, value, "maxProperties");
+    count(out, first + 12, value, "minProperties");
+    texts(out, first + 13, value, "required");
+    for listed in items(value, "enum") {
+        bytes(out, first + 14, &any(listed));
+    }
+}
+
 fn schema(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     text(&mut out, 1, value, "$ref");
@@ -181,23 +202,7 @@ fn schema(value: &Value) -> Vec<u8> {
     if let Some(default) = value.get("default") {
         bytes(&mut out, 5, &any(default));
     }
-    amount(&mut out, 6, value, "multipleOf");
-    amount(&mut out, 7, value, "maximum");
-    flag(&mut out, 8, value, "exclusiveMaximum");
-    amount(&mut out, 9, value, "minimum");
-    flag(&mut out, 10, value, "exclusiveMinimum");
-    count(&mut out, 11, value, "maxLength");
-    count(&mut out, 12, value, "minLength");
-    text(&mut out, 13, value, "pattern");
-    count(&mut out, 14, value, "maxItems");
-    count(&mut out, 15, value, "minItems");
-    flag(&mut out, 16, value, "uniqueItems");
-    count(&mut out, 17, value, "maxProperties");
-    count(&mut out, 18, value, "minProperties");
-    texts(&mut out, 19, value, "required");
-    for e in items(value, "enum") {
-        bytes(&mut out, 20, &any(e));
-    }
+    limits(&mut out, 6, value);
     match value.get("additionalProperties") {
         Some(Value::Bool(b)) => {
             let mut m = Vec::new();

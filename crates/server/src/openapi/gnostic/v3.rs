@@ -1,6 +1,6 @@
 //! OpenAPI v3 as the protocol buffers of gnostic's `openapi.v3`.
 
-use super::{amount, any, count, extensions, flag, items, members, named, text, texts, wrapped};
+use super::{any, extensions, flag, items, limits, members, named, text, texts, wrapped};
 use crate::protobuf::{boolean, bytes, double, string};
 use scantling_value::Value;
 
@@ -119,23 +119,7 @@ fn schema(value: &Value) -> Vec<u8> {
         bytes(&mut out, 7, &any(example));
     }
     text(&mut out, 9, value, "title");
-    amount(&mut out, 10, value, "multipleOf");
-    amount(&mut out, 11, value, "maximum");
-    flag(&mut out, 12, value, "exclusiveMaximum");
-    amount(&mut out, 13, value, "minimum");
-    flag(&mut out, 14, value, "exclusiveMinimum");
-    count(&mut out, 15, value, "maxLength");
-    count(&mut out, 16, value, "minLength");
-    text(&mut out, 17, value, "pattern");
-    count(&mut out, 18, value, "maxItems");
-    count(&mut out, 19, value, "minItems");
-    flag(&mut out, 20, value, "uniqueItems");
-    count(&mut out, 21, value, "maxProperties");
-    count(&mut out, 22, value, "minProperties");
-    texts(&mut out, 23, value, "required");
-    for found in items(value, "enum") {
-        bytes(&mut out, 24, &any(found));
-    }
+    limits(&mut out, 10, value);
     text(&mut out, 25, value, "type");
     for (field, key) in [(26, "allOf"), (27, "oneOf"), (28, "anyOf")] {
         for found in items(value, key) {

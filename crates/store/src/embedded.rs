@@ -33,7 +33,7 @@ use self::file::failed;
 use self::journal::Journal;
 use self::lock::Lock;
 use self::queue::{Asker, Pace, Queue, Reply};
-use self::table::{Meta, Purpose, Table};
+use self::table::{Meta, Table};
 use self::writer::Writer;
 use crate::backup::{BackupError, BackupSummary};
 use crate::cache::Cache;
@@ -342,7 +342,7 @@ fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreE
     if !table::exists(directory) {
         check_empty(directory, faults)?;
     }
-    let table = Table::open(directory, Purpose::Load, faults.cloned())?;
+    let table = Table::open(directory, faults.cloned())?;
     // Each takes about as long as the other, so they go side by side.
     let (loaded, journal) = std::thread::scope(|scope| {
         let journal = scope.spawn(|| journal::read(directory, faults));

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::file::Faults;
+use super::file::{Faults, Leisure};
 use super::journal::{self, Sealed};
 use super::record;
-use super::table::{Meta, Purpose, Table};
+use super::table::{Meta, Table};
 use crate::cache::Cache;
 use crate::{Entry, Event, StoreError};
 
 /// Writers wait for the checkpoint when this many times as much has been written as calls for one.
 const STOP: usize = 12;
+/// The checkpoint makes haste when this many times as much has been written.
+const HASTE: usize = 3;
 /// How often history is looked at for what is too old.
 const TICK: Duration = Duration::from_secs(2);
 
@@ -24,6 +26,8 @@ const TICK: Duration = Duration::from_secs(2);
 pub(crate) struct Backlog {
     /// A checkpoint begins when this much has been written since the last one.
     begin_bytes: usize,
+    /// Whether there is time for a checkpoint.
+    leisure: Arc<Leisure>,
     pending: Mutex<Pending>,
     /// Tells the checkpointer that there is enough to do.
     work: Condvar,
@@ -61,6 +65,7 @@ impl Backlog {
         };
         Self {
             begin_bytes,
+            leisure: Arc::default(),
             pending: Mutex::new(pending),
             work: Condvar::new(),
             done: Condvar::new(),
@@ -77,6 +82,13 @@ impl Backlog {
         if pending.bytes >= self.begin_bytes {
             self.work.notify_one();
         }
+        if self.is_urgent(&pending) {
+            self.leisure.end();
+        }
+    }
+
+    fn is_urgent(&self, pending: &Pending) -> bool {
+        pending.closing || pending.bytes >= self.begin_bytes.saturating_mul(HASTE)
     }
 
     /// Waits until there is room for more. If checkpoints fail and there is none, says why.
@@ -100,6 +112,7 @@ impl Backlog {
     /// Lets the checkpointer end after one last checkpoint.
     pub(crate) fn close(&self) {
         self.pending.lock().closing = true;
+        self.leisure.end();
         self.work.notify_one();
     }
 }
@@ -148,6 +161,9 @@ impl Checkpointer {
     fn checkpoint(&mut self) -> Result<(), StoreError> {
         let (events, bytes, segment) = {
             let mut pending = self.backlog.pending.lock();
+            if !self.backlog.is_urgent(&pending) {
+                self.backlog.leisure.grant();
+            }
             (
                 std::mem::take(&mut pending.events),
                 pending.bytes,
@@ -179,7 +195,10 @@ impl Checkpointer {
         };
         let table = match self.table.take() {
             Some(table) => table,
-            None => Table::open(&self.directory, Purpose::Store, self.faults.clone())?,
+            None => {
+                let leisure = Arc::clone(&self.backlog.leisure);
+                Table::open_at_leisure(&self.directory, self.faults.clone(), leisure)?
+            }
         };
         table.store(changes.into_iter(), meta)?;
         self.table = Some(table);

@@ -6,7 +6,8 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -227,18 +228,48 @@ impl Failure {
     }
 }
 
-/// How much of what nobody waits for is written before it is flushed.
+/// How much of a large file is written before it is flushed.
 ///
 /// The disk takes up one flush after the other, and each covers everything that was written by then: were a large
 /// file flushed in one piece, all who write to the journal meanwhile would wait for all of it.
 const PIECE: u64 = 1 << 20;
+/// The same where there is time.
+const SMALL_PIECE: u64 = 128 << 10;
+/// How many times as long as a piece took there is rest after it, where there is time. Between two pieces, those who
+/// write to the journal have the disk, and a processor, for themselves.
+const REST: u32 = 6;
+/// The longest rest, whatever has held the disk up.
+const LONGEST_REST: Duration = Duration::from_millis(50);
 
-/// A file that is written in the background and flushed piece by piece.
+/// Whether there is time for what is written in the background.
+#[derive(Debug, Default)]
+pub(crate) struct Leisure {
+    over: AtomicBool,
+}
+
+impl Leisure {
+    pub(crate) fn grant(&self) {
+        self.over.store(false, Ordering::Relaxed);
+    }
+
+    /// Somebody waits, or soon will.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// A large file that is flushed piece by piece.
 #[derive(Debug)]
 pub(crate) struct GentleFile {
     file: DataFile,
     /// How much has been written since the last flush.
     unflushed: AtomicU64,
+    /// Whether there is time. There is none where this is not said.
+    leisure: Option<Arc<Leisure>>,
 }
 
 impl GentleFile {
@@ -246,7 +277,14 @@ impl GentleFile {
         Ok(Self {
             file: DataFile::open(path, faults)?,
             unflushed: AtomicU64::new(0),
+            leisure: None,
         })
+    }
+
+    /// A file that is written while there is time for it.
+    pub(crate) fn at_leisure(mut self, leisure: Arc<Leisure>) -> Self {
+        self.leisure = Some(leisure);
+        self
     }
 
     pub(crate) fn len(&self) -> io::Result<u64> {
@@ -256,8 +294,14 @@ impl GentleFile {
     pub(crate) fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.file.write(data, offset)?;
         let written = data.len() as u64;
-        if self.unflushed.fetch_add(written, Ordering::Relaxed) + written >= PIECE {
+        let unflushed = self.unflushed.fetch_add(written, Ordering::Relaxed) + written;
+        let has_time = self.leisure.as_ref().is_some_and(|leisure| !leisure.is_over());
+        if unflushed >= if has_time { SMALL_PIECE } else { PIECE } {
+            let begun = Instant::now();
             self.flush()?;
+            if has_time {
+                std::thread::sleep((begun.elapsed() * REST).min(LONGEST_REST));
+            }
         }
         Ok(())
     }

@@ -284,6 +284,9 @@ impl Journal {
             self.filler.ask();
             self.asked = true;
         }
+        if self.file.end() > self.size / 4 * 3 {
+            self.filler.hurry();
+        }
         Ok(())
     }
 

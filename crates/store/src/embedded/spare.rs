@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use super::background;
-use super::file::{Faults, GentleFile, failed};
+use super::file::{Faults, GentleFile, Leisure, failed};
 use crate::StoreError;
 
 /// The file itself. It appears under this name when it is whole.
@@ -59,6 +59,8 @@ pub(crate) fn give(directory: &Path, file: &Path, segment_bytes: u64) -> Result<
 #[derive(Debug)]
 pub(crate) struct Filler {
     asked: Option<SyncSender<()>>,
+    /// Whether there is time until the file is needed.
+    leisure: Arc<Leisure>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,31 +72,47 @@ impl Filler {
     ) -> Result<Self, StoreError> {
         let (asked, asks) = sync_channel(1);
         let path = directory.clone();
+        let leisure = Arc::<Leisure>::default();
+        let granted = Arc::clone(&leisure);
         let thread = background::start("spare", move || {
-            work(&directory, segment_bytes, faults.as_ref(), &asks);
+            work(&directory, segment_bytes, faults.as_ref(), &granted, &asks);
         })
         .map_err(|source| failed("start a thread for", &path, source))?;
         Ok(Self {
             asked: Some(asked),
+            leisure,
             thread: Some(thread),
         })
     }
 
-    /// Asks for a spare file, if there is none.
+    /// Asks for a spare file, if there is none. There is time for it.
     pub(crate) fn ask(&self) {
+        self.leisure.grant();
         // One that has been asked already need not be asked again.
         let _ = self.asked.as_ref().map(|asked| asked.try_send(()));
+    }
+
+    /// Says that the file will be needed soon.
+    pub(crate) fn hurry(&self) {
+        self.leisure.end();
     }
 }
 
 impl Drop for Filler {
     fn drop(&mut self) {
+        self.hurry();
         self.asked = None;
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-fn work(directory: &Path, segment_bytes: u64, faults: Option<&Arc<Faults>>, asks: &Receiver<()>) {
+fn work(
+    directory: &Path,
+    segment_bytes: u64,
+    faults: Option<&Arc<Faults>>,
+    leisure: &Arc<Leisure>,
+    asks: &Receiver<()>,
+) {
     let (spare, new) = (directory.join(SPARE), directory.join(NEW));
     while asks.recv().is_ok() {
         if spare.exists() {
@@ -102,6 +120,7 @@ fn work(directory: &Path, segment_bytes: u64, faults: Option<&Arc<Faults>>, asks
         }
         // Where this fails, the writer will fail at the same, and say so.
         let _ = GentleFile::open(&new, faults.cloned()).map(|file| {
+            let file = file.at_leisure(Arc::clone(leisure));
             fill(&file, segment_bytes)
                 .and_then(|_| file.flush())
                 .and_then(|()| fs::rename(&new, &spare))

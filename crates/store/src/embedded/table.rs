@@ -9,7 +9,7 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
-use super::file::{Faults, GentleFile, failed, flush_directory, read_ahead};
+use super::file::{Faults, GentleFile, Leisure, failed, flush_directory, read_ahead};
 use crate::state::Snapshot;
 use crate::{Entry, Note, Packed, Revision, StoreError};
 
@@ -34,7 +34,7 @@ const ROW_HEADER: usize = 28;
 
 /// What a table is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+enum Purpose {
     /// To be read once, from end to end.
     Load,
     /// To be written, in large batches.
@@ -119,7 +119,8 @@ impl Table {
             }
             _ => {}
         }
-        let table = Self::open_file(&new, Purpose::Store, faults)?;
+        let file = GentleFile::open(&new, faults)?;
+        let table = Self::open_file(&new, Purpose::Store, file)?;
         let meta = Meta {
             revision: state.revision,
             count: state.entries.len() as u64,
@@ -134,10 +135,26 @@ impl Table {
         Ok(Self { path, ..table })
     }
 
-    pub(crate) fn open(
+    /// Opens what there is, to be read.
+    pub(crate) fn open(directory: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+        Self::open_with(directory, Purpose::Load, |path| GentleFile::open(path, faults))
+    }
+
+    /// Opens what there is, to be written while there is time.
+    pub(crate) fn open_at_leisure(
+        directory: &Path,
+        faults: Option<Arc<Faults>>,
+        leisure: Arc<Leisure>,
+    ) -> Result<Self, StoreError> {
+        Self::open_with(directory, Purpose::Store, |path| {
+            Ok(GentleFile::open(path, faults)?.at_leisure(leisure))
+        })
+    }
+
+    fn open_with(
         directory: &Path,
         purpose: Purpose,
-        faults: Option<Arc<Faults>>,
+        open: impl FnOnce(&Path) -> Result<GentleFile, StoreError>,
     ) -> Result<Self, StoreError> {
         let path = directory.join(FILE);
         // An empty file is no new store: something has emptied it.
@@ -146,13 +163,12 @@ impl Table {
                 path,
                 detail: "it is empty".to_owned(),
             }),
-            Ok(_) => Self::open_file(&path, purpose, faults),
+            Ok(_) => Self::open_file(&path, purpose, open(&path)?),
             Err(source) => Err(failed("open", &path, source)),
         }
     }
 
-    fn open_file(path: &Path, purpose: Purpose, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
-        let file = GentleFile::open(path, faults)?;
+    fn open_file(path: &Path, purpose: Purpose, file: GentleFile) -> Result<Self, StoreError> {
         let database = guarded("open", path, || {
             Ok(Database::builder()
                 .set_cache_size(purpose.cache_bytes())

@@ -16,32 +16,41 @@ pub struct Identity {
     pub suffix: Str,
 }
 
+impl Identity {
+    /// Makes metadata those of a new object: with its identity, with a name if one is to be generated, and without what
+    /// only becomes of objects later on.
+    pub fn mark(&self, metadata: &mut Map) {
+        let is_foreign = |name: &str| {
+            matches!(
+                name,
+                "deletionTimestamp" | "deletionGracePeriodSeconds" | "selfLink"
+            )
+        };
+        if metadata.keys().any(|name| is_foreign(name)) {
+            metadata.retain(|name, _| !is_foreign(name));
+        }
+        metadata.insert("uid", Value::from(self.uid.clone()));
+        metadata.insert("creationTimestamp", Value::from(self.created.clone()));
+        let prefix = metadata.get("generateName").and_then(Value::as_str);
+        if !metadata.contains_key("name")
+            && let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty())
+        {
+            let name = generated(prefix, &self.suffix);
+            metadata.insert("name", Value::from(name));
+        }
+    }
+}
+
 /// Prepares a new object.
 pub(crate) fn create(resource: &Resource, object: &mut Map, identity: &Identity) {
     if resource.status {
         object.remove("status");
     }
     let metadata = metadata(object);
-    let is_foreign = |name: &str| {
-        matches!(
-            name,
-            "deletionTimestamp" | "deletionGracePeriodSeconds" | "selfLink"
-        )
-    };
-    if metadata.keys().any(|name| is_foreign(name)) {
-        metadata.retain(|name, _| !is_foreign(name));
-    }
     const SET_BELOW: usize = 4;
     metadata.reserve(SET_BELOW);
-    metadata.insert("uid", Value::from(identity.uid.clone()));
-    metadata.insert("creationTimestamp", Value::from(identity.created.clone()));
+    identity.mark(metadata);
     metadata.insert("generation", Value::Int(1));
-    if !metadata.contains_key("name")
-        && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str)
-    {
-        let name = generated(prefix, &identity.suffix);
-        metadata.insert("name", Value::from(name));
-    }
 }
 
 /// A generated name has at most 63 characters.

@@ -371,22 +371,12 @@ impl Definitions {
             }
         };
         if let Operation::Create(identity) = operation {
-            for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-                new.metadata.remove(field);
-            }
-            new.metadata.insert("uid", Value::from(identity.uid.clone()));
-            new.metadata
-                .insert("creationTimestamp", Value::from(identity.created.clone()));
-            let prefix = new.metadata.get("generateName").and_then(Value::as_str);
-            if new.metadata.get("name").is_none()
-                && let Some(prefix) = prefix.filter(|p| !p.is_empty())
+            identity.mark(&mut new.metadata);
+            if let Some(name) = new.metadata.get("name")
+                && let Some(shown) = crate::write::metadata_mut(&mut outcome.object)
             {
-                let name = format!("{prefix}{}", identity.suffix);
-                if let Some(shown) = crate::write::metadata_mut(&mut outcome.object) {
-                    // A refusal names it, too.
-                    shown.insert("name", name.as_str().into());
-                }
-                new.metadata.insert("name", name.into());
+                // A refusal names it, also where it was made up.
+                shown.insert("name", name.clone());
             }
         }
         let judged = match (operation, &old) {

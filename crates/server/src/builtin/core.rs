@@ -90,17 +90,7 @@ impl Core {
 
     /// Completes a new object; returns what is wrong with its metadata.
     fn create(&self, identity: &Identity, object: &mut Map, metadata: &mut Map) -> Vec<FieldError> {
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            metadata.remove(field);
-        }
-        metadata.insert("uid", Value::from(identity.uid.clone()));
-        metadata.insert("creationTimestamp", Value::from(identity.created.clone()));
-        if metadata.get("name").is_none()
-            && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str)
-        {
-            let name = format!("{prefix}{}", identity.suffix);
-            metadata.insert("name", name.into());
-        }
+        identity.mark(metadata);
         let (scope, names) = if self.is_namespace() {
             namespace::complete(object, metadata);
             (Scope::Cluster, NameRule::Label)

@@ -27,6 +27,24 @@ async fn some_are_never_deleted() {
     server.stop().await;
 }
 
+/// A prefix gives way to what makes a name of it its own, so that the name is no longer than names may be.
+#[tokio::test]
+async fn generated_names_fit() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let body = |prefix: &str| {
+        format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"generateName":"{prefix}"}}}}"#)
+    };
+    for (prefix, kept) in [("short-", 6), (&"l".repeat(63), 58)] {
+        let made = client.send("POST", NAMESPACES, &body(prefix)).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        let made = made.json();
+        let name = made.at(["metadata", "name"]).and_then(Value::as_str);
+        let name = name.expect("it has a name");
+        assert_eq!((name.len(), &name[..kept]), (kept + 5, &prefix[..kept]));
+    }
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn contents_go_first() {
     let (server, mut client) = serve_widgets(Config::default()).await;

@@ -364,22 +364,23 @@ fn check_operations(text: &[u8], limits: Limits) -> Result<(), PatchError> {
             "json: cannot unmarshal {found} into Go {place}"
         )))
     };
+    let kind = |written: Written| go::json_kind(&written.into());
     let operations = match json::decode_written(text, limits).map_err(|e| decoding(&e))? {
         Written::Array(operations) => operations,
         Written::Null => return Ok(()),
-        other => return misfit(other.kind(), "value of type []handlers.jsonPatchOp"),
+        other => return misfit(kind(other), "value of type []handlers.jsonPatchOp"),
     };
     for operation in operations {
         let members = match operation {
             Written::Object(members) => members,
             Written::Null => continue,
-            other => return misfit(other.kind(), "value of type handlers.jsonPatchOp"),
+            other => return misfit(kind(other), "value of type handlers.jsonPatchOp"),
         };
         for (name, value) in members {
             let place = |ty: &str| format!("struct field jsonPatchOp.{name} of type {ty}");
-            match (name.as_str(), &value) {
+            match (name.as_str(), value) {
                 ("op" | "path" | "from", Written::Null | Written::Text(_)) => {}
-                ("op" | "path" | "from", other) => return misfit(other.kind(), &place("string")),
+                ("op" | "path" | "from", other) => return misfit(kind(other), &place("string")),
                 ("value", value) => {
                     if let Some(number) = value.out_of_range() {
                         return misfit(&format!("number {number}"), &place("float64"));

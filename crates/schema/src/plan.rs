@@ -295,6 +295,20 @@ impl Types {
     pub(crate) const BOOLEAN: Types = Types(32);
     pub(crate) const INT_OR_STRING: Types = Types(Self::INTEGER.0 | Self::STRING.0);
 
+    /// The type of a value; `null` has none.
+    #[inline]
+    pub(crate) fn of(value: &Value) -> Types {
+        match value {
+            Value::Null => Types::NONE,
+            Value::Bool(_) => Types::BOOLEAN,
+            Value::Int(_) => Types::INTEGER,
+            Value::Float(_) => Types::NUMBER,
+            Value::String(_) => Types::STRING,
+            Value::Array(_) => Types::ARRAY,
+            Value::Object(_) => Types::OBJECT,
+        }
+    }
+
     pub(crate) fn contains(self, other: Types) -> bool {
         self.0 & other.0 != 0
     }

@@ -153,15 +153,12 @@ fn type_names(node: &Node) -> &str {
 
 /// The type of a value, and what a server's decoder takes for its format.
 fn kind(value: &Value) -> (Types, &'static str) {
-    match value {
-        Value::Null => (Types::default(), ""),
-        Value::Bool(_) => (Types::BOOLEAN, ""),
-        Value::Int(_) => (Types::INTEGER, "int64"),
-        Value::Float(_) => (Types::NUMBER, "float64"),
-        Value::String(_) => (Types::STRING, ""),
-        Value::Array(_) => (Types::ARRAY, ""),
-        Value::Object(_) => (Types::OBJECT, ""),
-    }
+    let format = match value {
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        _ => "",
+    };
+    (Types::of(value), format)
 }
 
 /// Whether the type matches. A format takes part in it: on anything but numbers it admits strings and lists.

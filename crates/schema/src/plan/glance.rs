@@ -34,23 +34,12 @@ impl Glance {
     #[inline]
     pub(crate) fn fits(self, value: &Value) -> bool {
         match (self, value) {
-            (Glance::Types(types), value) => types.contains(type_of(value)),
+            (Glance::Types(types), value) => types.contains(Types::of(value)),
             (Glance::Texts(min, max), Value::String(text)) => {
                 u32::try_from(text.len()).is_ok_and(|len| min <= len && len <= max)
             }
             (Glance::Texts(..), _) => false,
         }
-    }
-}
-
-/// The type of a value that is told at a glance.
-#[inline]
-fn type_of(value: &Value) -> Types {
-    match value {
-        Value::String(_) => Types::STRING,
-        Value::Bool(_) => Types::BOOLEAN,
-        Value::Int(_) => Types::INTEGER,
-        Value::Null | Value::Float(_) | Value::Array(_) | Value::Object(_) => Types::NONE,
     }
 }
 

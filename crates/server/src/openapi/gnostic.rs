@@ -100,13 +100,18 @@ fn extensions(out: &mut Vec<u8>, field: u64, value: &Value) {
     }
 }
 
-fn path_item(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (field, method) in [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (8, "patch")] {
-        if let Some(op) = value.get(method) {
-            bytes(&mut out, field, &operation(op));
+/// The operations of a path, beside each other in either version; others that no server has stand in between.
+fn operations(out: &mut Vec<u8>, first: u64, value: &Value, operation: fn(&Value) -> Vec<u8>) {
+    for (place, method) in [(0, "get"), (1, "put"), (2, "post"), (3, "delete"), (6, "patch")] {
+        if let Some(found) = value.get(method) {
+            bytes(out, first + place, &operation(found));
         }
     }
+}
+
+fn path_item(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    operations(&mut out, 2, value, operation);
     for p in items(value, "parameters") {
         bytes(&mut out, 9, &parameter(p));
     }
@@ -193,6 +198,19 @@ fn limits(out: &mut Vec<u8>, first: u64, value: &Value) {
     }
 }
 
+/// What members are that are not named: a schema, or whether there may be any.
+fn additional(out: &mut Vec<u8>, field: u64, value: &Value, schema: fn(&Value) -> Vec<u8>) {
+    match value.get("additionalProperties") {
+        Some(Value::Bool(b)) => {
+            let mut m = Vec::new();
+            boolean(&mut m, 2, *b);
+            bytes(out, field, &m);
+        }
+        Some(found @ Value::Object(_)) => bytes(out, field, &wrapped(1, &schema(found))),
+        _ => {}
+    }
+}
+
 fn schema(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     text(&mut out, 1, value, "$ref");
@@ -203,15 +221,7 @@ fn schema(value: &Value) -> Vec<u8> {
         bytes(&mut out, 5, &any(default));
     }
     limits(&mut out, 6, value);
-    match value.get("additionalProperties") {
-        Some(Value::Bool(b)) => {
-            let mut m = Vec::new();
-            boolean(&mut m, 2, *b);
-            bytes(&mut out, 21, &m);
-        }
-        Some(s @ Value::Object(_)) => bytes(&mut out, 21, &wrapped(1, &schema(s))),
-        _ => {}
-    }
+    additional(&mut out, 21, value, schema);
     if let Some(ty) = value.get("type").and_then(Value::as_str) {
         let mut m = Vec::new();
         string(&mut m, 1, ty);

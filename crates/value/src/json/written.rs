@@ -44,18 +44,6 @@ impl Written {
             Written::Null | Written::Bool(_) | Written::Number(_) | Written::Text(_) => None,
         }
     }
-
-    /// What Go's decoder calls it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Written::Null => "null",
-            Written::Bool(_) => "bool",
-            Written::Number(_) => "number",
-            Written::Text(_) => "string",
-            Written::Array(_) => "array",
-            Written::Object(_) => "object",
-        }
-    }
 }
 
 impl From<Written> for Value {

@@ -1,6 +1,8 @@
 //! OpenAPI v3 as the protocol buffers of gnostic's `openapi.v3`.
 
-use super::{any, extensions, flag, items, limits, members, named, text, texts, wrapped};
+use super::{
+    additional, any, extensions, flag, items, limits, members, named, operations, text, texts, wrapped,
+};
 use crate::protobuf::{boolean, bytes, double, string};
 use scantling_value::Value;
 
@@ -36,11 +38,7 @@ fn named_schemas(value: &Value, key: &str) -> Vec<u8> {
 
 fn path_item(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    for (field, method) in [(4, "get"), (5, "put"), (6, "post"), (7, "delete"), (10, "patch")] {
-        if let Some(found) = value.get(method) {
-            bytes(&mut out, field, &operation(found));
-        }
-    }
+    operations(&mut out, 4, value, operation);
     parameters(&mut out, 13, value);
     out
 }
@@ -135,15 +133,7 @@ fn schema(value: &Value) -> Vec<u8> {
     if value.get("properties").is_some() {
         bytes(&mut out, 31, &named_schemas(value, "properties"));
     }
-    match value.get("additionalProperties") {
-        Some(Value::Bool(b)) => {
-            let mut m = Vec::new();
-            boolean(&mut m, 2, *b);
-            bytes(&mut out, 32, &m);
-        }
-        Some(found @ Value::Object(_)) => bytes(&mut out, 32, &wrapped(1, &schema_or_reference(found))),
-        _ => {}
-    }
+    additional(&mut out, 32, value, schema_or_reference);
     if let Some(found) = value.get("default") {
         bytes(&mut out, 33, &default(found));
     }

@@ -1,14 +1,15 @@
 //! Load: as much as the server takes (each connection asks again at once), or at a given rate.
 //!
 //! At a rate, a request counts from when it was due, so that those which the server made wait count with all of it. The
-//! client shares the machine and has a clock that ticks in milliseconds: where a connection was free and the request
-//! was sent late all the same, that is the client's doing, and is told apart.
+//! client shares the machine: where a connection was free and the request was sent late all the same, that is the
+//! client's doing, and is told apart.
 
 use crate::Failure;
 use crate::child::Server;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// What is asked: the bytes of the n-th request, and the status that its answer has.
@@ -34,6 +35,50 @@ pub enum Pace {
     PerSecond(f64),
 }
 
+/// How exactly requests go when they are due.
+const BEAT: Duration = Duration::from_micros(100);
+
+/// When requests are due.
+///
+/// The runtime's own timers tick in milliseconds, in each of which a connection has time for several requests. One that
+/// oversleeps is missing for those which come meanwhile, and that would look as if the server had made them wait. So a
+/// thread of its own keeps the time.
+#[derive(Clone)]
+struct Schedule {
+    start: Instant,
+    rate: f64,
+    /// A permit for each request that is due; closed when the time is over.
+    permits: Arc<Semaphore>,
+}
+
+impl Schedule {
+    fn begin(start: Instant, rate: f64, bound: Bound) -> Self {
+        let permits = Arc::new(Semaphore::new(0));
+        let given = Arc::clone(&permits);
+        std::thread::spawn(move || {
+            let mut count = 0;
+            while start.elapsed() < bound.time && count < bound.requests {
+                let due = ((start.elapsed().as_secs_f64() * rate) as usize + 1).min(bound.requests);
+                given.add_permits(due - count);
+                count = due;
+                std::thread::sleep(BEAT);
+            }
+            given.close();
+        });
+        Self { start, rate, permits }
+    }
+
+    /// Waits until one more request is due. Answers with whether there is one.
+    async fn wait(&self) -> bool {
+        self.permits.acquire().await.map(|permit| permit.forget()).is_ok()
+    }
+
+    /// When the n-th request is due.
+    fn due(&self, n: usize) -> Instant {
+        self.start + Duration::from_secs_f64(n as f64 / self.rate)
+    }
+}
+
 /// What a load came to.
 pub struct Outcome {
     pub requests: usize,
@@ -46,6 +91,8 @@ pub struct Outcome {
     late: Vec<Duration>,
     /// The server's processor time.
     cpu: Duration,
+    /// How long processors had something to do and the host of this machine let others have them.
+    pub stolen: Duration,
     /// How many the server answered in the time that is aimed at, by its own clock, and how many in all.
     in_time: Option<(f64, f64)>,
 }
@@ -72,6 +119,26 @@ impl Outcome {
         quantile(&self.own, q)
     }
 
+    /// Several loads as one.
+    pub fn together(rounds: &[Outcome]) -> Outcome {
+        let sorted = |times: fn(&Outcome) -> &Vec<Duration>| {
+            let mut sorted: Vec<Duration> = rounds.iter().flat_map(times).copied().collect();
+            sorted.sort_unstable();
+            sorted
+        };
+        let answered = rounds.iter().filter_map(|round| round.in_time);
+        Outcome {
+            requests: rounds.iter().map(|round| round.requests).sum(),
+            elapsed: rounds.iter().map(|round| round.elapsed).sum(),
+            latencies: sorted(|round| &round.latencies),
+            own: sorted(|round| &round.own),
+            late: sorted(|round| &round.late),
+            cpu: rounds.iter().map(|round| round.cpu).sum(),
+            stolen: rounds.iter().map(|round| round.stolen).sum(),
+            in_time: answered.reduce(|(quick, all), (more, of)| (quick + more, all + of)),
+        }
+    }
+
     /// A quantile of what the client was late.
     pub fn late(&self, q: f64) -> Duration {
         quantile(&self.late, q)
@@ -94,6 +161,16 @@ fn quantile(sorted: &[Duration], q: f64) -> Duration {
     sorted.get(at).copied().unwrap_or_default()
 }
 
+/// What the host of a virtual machine has taken from it, in hundredths of a second.
+fn stolen() -> Duration {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = stat
+        .split_whitespace()
+        .nth(8)
+        .and_then(|field| field.parse().ok());
+    Duration::from_millis(10 * ticks.unwrap_or(0))
+}
+
 /// Runs a load over some connections. Requests are numbered from `first` on, each number once.
 pub async fn run(
     server: &Server,
@@ -109,28 +186,30 @@ pub async fn run(
     }
     let next = Arc::new(AtomicUsize::new(0));
     let answered = server.answered().await?;
-    let cpu = server.cpu();
+    let (cpu, stolen) = (server.cpu(), stolen());
     let start = Instant::now();
+    let schedule = match pace {
+        Pace::Full => None,
+        Pace::PerSecond(rate) => Some(Schedule::begin(start, rate, bound)),
+    };
     let mut tasks = JoinSet::new();
     for mut client in clients {
-        let (next, work) = (Arc::clone(&next), work.clone());
+        let (next, work, schedule) = (Arc::clone(&next), work.clone(), schedule.clone());
         tasks.spawn(async move {
             let mut times = Vec::new();
             let mut request = Vec::new();
             loop {
+                let free = Instant::now();
+                if let Some(schedule) = &schedule
+                    && !schedule.wait().await
+                {
+                    break;
+                }
                 let n = next.fetch_add(1, Ordering::Relaxed);
                 if n >= bound.requests || start.elapsed() >= bound.time {
                     break;
                 }
-                let free = Instant::now();
-                let due = match pace {
-                    Pace::Full => free,
-                    Pace::PerSecond(rate) => {
-                        let due = start + Duration::from_secs_f64(n as f64 / rate);
-                        tokio::time::sleep_until(due.into()).await;
-                        due
-                    }
-                };
+                let due = schedule.as_ref().map_or(free, |schedule| schedule.due(n));
                 let late = free.max(due).elapsed();
                 request.clear();
                 (work.request)(first + n, &mut request);
@@ -154,6 +233,7 @@ pub async fn run(
     }
     let elapsed = start.elapsed();
     let cpu = server.cpu().saturating_sub(cpu);
+    let stolen = self::stolen().saturating_sub(stolen);
     let in_time = server.answered().await?;
     let sorted = |time: fn(&Times) -> Duration| {
         let mut sorted: Vec<Duration> = times.iter().map(time).collect();
@@ -167,6 +247,7 @@ pub async fn run(
         own: sorted(|t| t.whole.saturating_sub(t.late)),
         late: sorted(|t| t.late),
         cpu,
+        stolen,
         in_time: (in_time.1 > answered.1).then_some((in_time.0 - answered.0, in_time.1 - answered.1)),
     })
 }

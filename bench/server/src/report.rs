@@ -105,25 +105,37 @@ pub fn load(what: &str, outcome: &Outcome, rate: Reference) {
     );
 }
 
-/// The lines of a load at half pace.
-pub fn half(outcome: &Outcome) {
-    let aim = Reference::less(None, 5.0);
-    figure(
-        "  at half the rate: 99th percentile",
-        millis(outcome.own_quantile(0.99)),
-        "ms",
-        aim,
-    );
+/// The lines of a load at half pace: the median of the rounds that the host has left alone, and all rounds together.
+pub fn half(rounds: &[Outcome], together: &Outcome) {
+    let slowest = |round: &Outcome| millis(round.own_quantile(0.99));
+    let mut alone: Vec<f64> = rounds
+        .iter()
+        .filter(|r| r.stolen.is_zero())
+        .map(slowest)
+        .collect();
+    alone.sort_unstable_by(f64::total_cmp);
+    let what = format!("  at half the rate: 99th percentile in {} rounds", alone.len());
+    match alone[..] {
+        [] => println!(
+            "  at half the rate: the host disturbed all {} rounds",
+            rounds.len()
+        ),
+        _ => figure(&what, alone[alone.len() / 2], "ms", Reference::less(None, 5.0)),
+    }
+    let all = format!("    in all {}, disturbed ones as well", rounds.len());
     let more = [
-        ("    median", outcome.own_quantile(0.5)),
-        ("    slowest of a thousand", outcome.own_quantile(0.999)),
-        ("    99th percentile of the client's lateness", outcome.late(0.99)),
-        ("    99th percentile with it", outcome.quantile(0.99)),
+        (&*all, millis(together.own_quantile(0.99))),
+        ("    taken by the host meanwhile", millis(together.stolen)),
+        ("    median", millis(together.own_quantile(0.5))),
+        (
+            "    99th percentile of the client's lateness",
+            millis(together.late(0.99)),
+        ),
     ];
     for (what, time) in more {
-        figure(what, millis(time), "ms", Reference::NONE);
+        figure(what, time, "ms", Reference::NONE);
     }
-    if let Some(share) = outcome.share_in_time() {
+    if let Some(share) = together.share_in_time() {
         let what = "    within 5 ms by the server's own clock";
         figure(what, share * 100.0, "%", Reference::NONE);
     }

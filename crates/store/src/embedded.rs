@@ -70,7 +70,7 @@ impl EmbeddedConfig {
             directory: directory.into(),
             history: HistoryLimits::default(),
             segment_bytes: 16 << 20,
-            checkpoint_bytes: 16 << 20,
+            checkpoint_bytes: 64 << 20,
             faults: None,
         }
     }

@@ -15,9 +15,9 @@ use crate::cache::Cache;
 use crate::{Entry, Event, StoreError};
 
 /// Writers wait for the checkpoint when this many times as much has been written as calls for one.
-const STOP: usize = 12;
+const STOP: usize = 3;
 /// The checkpoint makes haste when this many times as much has been written.
-const HASTE: usize = 3;
+const HASTE: usize = 2;
 /// How often history is looked at for what is too old.
 const TICK: Duration = Duration::from_secs(2);
 

@@ -19,6 +19,8 @@ pub enum CoreKind {
     RulesReview,
     /// `SelfSubjectReview`
     SelfReview,
+    /// `ConversionReview`, in which webhooks answer
+    ConversionReview,
 }
 
 /// A document that fits its kind.
@@ -74,6 +76,7 @@ impl CoreKind {
             CoreKind::AccessReview => &reviews::ACCESS_REVIEW,
             CoreKind::RulesReview => &reviews::RULES_REVIEW,
             CoreKind::SelfReview => &reviews::SELF_REVIEW,
+            CoreKind::ConversionReview => &reviews::CONVERSION_REVIEW,
         };
         let decoded = kind.decode(document, OPTIONS)?;
         Ok(CoreObject {

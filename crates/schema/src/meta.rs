@@ -7,7 +7,10 @@ mod check;
 mod coerce;
 mod embedded;
 
-pub use check::{NameRule, Scope, check_common, check_new, check_update, finalizer_warnings};
+pub use check::{
+    NameRule, Scope, check_annotations, check_common, check_labels, check_new, check_update,
+    finalizer_warnings,
+};
 pub use coerce::{Coercion, Malformed, coerce};
 pub use embedded::{check_embedded, coerce_embedded};
 pub(crate) use embedded::{check_resource, coerce_one, kept};

@@ -393,7 +393,7 @@ impl Settled {
 
     async fn write(self, api: &Api, name: &str, expected: u64) -> Result<Event, StoreError> {
         let key = api.keys.object(GROUP, PLURAL, None, name)?;
-        let Stored { value, place } = self.stored;
+        let Stored { value, place, .. } = self.stored;
         let event = api.store.write(&key, Write::Update { value, expected }).await?;
         if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after())
             && self.in_form

@@ -1,5 +1,6 @@
 //! Custom resources: kinds that definitions make.
 
+use crate::conversion::Webhook;
 use crate::kind::{Kind, Version};
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
@@ -20,6 +21,7 @@ pub(crate) struct Custom {
     /// Each version by name, compiled when its first object comes along.
     pub(crate) versions: Vec<(String, Compiled)>,
     pub(crate) gates: Gates,
+    pub(crate) webhook: Option<Webhook>,
 }
 
 /// A version, compiled on first use.
@@ -59,15 +61,13 @@ impl Custom {
 }
 
 impl Strategy for Custom {
-    fn read(&self, kind: &Kind, version: &Version, mut stored: Value) -> ApiResult<Value> {
-        let written = stored
-            .get("apiVersion")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let (_, written) = group_version(written);
-        let is_asked = written == version.name;
-        // Defaults come from the version that the object was written in, which may be another than that of today; what
-        // the requested version does not know goes.
+    fn webhook(&self) -> Option<&Webhook> {
+        self.webhook.as_ref()
+    }
+
+    fn load(&self, kind: &Kind, mut stored: Value) -> ApiResult<Value> {
+        // Defaults come from the version that the object was written in, which may be another than that of today.
+        let written = written_version(&stored);
         let Some(resource) = self.resource(written) else {
             let version = crate::discovery::api_version(&kind.group, written);
             return Err(ApiError::unreadable(format!(
@@ -75,10 +75,17 @@ impl Strategy for Custom {
             )));
         };
         load(resource, &mut stored);
-        if !is_asked {
-            stored = self.convert(kind, &version.name, stored);
-        }
         Ok(stored)
+    }
+
+    fn read(&self, kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
+        let is_asked = written_version(&stored) == version.name;
+        let loaded = self.load(kind, stored)?;
+        // What the requested version does not know goes.
+        match is_asked {
+            true => Ok(loaded),
+            false => Ok(self.convert(kind, &version.name, loaded)),
+        }
     }
 
     fn store(&self, kind: &Kind, version: &Version, object: Value) -> Value {
@@ -196,6 +203,12 @@ impl Strategy for Custom {
             Err(format!("field label not supported: {field}"))
         }
     }
+}
+
+/// The version that an object says it is of.
+fn written_version(object: &Value) -> &str {
+    let written = object.get("apiVersion").and_then(Value::as_str);
+    group_version(written.unwrap_or_default()).1
 }
 
 /// What becomes of the fields of an object that has no schema.

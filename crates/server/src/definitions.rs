@@ -10,6 +10,7 @@ pub(crate) use fresh::Fresh;
 use crate::api::Api;
 use crate::body::Sent;
 use crate::builtin;
+use crate::conversion::Webhook;
 use crate::custom::{Compiled, Custom};
 use crate::kind::{Kind, Kinds, Scale, Term, Version};
 use crate::status::{ApiError, ApiResult};
@@ -136,6 +137,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
         strategy: Arc::new(Custom {
             versions: compiled.collect(),
             gates: compiler.gates,
+            webhook: Webhook::of(spec),
         }),
         question: None,
         leaving: definition.is("Terminating") || definition.metadata.get("deletionTimestamp").is_some(),

@@ -111,7 +111,9 @@ impl Write<'_> {
         let key = call.key(name)?;
         loop {
             let entry = call.live(&key, name).await?;
-            let mut object = read::shown(call, &entry).map_err(|e| read::by_key(call, &entry, e))?;
+            let mut object = read::shown(call, &entry)
+                .await
+                .map_err(|e| read::by_key(call, &entry, e))?;
             let uid = text(&object, "uid").to_owned();
             if options.unreadable {
                 let why = format!(
@@ -139,7 +141,7 @@ impl Write<'_> {
                 if options.dry_run || !(marked || after != before) {
                     return Ok(Deleted::Held(object));
                 }
-                let Stored { value, .. } = Stored::of(call, &object);
+                let Stored { value, .. } = Stored::of(call, &object).await?;
                 let write = scantling_store::Write::Update {
                     value,
                     expected: entry.mod_revision,
@@ -176,11 +178,11 @@ impl Write<'_> {
         options: &DeleteOptions,
     ) -> ApiResult<Option<Deleted>> {
         let call = self.call;
-        let mut object = call.kind.strategy.read(call.kind, call.version, marked)?;
+        let mut object = call.read(marked).await?;
         if options.dry_run {
             return Ok(Some(Deleted::Held(object)));
         }
-        let Stored { value, .. } = Stored::of(call, &object);
+        let Stored { value, .. } = Stored::of(call, &object).await?;
         let write = scantling_store::Write::Update {
             value,
             expected: entry.mod_revision,

@@ -36,6 +36,7 @@ mod body;
 mod builtin;
 mod config;
 mod controller;
+mod conversion;
 mod custom;
 mod definitions;
 mod delete;

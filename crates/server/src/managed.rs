@@ -1,6 +1,7 @@
 //! Who manages which field, in the terms of a request.
 
 use crate::api::Call;
+use crate::conversion::{Memo, with_conversions};
 use crate::discovery::api_version;
 use crate::kind::{Kind, Version};
 use crate::write::Part;
@@ -16,14 +17,32 @@ use scantling_value::{Map, Value};
 use std::sync::LazyLock;
 
 /// The versions of a kind, as ownership sees them.
-struct KindVersions<'a>(&'a Kind);
+struct KindVersions<'a> {
+    kind: &'a Kind,
+    /// The version of the request, through which all conversions lead.
+    hub: &'a Version,
+    /// What a webhook converted.
+    memo: &'a Memo,
+}
 
 impl KindVersions<'_> {
     /// The version of an `apiVersion` of this kind.
     fn version<'v>(&self, api_version: &'v str) -> Option<&'v str> {
         let (group, version) = group_version(api_version);
-        let known = group == self.0.group && self.0.versions.iter().any(|v| v.name == version);
+        let known = group == self.kind.group && self.kind.versions.iter().any(|v| v.name == version);
         known.then_some(version)
+    }
+
+    fn convert_by_webhook(&self, object: &Value, to: &str) -> Result<Value, String> {
+        let is_of = |version: &str| object.get("apiVersion").and_then(Value::as_str) == Some(version);
+        let hub = api_version(&self.kind.group, &self.hub.name);
+        if is_of(to) {
+            Ok(object.clone())
+        } else if to == hub || is_of(&hub) {
+            self.memo.convert(object, to)
+        } else {
+            self.memo.convert(&self.memo.convert(object, &hub)?, to)
+        }
     }
 }
 
@@ -31,13 +50,16 @@ const NO_VERSION: &str = "request to convert CR to an invalid group/version: ";
 
 impl Versions for KindVersions<'_> {
     fn object_type(&self, api_version: &str) -> Option<&ObjectType> {
-        self.0.strategy.object_type(self.version(api_version)?)
+        self.kind.strategy.object_type(self.version(api_version)?)
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         // A server knows all versions of its own kinds that there ever were, but of others only those of today.
-        if !self.0.built_in && self.version(api_version).is_none() {
+        if !self.kind.built_in && self.version(api_version).is_none() {
             return Err(NO_VERSION.to_owned() + api_version);
+        }
+        if self.kind.strategy.webhook().is_some() {
+            return self.convert_by_webhook(object, api_version);
         }
         // Without a webhook, versions differ in name alone; what one of them does not know is not pruned here.
         let mut object = object.clone();
@@ -48,8 +70,8 @@ impl Versions for KindVersions<'_> {
     }
 }
 
-fn manager<'a>(version: &Version, versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
-    let kind = versions.0;
+fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
+    let (kind, version) = (versions.kind, versions.hub);
     let asked = api_version(&kind.group, &version.name);
     let mut manager = FieldManager::new(versions, &asked, &kind.kind);
     match part {
@@ -93,8 +115,12 @@ pub(crate) fn own_entry(time: &str, fields: Value) -> Value {
 
 /// An object with its managers after the server wrote its status.
 pub(crate) fn after_own_status(kind: &Kind, version: &Version, live: &Value, new: Value) -> Value {
-    let versions = KindVersions(kind);
-    let manager = manager(version, &versions, Part::Status);
+    let versions = KindVersions {
+        kind,
+        hub: version,
+        memo: &Memo::default(),
+    };
+    let manager = manager(&versions, Part::Status);
     manager.update(Some(live), new, SERVER, Timestamp::now()).object
 }
 
@@ -106,14 +132,34 @@ pub(crate) struct Live<'a> {
 }
 
 /// An object with its managers after an update by one.
-pub(crate) fn after_update(
+pub(crate) async fn after_update(
     call: &Call<'_>,
     part: Part,
     live: Option<Live<'_>>,
     new: Value,
     name: &str,
 ) -> Updated {
-    let versions = KindVersions(call.kind);
+    let now = Timestamp::now();
+    if call.kind.strategy.webhook().is_none() {
+        return updated(call, part, live, new, name, now, &Memo::default());
+    }
+    with_conversions(call, |memo| updated(call, part, live, new.clone(), name, now, memo)).await
+}
+
+fn updated(
+    call: &Call<'_>,
+    part: Part,
+    live: Option<Live<'_>>,
+    new: Value,
+    name: &str,
+    now: Timestamp,
+    memo: &Memo,
+) -> Updated {
+    let versions = KindVersions {
+        kind: call.kind,
+        hub: call.version,
+        memo,
+    };
     let typed = live.map(|live| live.typed).unwrap_or_default();
     let live = live.map(|live| live.object);
     let untyped = |object| Updated {
@@ -123,8 +169,8 @@ pub(crate) fn after_update(
     if part == Part::Scale {
         return untyped(after_scale(call, live, new, name).unwrap_or_else(|new| new));
     }
-    let manager = manager(call.version, &versions, part).with_live(typed);
-    let update = |new| manager.update(live, new, name, Timestamp::now());
+    let manager = manager(&versions, part).with_live(typed);
+    let update = |new| manager.update(live, new, name, now);
     match call.kind.strategy.written(call.version, &new) {
         None => update(new),
         Some(written) => untyped(with_managers_of(new, &update(written).object)),
@@ -142,17 +188,28 @@ fn with_managers_of(mut object: Value, other: &Value) -> Value {
     object
 }
 
+/// An apply of a configuration by a manager.
+pub(crate) struct Apply<'a> {
+    pub(crate) config: &'a Value,
+    pub(crate) manager: &'a str,
+    pub(crate) force: Force,
+    pub(crate) now: Timestamp,
+}
+
 /// What an apply makes of an object.
 pub(crate) fn apply(
     call: &Call<'_>,
     part: Part,
     live: Option<&Value>,
-    config: &Value,
-    name: &str,
-    force: Force,
+    apply: &Apply<'_>,
+    memo: &Memo,
 ) -> Result<Value, ApplyError> {
-    let versions = KindVersions(call.kind);
-    manager(call.version, &versions, part).apply(live, config, name, force, Timestamp::now())
+    let versions = KindVersions {
+        kind: call.kind,
+        hub: call.version,
+        memo,
+    };
+    manager(&versions, part).apply(live, apply.config, apply.manager, apply.force, apply.now)
 }
 
 /// The version of `Scale`.

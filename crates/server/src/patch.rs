@@ -1,5 +1,6 @@
 //! Patching: JSON patch, merge patch, strategic merge patch, and apply.
 
+use crate::conversion::{Memo, with_conversions};
 use crate::managed;
 use crate::media;
 use crate::options::{WriteKind, WriteOptions};
@@ -10,6 +11,7 @@ use crate::request::parse_uint;
 use crate::scale;
 use crate::status::{ApiError, ApiResult};
 use crate::write::{Change, Edit, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text};
+use jiff::Timestamp;
 use scantling_admit::FieldValidation;
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::patch::{Patch, PatchError, PatchType, Reading};
@@ -68,7 +70,7 @@ impl Write<'_> {
         patch: &ApiResult<Patch<'_>>,
     ) -> ApiResult<Value> {
         let schema = self.call.kind.strategy.strategic_schema();
-        let change = |old: &Value| {
+        let change = |old: &Value, _: &Memo| {
             let patch = patch.as_ref().map_err(ApiError::clone)?;
             Ok(Change {
                 object: patch.apply(old, schema).map_err(patch_error)?,
@@ -103,7 +105,7 @@ impl Write<'_> {
         let key = call.key(name)?;
         let entry = call.live(&key, name).await?;
         let patch = patch.as_ref().map_err(ApiError::clone)?;
-        let object = crate::read::shown(call, &entry)?;
+        let object = crate::read::shown(call, &entry).await?;
         let (live, _) = scale::scale_to_patch(call, &object)?;
         let live = managed::managed_scale(call, &object).unwrap_or(live);
         let made = patch.apply(&live, None).map_err(patch_error)?;
@@ -158,8 +160,15 @@ impl Write<'_> {
             let scale = self.apply_scale(name, options, &applying).await?;
             return Ok((200, scale));
         }
-        let applied = |old: Option<&Value>| {
-            let object = managed::apply(call, part, old, applying.config, applying.manager, applying.force);
+        let now = Timestamp::now();
+        let applied = |old: Option<&Value>, memo: &Memo| {
+            let apply = managed::Apply {
+                config: applying.config,
+                manager: applying.manager,
+                force: applying.force,
+                now,
+            };
+            let object = managed::apply(call, part, old, &apply, memo);
             let mut object = object.map_err(apply_error)?;
             applying.check_strictly()?;
             if old.is_none() && !text(&object, "uid").is_empty() {
@@ -174,7 +183,7 @@ impl Write<'_> {
             Ok(object)
         };
         if !there {
-            let mut object = applied(None)?;
+            let mut object = with_conversions(call, |memo| applied(None, memo)).await?;
             let asked = text(&object, "resourceVersion");
             if !asked.is_empty() {
                 // It counts for nothing, but has to be one.
@@ -194,8 +203,8 @@ impl Write<'_> {
                 .await?;
             return Ok((201, created));
         }
-        let change = |old: &Value| {
-            let object = applied(Some(old))?;
+        let change = |old: &Value, memo: &Memo| {
+            let object = applied(Some(old), memo)?;
             // What an apply leaves as it is, is what it was; only what it changes is brought into form.
             let received = managed::same_but_managers(old, &object);
             Ok(Change {
@@ -232,7 +241,7 @@ impl Write<'_> {
         applying: &Applying<'_>,
     ) -> ApiResult<Value> {
         let call = self.call;
-        let change = |old: &Value| {
+        let change = |old: &Value, _: &Memo| {
             let (config, manager, force) = (applying.config, applying.manager, applying.force);
             let (scale, entries) =
                 managed::apply_scale(call, old, config, manager, force).map_err(apply_error)?;

@@ -1,6 +1,7 @@
 //! Getting and listing.
 
 use crate::api::Call;
+use crate::conversion::Converted;
 use crate::listing::Listing;
 use crate::options::{ListOptions, VersionMatch};
 use crate::page::Continue;
@@ -56,9 +57,9 @@ impl Selection {
     }
 
     /// Whether an entry is selected.
-    pub(crate) fn selects(&self, call: &Call<'_>, entry: &Entry) -> ApiResult<bool> {
+    pub(crate) fn selects(&self, call: &Call<'_>, entry: &Entry, converted: &Converted) -> ApiResult<bool> {
         if !self.is_by_name() {
-            return Ok(self.matches(call, &shown(call, entry)?));
+            return Ok(self.matches(call, &converted.shown(call, entry)?));
         }
         let name = entry.key.rsplit('/').next();
         Ok(self.fields.terms.iter().all(|t| name == Some(&t.value)))
@@ -119,23 +120,22 @@ fn decode(value: &[u8]) -> Result<Value, String> {
 }
 
 /// A stored object as the requested version shows it.
-pub(crate) fn shown(call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
+pub(crate) async fn shown(call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
     let object = stored(entry)?;
     if is_in_form(call, entry) {
         return Ok(object);
     }
-    let read = call.kind.strategy.read(call.kind, call.version, object);
-    read.map_err(|e| {
-        if e.is_unreadable() {
-            let why = format!(
-                "object not decodable revision={}: {}",
-                entry.mod_revision,
-                e.message()
-            );
-            return e.with_message(why);
-        }
-        e
-    })
+    call.read(object).await.map_err(|e| undecodable(entry, e))
+}
+
+/// Why an entry was not read, with its revision if that is because it cannot be.
+pub(crate) fn undecodable(entry: &Entry, e: ApiError) -> ApiError {
+    if !e.is_unreadable() {
+        return e;
+    }
+    let (revision, why) = (entry.mod_revision, e.message());
+    let why = format!("object not decodable revision={revision}: {why}");
+    e.with_message(why)
 }
 
 /// What is said of an entry that is asked for by its key, if that is that it cannot be read.
@@ -211,9 +211,9 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
     let shape = call.shape()?;
     let unread = |e| by_key(call, &entry, e);
     if shape.is_plain() && !call.kind.built_in {
-        return Ok(shape.text(200, &Text::of(call, &entry).map_err(unread)?));
+        return Ok(shape.text(200, &Text::of(call, &entry).await.map_err(unread)?));
     }
-    shape.object(200, shown(call, &entry).map_err(unread)?)
+    shape.object(200, shown(call, &entry).await.map_err(unread)?)
 }
 
 /// GET of a collection.
@@ -252,15 +252,16 @@ pub(crate) struct Found<T> {
 }
 
 /// How an entry whose name is selected is taken into a page, or not.
-pub(crate) type Take<T> = fn(&Call<'_>, &Selection, &Arc<Entry>) -> ApiResult<Option<T>>;
+pub(crate) type Take<T> = fn(&Call<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>;
 
 /// An object, if it is selected.
 pub(crate) fn object_if_selected(
     call: &Call<'_>,
     selection: &Selection,
     entry: &Arc<Entry>,
+    converted: &Converted,
 ) -> ApiResult<Option<Value>> {
-    let object = shown(call, entry)?;
+    let object = converted.shown(call, entry)?;
     Ok(selection.matches(call, &object).then_some(object))
 }
 
@@ -269,13 +270,14 @@ pub(crate) fn text_if_selected(
     call: &Call<'_>,
     selection: &Selection,
     entry: &Arc<Entry>,
+    converted: &Converted,
 ) -> ApiResult<Option<Text>> {
     if selection.is_by_name()
         && let Some(text) = Text::noted(call, entry)
     {
         return Ok(Some(text));
     }
-    let object = shown(call, entry)?;
+    let object = converted.shown(call, entry)?;
     let selected = selection.matches(call, &object);
     Ok(selected.then(|| Text::of_shown(call, entry, &object)))
 }
@@ -325,27 +327,31 @@ pub(crate) async fn find<T>(
         })?;
         at = ReadAt::Exact(revision);
         let mut last = None;
-        for (i, entry) in entries.iter().enumerate() {
-            last = Some(&entry.key);
-            if only
-                .as_ref()
-                .is_some_and(|n| entry.key.rsplit('/').next() != Some(n))
-            {
-                continue;
-            }
-            match take(call, selection, entry) {
-                Ok(item) => items.extend(item),
-                Err(e) if e.is_unreadable() && unreadable.len() < MOST_UNREADABLE => {
-                    let key = entry.key.to_string();
-                    let why = corrupt(&key, &e);
-                    unreadable.push((key, why));
+        'page: for turn in entries.chunks(TURN) {
+            let is_named = |entry: &&Arc<Entry>| {
+                let name = only.as_deref();
+                name.is_none_or(|name| entry.key.rsplit('/').next() == Some(name))
+            };
+            let converted = Converted::of(call, turn.iter().filter(is_named)).await;
+            for entry in turn {
+                last = Some(&entry.key);
+                if !is_named(&entry) {
+                    continue;
                 }
-                Err(e) => return Err(e),
+                match take(call, selection, entry, &converted) {
+                    Ok(item) => items.extend(item),
+                    Err(e) if e.is_unreadable() && unreadable.len() < MOST_UNREADABLE => {
+                        let key = entry.key.to_string();
+                        let why = corrupt(&key, &e);
+                        unreadable.push((key, why));
+                    }
+                    Err(e) => return Err(e),
+                }
+                if limit.is_some_and(|l| items.len() >= l.get()) {
+                    break 'page;
+                }
             }
-            if limit.is_some_and(|l| items.len() >= l.get()) {
-                break;
-            }
-            if i % TURN == TURN - 1 {
+            if turn.len() == TURN {
                 tokio::task::yield_now().await;
             }
         }

@@ -26,7 +26,7 @@ pub(crate) enum Question {
 
 impl Write<'_> {
     /// POST of a review.
-    pub(crate) fn answer(&mut self, question: Question) -> ApiResult<Reply> {
+    pub(crate) async fn answer(&mut self, question: Question) -> ApiResult<Reply> {
         let call = self.call;
         let shape = call.shape()?;
         if matches!(shape.wanted.view, View::Table(_)) {
@@ -44,8 +44,8 @@ impl Write<'_> {
             Question::Access => {
                 fit_namespace(call, &mut object)?;
                 remove_system_fields(&mut object);
-                object =
-                    managed::after_update(call, Part::Whole, None, object, &self.manager(&options)).object;
+                let by = self.manager(&options);
+                object = managed::after_update(call, Part::Whole, None, object, &by).await.object;
                 refuse(call, &check_access(&object))?;
                 let mut status =
                     Map::from_iter([("allowed", Value::from(authorize::is_allowed(mode, user)))]);

@@ -3,6 +3,7 @@
 use crate::api::Call;
 use crate::body;
 use crate::builtin::findings;
+use crate::conversion::Memo;
 use crate::managed::SCALE_VERSION;
 use crate::media::{self, BodyForm, View};
 use crate::options::{WriteKind, WriteOptions};
@@ -105,7 +106,9 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
     let at = read::asked_state(call)?;
     let key = call.key(name)?;
     let entry = call.entry(&key, name, at).await?;
-    let object = read::shown(call, &entry)?;
+    let object = read::shown(call, &entry)
+        .await
+        .map_err(|e| read::by_key(call, &entry, e))?;
     shown(call.shape()?, scale_of(call, &object)?)
 }
 
@@ -220,7 +223,7 @@ pub(crate) async fn replace(
     let replicas = sent.at(["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
     let version = text(sent, "resourceVersion").to_owned();
     let uid = text(sent, "uid").to_owned();
-    let change = |old: &Value| {
+    let change = |old: &Value, _: &Memo| {
         let mut object = with_replicas(call, old, replicas)?;
         // A scale of no version in particular is one of the object as it is.
         if let Some(m) = metadata_mut(&mut object).filter(|_| !version.is_empty()) {

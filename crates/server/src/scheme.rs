@@ -15,6 +15,8 @@ pub(crate) enum Scheme {
     Definitions,
     /// What all kinds share.
     Meta,
+    /// What webhooks answer in.
+    Webhook,
 }
 
 /// The kinds of each group and version of [`Scheme::Core`], without their lists.
@@ -55,6 +57,7 @@ impl Scheme {
             Scheme::Core => "kubernetes/pkg/api/legacyscheme/scheme.go:30",
             Scheme::Definitions => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56",
             Scheme::Meta => "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27",
+            Scheme::Webhook => "k8s.io/apiserver/pkg/util/webhook/client.go:74",
         }
     }
 
@@ -64,7 +67,10 @@ impl Scheme {
                 let (of, kinds) = line.split_once(": ")?;
                 (of == api_version).then_some(kinds)
             }),
-            (Scheme::Definitions, "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1") => {
+            (
+                Scheme::Definitions | Scheme::Webhook,
+                "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1",
+            ) => {
                 Some("ConversionReview CustomResourceDefinition CustomResourceDefinitionList")
             }
             (Scheme::Meta, "meta.k8s.io/v1") => Some("Table TableOptions"),

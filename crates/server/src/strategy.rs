@@ -1,6 +1,7 @@
 //! What is particular about the objects of a kind; everything else is one pipeline for all kinds.
 
 use crate::body::Sent;
+use crate::conversion::Webhook;
 use crate::kind::{Kind, Version};
 use crate::status::ApiResult;
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
@@ -12,10 +13,20 @@ use std::fmt::Debug;
 
 /// The particulars of a kind.
 pub(crate) trait Strategy: Debug + Send + Sync {
-    /// A stored object as a version shows it.
+    /// What converts objects between versions, if that is a webhook.
+    fn webhook(&self) -> Option<&Webhook> {
+        None
+    }
+
+    /// A stored object as the version shows it in which it was written, for kinds that a webhook converts.
+    fn load(&self, _kind: &Kind, stored: Value) -> ApiResult<Value> {
+        Ok(stored)
+    }
+
+    /// A stored object as a version shows it, for kinds that no webhook converts.
     fn read(&self, kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value>;
 
-    /// An object of a version as it is stored.
+    /// An object of a version as it is stored, for kinds that no webhook converts.
     fn store(&self, kind: &Kind, version: &Version, object: Value) -> Value;
 
     /// Brings an object of a request into the form of its kind; returns warnings. What strict decoding of the
@@ -76,7 +87,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         None
     }
 
-    /// An object of one version as another one has it.
+    /// An object under the name of a version, without what that version does not know.
     fn convert(&self, kind: &Kind, version: &str, object: Value) -> Value;
 
     /// The schema that documents publish.

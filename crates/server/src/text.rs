@@ -5,13 +5,14 @@
 //! remembers it for the kind as it is now.
 
 use crate::api::Call;
+use crate::conversion::Converted;
 use crate::kind::Kind;
+use crate::managed;
 use crate::read::shown;
 use crate::status::ApiResult;
 use scantling_merge::apply::Typed;
 use scantling_store::{Entry, Event, Packed};
 use scantling_value::{Map, Str, Value};
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The JSON of an object as a request's version shows it.
@@ -54,10 +55,18 @@ pub(crate) fn next_serial() -> u32 {
 
 impl Text {
     /// The text of an entry.
-    pub(crate) fn of(call: &Call<'_>, entry: &Entry) -> ApiResult<Text> {
+    pub(crate) async fn of(call: &Call<'_>, entry: &Entry) -> ApiResult<Text> {
         match Text::noted(call, entry) {
             Some(text) => Ok(text),
-            None => Ok(Text::of_shown(call, entry, &shown(call, entry)?)),
+            None => Ok(Text::of_shown(call, entry, &shown(call, entry).await?)),
+        }
+    }
+
+    /// The text of an entry that what a webhook has to say of it was asked for.
+    pub(crate) fn of_converted(call: &Call<'_>, entry: &Entry, converted: &Converted) -> ApiResult<Text> {
+        match Text::noted(call, entry) {
+            Some(text) => Ok(text),
+            None => Ok(Text::of_shown(call, entry, &converted.shown(call, entry)?)),
         }
     }
 
@@ -160,12 +169,40 @@ pub(crate) struct Stored {
     pub(crate) value: Packed,
     /// Where the resource version belongs.
     pub(crate) place: Option<usize>,
+    /// The object, where the version that is stored is not that of the request.
+    converted: Option<Value>,
 }
 
 impl Stored {
     /// The stored form of an object of a request's version.
-    pub(crate) fn of(call: &Call<'_>, object: &Value) -> Stored {
-        Stored::whole(&in_stored_version(call, object))
+    pub(crate) async fn of(call: &Call<'_>, object: &Value) -> ApiResult<Stored> {
+        if call.version.storage {
+            return Ok(Stored::whole(object));
+        }
+        let converted = call.store(object.clone()).await?;
+        Ok(Stored::converted(converted))
+    }
+
+    fn converted(object: Value) -> Stored {
+        let mut stored = Stored::whole(&object);
+        stored.converted = Some(object);
+        stored
+    }
+
+    /// The stored form of the same object without its managers, which are gone from the object of the request's version.
+    pub(crate) fn without_managers(self, own: &Value) -> Stored {
+        match self.converted {
+            Some(mut object) => {
+                managed::forget(&mut object);
+                Stored::converted(object)
+            }
+            None => Stored::whole(own),
+        }
+    }
+
+    /// The object in the version that is stored; its own, if that is the same.
+    pub(crate) fn object<'o>(&'o self, own: &'o Value) -> &'o Value {
+        self.converted.as_ref().unwrap_or(own)
     }
 
     /// The stored form of an object that is in the version that is stored.
@@ -192,6 +229,7 @@ impl Stored {
         Stored {
             value: text.into(),
             place,
+            converted: None,
         }
     }
 }
@@ -227,23 +265,13 @@ impl Around {
     }
 }
 
-/// An object of a request's version in the version that is stored.
-pub(crate) fn in_stored_version<'o>(call: &Call<'_>, object: &'o Value) -> Cow<'o, Value> {
-    if call.version.storage {
-        Cow::Borrowed(object)
-    } else {
-        Cow::Owned(call.kind.strategy.store(call.kind, call.version, object.clone()))
-    }
-}
-
 /// An object of a request's version as it comes back from the store: what the stored version does not know is gone. An
 /// apply or a scale may have brought such fields in, or a request in another version.
-pub(crate) fn read_back(call: &Call<'_>, object: Value) -> ApiResult<Value> {
+pub(crate) async fn read_back(call: &Call<'_>, object: Value, stored: Stored) -> ApiResult<Value> {
     if call.kind.built_in {
         return Ok(object);
     }
-    let stored = call.kind.strategy.store(call.kind, call.version, object);
-    call.kind.strategy.read(call.kind, call.version, stored)
+    call.read(stored.converted.unwrap_or(object)).await
 }
 
 /// What is known about an object that was written.
@@ -263,17 +291,18 @@ pub(crate) enum Brought {
 }
 
 /// What [`read_back`] makes of an object just written; notes on its entry if that is as it is stored.
-pub(crate) fn read_written(
+pub(crate) async fn read_written(
     call: &Call<'_>,
     event: &Event,
     object: Value,
-    place: Option<usize>,
+    stored: Stored,
     known: Known,
 ) -> ApiResult<Value> {
     if !call.version.storage || call.kind.built_in {
-        return read_back(call, object);
+        return read_back(call, object, stored).await;
     }
-    let read = || read_back(call, object.clone());
+    // It is in the version that is asked for, so that there is nothing to convert.
+    let read = || call.kind.strategy.read(call.kind, call.version, object.clone());
     // What an update leaves as it was is in form if it was.
     let in_form = known.brought == Brought::InForm && event.before().is_some_and(|old| is_in_form(call, old));
     debug_assert!(
@@ -285,7 +314,7 @@ pub(crate) fn read_written(
     if read.as_ref().is_none_or(|read| *read == object)
         && let Some(entry) = event.after()
     {
-        note(call.kind, entry, place, known.typed);
+        note(call.kind, entry, stored.place, known.typed);
     }
     Ok(read.unwrap_or(object))
 }

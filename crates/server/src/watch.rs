@@ -1,6 +1,7 @@
 //! Watch streams: what is there, then what changes, each event once and in order.
 
 use crate::api::{Api, Call};
+use crate::conversion::Converted;
 use crate::kind::{Kind, Version};
 use crate::lines::{Happened, Which};
 use crate::media::{Encoding, Wanted};
@@ -187,7 +188,7 @@ impl Stream {
                 }
             };
             let event = event.map_err(|e| Some(too_old(&e)))?;
-            self.change(&event)?;
+            self.change(&event).await?;
         }
     }
 
@@ -203,9 +204,9 @@ impl Stream {
             version.to_string()
         };
         let take: read::Take<Item> = if self.shape()?.is_plain() {
-            |c, s, e| Ok(read::text_if_selected(c, s, e)?.map(Item::Text))
+            |c, s, e, v| Ok(read::text_if_selected(c, s, e, v)?.map(Item::Text))
         } else {
-            |c, s, e| Ok(read::object_if_selected(c, s, e)?.map(Item::Object))
+            |c, s, e, v| Ok(read::object_if_selected(c, s, e, v)?.map(Item::Object))
         };
         let found = read::find(&self.call()?, &list, &self.selection, take)
             .await
@@ -261,12 +262,14 @@ impl Stream {
     }
 
     /// One change, as far as it concerns what is selected: what leaves the selection is deleted for this client.
-    fn change(&mut self, event: &Event) -> Result<(), Option<ApiError>> {
+    async fn change(&mut self, event: &Event) -> Result<(), Option<ApiError>> {
         let call = self.call()?;
-        let selected = |entry: Option<&Arc<Entry>>| {
-            entry.map_or(Ok(false), |e| self.selection.selects(&call, e).map_err(Some))
-        };
         let (before, after) = (event.before(), event.after());
+        let converted = Converted::of(&call, before.into_iter().chain(after)).await;
+        let selected = |entry: Option<&Arc<Entry>>| {
+            let selects = |e: &Arc<Entry>| self.selection.selects(&call, e, &converted);
+            entry.map_or(Ok(false), |e| selects(e).map_err(Some))
+        };
         let (happened, entry) = match (selected(before)?, selected(after)?) {
             (false, false) => return Ok(()),
             (false, true) => (Happened::Added, after),
@@ -283,14 +286,15 @@ impl Stream {
             };
             let line = self.api.lines.line(which, || {
                 // The last state of an object goes under the revision of its deletion.
-                let text = Text::of(&call, entry).map_err(Some)?.at_revision(event.revision);
+                let text = Text::of_converted(&call, entry, &converted).map_err(Some)?;
+                let text = text.at_revision(event.revision);
                 let mut line = Vec::with_capacity(text.len() + 32);
                 happened.write(&mut line, |out| text.write(out));
                 Ok::<_, Option<ApiError>>(line)
             })?;
             return self.push(line);
         }
-        let mut object = read::shown(&call, entry).map_err(Some)?;
+        let mut object = converted.shown(&call, entry).map_err(Some)?;
         crate::write::set_version(&mut object, event.revision);
         let mut line = Vec::new();
         self.write(happened, Item::Object(object), &mut line)?;

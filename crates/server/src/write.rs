@@ -7,6 +7,7 @@ mod refusals;
 
 use crate::api::{Api, Call, Head};
 use crate::body::{self, Sent};
+use crate::conversion::{Memo, with_conversions};
 use crate::kind::Kind;
 use crate::managed;
 use crate::media;
@@ -17,7 +18,7 @@ use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{ApiError, ApiResult};
 use crate::text::{
-    Brought, Known, Stored, Text, in_stored_version, known_type, note_in_form, read_back, read_written,
+    Brought, Known, Stored, Text, known_type, note_in_form, read_back, read_written,
 };
 use crate::view::Shape;
 use bytes::Bytes;
@@ -66,7 +67,7 @@ pub(crate) struct Edit<'a> {
     pub(crate) options: &'a WriteOptions,
     pub(crate) source: Source<'a>,
     /// What becomes of the object as it is now.
-    pub(crate) change: &'a (dyn Fn(&Value) -> ApiResult<Change> + Sync),
+    pub(crate) change: &'a (dyn Fn(&Value, &Memo) -> ApiResult<Change> + Sync),
 }
 
 /// A new state for a stored object.
@@ -94,7 +95,7 @@ impl Write<'_> {
     pub(crate) async fn create(&mut self) -> ApiResult<Reply> {
         let call = self.call;
         if let Some(question) = call.kind.question {
-            return self.answer(question);
+            return self.answer(question).await;
         }
         let shape = call.shape()?;
         let form = media::body_form(self.head.content_type.as_deref())?;
@@ -157,7 +158,8 @@ impl Write<'_> {
         crate::namespaces::is_open(call, &object).await?;
         let mut typed = Typed::Perhaps;
         if let Ownership::Update = ownership {
-            let updated = managed::after_update(call, Part::Whole, None, object, &self.manager(options));
+            let by = self.manager(options);
+            let updated = managed::after_update(call, Part::Whole, None, object, &by).await;
             (object, typed) = (updated.object, updated.typed);
         }
         let mut tries = 0;
@@ -187,9 +189,9 @@ impl Write<'_> {
                     return Err(taken(call, &name, &admitted, &current));
                 }
                 remove_version(&mut admitted);
-                return read_back(call, admitted);
+                return shown_as_stored(call, admitted).await;
             }
-            let stored = Stored::of(call, &admitted);
+            let stored = Stored::of(call, &admitted).await?;
             let defines = call.kind.group == crate::definitions::GROUP;
             if defines {
                 // One definition may be on its way while the next is checked; no more, so that none waits for long.
@@ -198,14 +200,14 @@ impl Write<'_> {
             }
             let create = |value| scantling_store::Write::Create { value };
             match self.store(&key, stored, &mut admitted, ownership, create).await {
-                Ok((event, place)) => {
+                Ok((event, stored)) => {
                     if defines {
                         call.api.progress.note(event.revision);
-                        note_in_form(call, &event, place);
+                        note_in_form(call, &event, stored.place);
                     }
                     let brought = Brought::Anything;
                     let known = Known { brought, typed };
-                    let mut shown = read_written(call, &event, admitted, place, known)?;
+                    let mut shown = read_written(call, &event, admitted, stored, known).await?;
                     self.text = event.after().and_then(|entry| Text::noted(call, entry));
                     set_version(&mut shown, event.revision);
                     return Ok(shown);
@@ -252,7 +254,7 @@ impl Write<'_> {
             }
         }
         self.unite_owners(&mut object, Ownership::Update);
-        let change = |_: &Value| {
+        let change = |_: &Value, _: &Memo| {
             let ownership = Ownership::Update;
             Ok(Change {
                 object: object.clone(),
@@ -301,7 +303,7 @@ impl Write<'_> {
             change,
         } = *edit;
         let call = self.call;
-        let old = read::shown(call, entry)?;
+        let old = read::shown(call, entry).await?;
         let existing_uid = text(&old, "uid");
         if !uid.is_empty() && uid != existing_uid {
             return Err(other_uid(call, name, key, uid, existing_uid));
@@ -311,7 +313,7 @@ impl Write<'_> {
             found,
             ownership,
             received,
-        } = change(&old)?;
+        } = with_conversions(call, |memo| change(&old, memo)).await?;
         let mode = options.field_validation;
         if received {
             self.warnings.extend(found);
@@ -332,7 +334,8 @@ impl Write<'_> {
                 object: &old,
                 typed: known_type(call, entry),
             };
-            let updated = managed::after_update(call, part, Some(live), object, &self.manager(options));
+            let by = self.manager(options);
+            let updated = managed::after_update(call, part, Some(live), object, &by).await;
             (object, typed) = (updated.object, updated.typed);
         }
         let (strategy, version) = (&call.kind.strategy, call.version);
@@ -345,7 +348,7 @@ impl Write<'_> {
         set_version(&mut admitted, entry.mod_revision);
         managed::keep_times(&old, &mut admitted);
         if options.dry_run {
-            return read_back(call, admitted).map(Some);
+            return shown_as_stored(call, admitted).await.map(Some);
         }
         if is_released(&admitted) && !strategy.is_held(&admitted) {
             return self.remove(key, entry, admitted).await;
@@ -380,16 +383,16 @@ impl Write<'_> {
         known: Known,
     ) -> ApiResult<Option<Value>> {
         let call = self.call;
-        let stored = Stored::of(call, &new);
-        if entry.value == stored.value || is_only_written_differently(call, entry, old, &new) {
-            return read_back(call, new).map(Some);
+        let stored = Stored::of(call, &new).await?;
+        if entry.value == stored.value || is_only_written_differently(entry, old, &new, &stored) {
+            return read_back(call, new, stored).await.map(Some);
         }
         let expected = entry.mod_revision;
         let update = |value| scantling_store::Write::Update { value, expected };
         match self.store(key, stored, &mut new, ownership, update).await {
-            Ok((event, place)) => {
+            Ok((event, stored)) => {
                 call.api.has_settled(call.kind, event.revision).await;
-                let mut shown = read_written(call, &event, new, place, known)?;
+                let mut shown = read_written(call, &event, new, stored, known).await?;
                 self.text = event.after().and_then(|entry| Text::noted(call, entry));
                 set_version(&mut shown, event.revision);
                 Ok(Some(shown))
@@ -399,7 +402,7 @@ impl Write<'_> {
         }
     }
 
-    /// Stores an object; answers with the place of its version, too. One that is too large with its managers is
+    /// Stores an object; answers with the form in which it was stored, too. One that is too large with its managers is
     /// stored without them, unless an apply has settled who they are.
     async fn store(
         &self,
@@ -408,15 +411,14 @@ impl Write<'_> {
         object: &mut Value,
         ownership: Ownership,
         write: impl Fn(Packed) -> scantling_store::Write,
-    ) -> Result<(Event, Option<usize>), StoreError> {
-        let call = self.call;
+    ) -> Result<(Event, Stored), StoreError> {
         loop {
-            match call.api.store.write(key, write(stored.value)).await {
-                Ok(event) => return Ok((event, stored.place)),
+            match self.call.api.store.write(key, write(stored.value.clone())).await {
+                Ok(event) => return Ok((event, stored)),
                 Err(StoreError::TooLarge { .. })
                     if ownership == Ownership::Update && managed::forget(object) =>
                 {
-                    stored = Stored::of(call, object);
+                    stored = stored.without_managers(object);
                 }
                 Err(e) => return Err(e),
             }
@@ -479,7 +481,7 @@ fn remove_version(object: &mut Value) {
 
 /// Whether an object is what is stored already: where another server wrote it, its members may have another order, or
 /// another encoding.
-fn is_only_written_differently(call: &Call<'_>, entry: &Entry, old: &Value, new: &Value) -> bool {
+fn is_only_written_differently(entry: &Entry, old: &Value, new: &Value, stored: &Stored) -> bool {
     if old != new {
         return false;
     }
@@ -487,7 +489,13 @@ fn is_only_written_differently(call: &Call<'_>, entry: &Entry, old: &Value, new:
     if protobuf::is_enveloped(&entry.value.bytes()) {
         return true;
     }
-    read::stored(entry).is_ok_and(|held| held == *in_stored_version(call, new))
+    read::stored(entry).is_ok_and(|held| held == *stored.object(new))
+}
+
+/// An object as it would be shown if it were stored.
+async fn shown_as_stored(call: &Call<'_>, object: Value) -> ApiResult<Value> {
+    let stored = Stored::of(call, &object).await?;
+    read_back(call, object, stored).await
 }
 
 /// Whether an object that is being deleted has nothing left that holds it.

@@ -219,8 +219,8 @@ fn check_generation(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldEr
 
 /// The fields that are checked alike on every write.
 fn check_shared(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    check_labels(fields, &at.field("labels"), errors);
-    check_annotations(fields, &at.field("annotations"), errors);
+    check_labels(fields.labels, &at.field("labels"), errors);
+    check_annotations(fields.annotations, &at.field("annotations"), errors);
     check_owners(
         list(fields.owner_references),
         &at.field("ownerReferences"),
@@ -239,8 +239,9 @@ fn list(field: Option<&Value>) -> &[Value] {
     field.and_then(Value::as_array).unwrap_or_default()
 }
 
-fn check_labels(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    for (key, value) in strings(fields.labels) {
+/// Checks the labels of an object.
+pub fn check_labels(labels: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for (key, value) in strings(labels) {
         for why in names::label_key(key) {
             errors.push(FieldError::invalid(at, key, why));
         }
@@ -250,10 +251,11 @@ fn check_labels(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>
     }
 }
 
-fn check_annotations(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+/// Checks the annotations of an object.
+pub fn check_annotations(annotations: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     const MAX_SIZE: usize = 256 << 10;
     let mut size = 0usize;
-    for (key, value) in strings(fields.annotations) {
+    for (key, value) in strings(annotations) {
         let is_lower = key.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase());
         let lower = if is_lower {
             Cow::Borrowed(key)

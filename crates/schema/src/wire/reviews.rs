@@ -168,3 +168,80 @@ static USER_INFO: Struct = Struct {
         filled("extra", Type::Map(None, &TEXTS)),
     ],
 };
+
+/// What is this object in another version?
+pub(crate) static CONVERSION_REVIEW: Struct = Struct {
+    name: "~ConversionReview",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        set("request", Type::Struct(&CONVERSION_REQUEST)),
+        set("response", Type::Struct(&CONVERSION_RESPONSE)),
+    ],
+};
+
+/// Objects of any kind, as they are written.
+const RAW_OBJECTS: Option<&str> = Some("[]runtime.RawExtension");
+
+static CONVERSION_REQUEST: Struct = Struct {
+    name: "~ConversionRequest",
+    fields: &[
+        always("uid", Type::Text("types.UID")),
+        always("desiredAPIVersion", TEXT),
+        always("objects", Type::List(RAW_OBJECTS, &Type::Any)),
+    ],
+};
+
+static CONVERSION_RESPONSE: Struct = Struct {
+    name: "~ConversionResponse",
+    fields: &[
+        always("uid", Type::Text("types.UID")),
+        always("convertedObjects", Type::List(RAW_OBJECTS, &Type::Any)),
+        always("result", Type::Struct(&STATUS)),
+    ],
+};
+
+static STATUS: Struct = Struct {
+    name: "v1.Status",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        always("metadata", Type::Struct(&LIST_META)),
+        filled("status", TEXT),
+        filled("message", TEXT),
+        filled("reason", Type::Text("v1.StatusReason")),
+        set("details", Type::Struct(&STATUS_DETAILS)),
+        filled("code", Type::Int32),
+    ],
+};
+
+static LIST_META: Struct = Struct {
+    name: "v1.ListMeta",
+    fields: &[
+        filled("selfLink", TEXT),
+        filled("resourceVersion", TEXT),
+        filled("continue", TEXT),
+        set("remainingItemCount", Type::Int64),
+    ],
+};
+
+static STATUS_DETAILS: Struct = Struct {
+    name: "v1.StatusDetails",
+    fields: &[
+        filled("name", TEXT),
+        filled("group", TEXT),
+        filled("kind", TEXT),
+        filled("uid", Type::Text("types.UID")),
+        filled("causes", Type::List(None, &Type::Struct(&STATUS_CAUSE))),
+        filled("retryAfterSeconds", Type::Int32),
+    ],
+};
+
+static STATUS_CAUSE: Struct = Struct {
+    name: "v1.StatusCause",
+    fields: &[
+        filled("reason", Type::Text("v1.CauseType")),
+        filled("message", TEXT),
+        filled("field", TEXT),
+    ],
+};

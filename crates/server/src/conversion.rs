@@ -1,0 +1,195 @@
+//! Conversion between the versions of a kind by a webhook.
+//!
+//! Objects are stored in one version and shown in any. Where a definition says that a webhook converts them, it is asked
+//! in four places: for what is read ([`Call::read`]), for what is stored ([`Call::store`]), for what lists and watches
+//! are about to look at ([`Converted`]), and for what field ownership compares ([`memo`]). Kinds without a webhook pass
+//! through all of them without waiting.
+
+mod client;
+mod memo;
+mod recent;
+mod review;
+mod trust;
+
+pub(crate) use memo::{Memo, with_conversions};
+
+use crate::api::Call;
+use crate::discovery::api_version;
+use crate::read::{self, undecodable};
+use crate::status::{ApiError, ApiResult};
+use crate::text::is_in_form;
+use crate::write::metadata_mut;
+use base64::Engine as _;
+use client::Client;
+use futures_util::future::join_all;
+use recent::Recent;
+use review::{Fault, Question, ReviewVersion};
+use scantling_schema::definition::{Spec, WebhookClient};
+use scantling_store::Entry;
+use scantling_value::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+/// A webhook that converts the objects of a kind, as the definition describes it now.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    settings: WebhookClient,
+    review: Option<ReviewVersion>,
+    /// Made for the first call.
+    client: OnceLock<Result<Client, String>>,
+    recent: Recent,
+}
+
+impl Webhook {
+    /// The webhook of a definition, if it has one.
+    pub(crate) fn of(spec: &Spec) -> Option<Webhook> {
+        let conversion = spec.conversion.as_ref().filter(|c| c.strategy == "Webhook")?;
+        let versions = conversion.review_versions.iter().flatten();
+        Some(Webhook {
+            settings: conversion.client.clone().unwrap_or_default(),
+            review: ReviewVersion::choose(versions.map(|version| version.as_str())),
+            client: OnceLock::new(),
+            recent: Recent::default(),
+        })
+    }
+
+    /// An object as another version has it, if it is not of that version already.
+    pub(crate) async fn convert(&self, object: Value, wanted: &str) -> Result<Value, String> {
+        if object.get("apiVersion").and_then(Value::as_str) == Some(wanted) {
+            return Ok(object);
+        }
+        let Some(version) = self.review else {
+            return Err("no supported conversion review versions".to_owned());
+        };
+        let uid = uuid::Uuid::new_v4().to_string();
+        let question = Question {
+            version,
+            uid: &uid,
+            object: &object,
+            wanted,
+        };
+        self.ask(&question).await.map_err(|fault| match fault {
+            Fault::Call(why) | Fault::Malformed(why) => question.failed(&format!("failed: {why}")),
+            Fault::Count(count) => question.failed(&format!("returned {count} objects, expected 1")),
+            Fault::Object(why) => why,
+        })
+    }
+
+    async fn ask(&self, question: &Question<'_>) -> Result<Value, Fault> {
+        let client = self.client().map_err(Fault::Call)?;
+        let answer = client.post(question.to_json().into()).await;
+        question.read(&answer.map_err(Fault::Call)?)
+    }
+
+    fn client(&self) -> Result<&Client, String> {
+        let made = self.client.get_or_init(|| {
+            let bundle = base64::engine::general_purpose::STANDARD.decode(self.settings.ca_bundle.as_bytes());
+            Client::new(&self.settings, &bundle.unwrap_or_default())
+        });
+        made.as_ref().map_err(String::clone)
+    }
+}
+
+impl Call<'_> {
+    /// A stored object as the request's version shows it.
+    pub(crate) async fn read(&self, stored: Value) -> ApiResult<Value> {
+        match self.kind.strategy.webhook() {
+            // What few kinds do is kept out of the way of all others, where it would take room.
+            Some(webhook) => Box::pin(self.read_converted(webhook, stored)).await,
+            None => self.kind.strategy.read(self.kind, self.version, stored),
+        }
+    }
+
+    async fn read_converted(&self, webhook: &Webhook, stored: Value) -> ApiResult<Value> {
+        let loaded = self.kind.strategy.load(self.kind, stored)?;
+        let converted = self.convert(webhook, loaded, &self.version.name).await;
+        converted.map_err(ApiError::unreadable)
+    }
+
+    /// An object of the request's version as it is stored.
+    pub(crate) async fn store(&self, object: Value) -> ApiResult<Value> {
+        match (self.kind.strategy.webhook(), self.kind.storage_version()) {
+            (Some(webhook), Some(storage)) => {
+                let converted = Box::pin(self.convert(webhook, object, &storage.name)).await;
+                converted.map_err(ApiError::internal)
+            }
+            _ => Ok(self.kind.strategy.store(self.kind, self.version, object)),
+        }
+    }
+
+    /// An object in the form of another version. It goes to the webhook without its resource version, which is the
+    /// store's.
+    async fn convert(&self, webhook: &Webhook, mut object: Value, version: &str) -> Result<Value, String> {
+        let wanted = api_version(&self.kind.group, version);
+        if object.get("apiVersion").and_then(Value::as_str) == Some(&wanted) {
+            return Ok(object);
+        }
+        let revision = metadata_mut(&mut object).and_then(|metadata| metadata.remove("resourceVersion"));
+        let converted = webhook.convert(object, &wanted).await?;
+        let mut converted = self.kind.strategy.convert(self.kind, version, converted);
+        if let (Some(revision), Some(metadata)) = (revision, metadata_mut(&mut converted)) {
+            metadata.insert("resourceVersion", revision);
+        }
+        Ok(converted)
+    }
+}
+
+/// How many objects are converted at a time.
+const AT_ONCE: usize = 16;
+
+/// What a webhook made of stored objects that are about to be looked at; nothing for kinds without one.
+#[derive(Debug, Default)]
+pub(crate) struct Converted {
+    by_revision: BTreeMap<u64, ApiResult<Arc<Value>>>,
+}
+
+impl Converted {
+    /// Converts what of these entries is not in the request's version. What was made of an entry lately counts.
+    pub(crate) async fn of<'e>(
+        call: &Call<'_>,
+        entries: impl IntoIterator<Item = &'e Arc<Entry>>,
+    ) -> Converted {
+        let Some(webhook) = call.kind.strategy.webhook() else {
+            return Converted::default();
+        };
+        // What is shown as it is stored is for the others to tell.
+        let entries = entries.into_iter().filter(|entry| !is_in_form(call, entry));
+        let entries: Vec<&Arc<Entry>> = entries.collect();
+        Box::pin(Converted::by(webhook, call, &entries)).await
+    }
+
+    async fn by(webhook: &Webhook, call: &Call<'_>, entries: &[&Arc<Entry>]) -> Converted {
+        let mut by_revision = BTreeMap::new();
+        for some in entries.chunks(AT_ONCE) {
+            let converting = some.iter().map(|entry| webhook.recently(call, entry));
+            let converted = join_all(converting).await;
+            by_revision.extend(some.iter().map(|entry| entry.mod_revision).zip(converted));
+        }
+        Converted { by_revision }
+    }
+
+    /// A stored object as the requested version shows it.
+    pub(crate) fn shown(&self, call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
+        if let Some(converted) = self.by_revision.get(&entry.mod_revision) {
+            return match converted {
+                Ok(object) => Ok(Value::clone(object)),
+                Err(e) => Err(e.clone()),
+            };
+        }
+        let object = read::stored(entry)?;
+        if is_in_form(call, entry) {
+            return Ok(object);
+        }
+        let read = call.kind.strategy.read(call.kind, call.version, object);
+        read.map_err(|e| undecodable(entry, e))
+    }
+}
+
+impl Webhook {
+    /// What the request's version shows of an entry, as it was found out last.
+    async fn recently(&self, call: &Call<'_>, entry: &Entry) -> ApiResult<Arc<Value>> {
+        let slot = self.recent.slot(entry, &call.version.name);
+        let shown = || async { read::shown(call, entry).await.map(Arc::new) };
+        slot.get_or_try_init(shown).await.map(Arc::clone)
+    }
+}

@@ -1,0 +1,322 @@
+//! Calls to a webhook over HTTPS; what goes wrong with them is told in the words of Go's HTTP client.
+
+use super::trust;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, USER_AGENT};
+use hyper::{Request, Uri};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use scantling_schema::definition::{Service, WebhookClient};
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// How long a webhook has for its answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most bytes of an answer: that of one object, and what may stand around it.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// How many connections without a request are kept.
+const MAX_IDLE: usize = 32;
+
+/// Where a webhook is.
+#[derive(Debug, PartialEq, Eq)]
+struct Address {
+    host: String,
+    port: u16,
+    /// Host and port as the request and errors name them.
+    authority: String,
+    path: String,
+    /// The service behind it, if it is one.
+    service: Option<String>,
+}
+
+impl Address {
+    fn of(client: &WebhookClient) -> Result<Address, String> {
+        match (&client.service, &client.url) {
+            (Some(service), _) => Ok(Address::of_service(service)),
+            (None, Some(url)) => Address::of_url(url),
+            (None, None) => Err("webhook configuration must have either service or URL".to_owned()),
+        }
+    }
+
+    fn of_service(service: &Service) -> Address {
+        let host = format!("{}.{}.svc", service.name, service.namespace);
+        let port = service.port.and_then(|port| u16::try_from(port).ok());
+        let port = port.filter(|port| *port != 0).unwrap_or(443);
+        Address {
+            authority: format!("{host}:{port}"),
+            host,
+            port,
+            path: path(service.path.as_deref().unwrap_or_default()),
+            service: Some(service.name.to_string()),
+        }
+    }
+
+    fn of_url(url: &str) -> Result<Address, String> {
+        let uri: Uri = url.parse().map_err(|e| format!("Unparsable URL: {e}"))?;
+        let host = uri.host().unwrap_or_default();
+        Ok(Address {
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: uri.port_u16().unwrap_or(443),
+            authority: uri.authority().map(ToString::to_string).unwrap_or_default(),
+            path: path(uri.path()),
+            service: None,
+        })
+    }
+
+    /// What of the address stands in the head of a request.
+    fn target(&self) -> String {
+        format!("{}?timeout={}s", self.path, PATIENCE.as_secs())
+    }
+
+    /// What went wrong with a call.
+    fn failed(&self, why: &str) -> String {
+        format!("Post \"https://{}{}\": {why}", self.authority, self.target())
+    }
+}
+
+/// A path as a client asks for it: from the root, and without a slash at its end.
+fn path(given: &str) -> String {
+    format!("/{}", given.trim_matches('/'))
+}
+
+/// What a webhook answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Answer {
+    /// The media type of the body.
+    pub(super) fn content_type(&self) -> Option<&str> {
+        self.headers.get(CONTENT_TYPE)?.to_str().ok()
+    }
+}
+
+/// Calls one webhook, over connections that are kept.
+pub(super) struct Client {
+    address: Address,
+    tls: TlsConnector,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// A connection, and both its ends.
+struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    from: SocketAddr,
+    to: SocketAddr,
+}
+
+/// Why a call over a connection failed.
+enum Failed {
+    /// The connection was gone before anything was sent.
+    Unsent,
+    Because(String),
+}
+
+impl Client {
+    /// A client for a webhook that these authorities certify, in PEM.
+    pub(super) fn new(webhook: &WebhookClient, bundle: &[u8]) -> Result<Client, String> {
+        Ok(Client {
+            address: Address::of(webhook)?,
+            tls: TlsConnector::from(Arc::new(trust::client_config(bundle)?)),
+            idle: Mutex::default(),
+        })
+    }
+
+    /// Sends a body; fails unless a whole answer comes in time.
+    pub(super) async fn post(&self, body: Bytes) -> Result<Answer, String> {
+        let called = tokio::time::timeout(PATIENCE, self.call(body)).await;
+        let called = called.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        called.map_err(|why| self.address.failed(&why))
+    }
+
+    async fn call(&self, body: Bytes) -> Result<Answer, String> {
+        while let Some(mut kept) = self.take_idle() {
+            match self.exchange(&mut kept, body.clone()).await {
+                Ok(answer) => {
+                    self.keep(kept).await;
+                    return Ok(answer);
+                }
+                Err(Failed::Unsent) => {}
+                Err(Failed::Because(why)) => return Err(why),
+            }
+        }
+        let mut new = self.connect().await?;
+        match self.exchange(&mut new, body).await {
+            Ok(answer) => {
+                self.keep(new).await;
+                Ok(answer)
+            }
+            Err(Failed::Unsent) => Err("EOF".to_owned()),
+            Err(Failed::Because(why)) => Err(why),
+        }
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|connection| !connection.sender.is_closed());
+        idle.pop()
+    }
+
+    /// Keeps a connection for the next call, if it can take one.
+    async fn keep(&self, mut connection: Connection) {
+        if connection.sender.ready().await.is_ok() {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < MAX_IDLE {
+                idle.push(connection);
+            }
+        }
+    }
+
+    async fn exchange(&self, connection: &mut Connection, body: Bytes) -> Result<Answer, Failed> {
+        let request = Request::post(self.address.target())
+            .header(HOST, &self.address.authority)
+            .header(USER_AGENT, "kube-apiserver-admission")
+            .header(ACCEPT, "application/json, */*")
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(|e| Failed::Because(e.to_string()))?;
+        let response = connection.sender.send_request(request).await;
+        let response = response.map_err(|e| connection.failed(&e))?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, MAX_ANSWER).collect().await;
+        let body = body.map_err(|e| match e.downcast_ref::<hyper::Error>() {
+            _ if e.is::<LengthLimitError>() => {
+                Failed::Because(format!("the answer has more than {MAX_ANSWER} bytes"))
+            }
+            Some(_) => Failed::Because("unexpected EOF".to_owned()),
+            None => Failed::Because(e.to_string()),
+        })?;
+        Ok(Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.to_bytes(),
+        })
+    }
+
+    async fn connect(&self) -> Result<Connection, String> {
+        let tcp = self.dial().await?;
+        // Requests are small, and each is waited for.
+        let _ = tcp.set_nodelay(true);
+        let ends = tcp.local_addr().and_then(|from| Ok((from, tcp.peer_addr()?)));
+        let (from, to) = ends.map_err(|e| in_words(&e))?;
+        let name = ServerName::try_from(self.address.host.clone()).map_err(|e| e.to_string())?;
+        let tls = self.tls.connect(name, tcp).await;
+        let tls = tls.map_err(|e| no_handshake(&e, from, to))?;
+        let handshake = http1::handshake(TokioIo::new(tls)).await;
+        let (sender, connection) = handshake.map_err(|e| e.to_string())?;
+        // It ends with its sender, or when the other side ends it; whoever sends then is told.
+        tokio::spawn(connection);
+        Ok(Connection { sender, from, to })
+    }
+
+    /// Connects to the first of the host's addresses that answers.
+    async fn dial(&self) -> Result<TcpStream, String> {
+        let Address { host, port, service, .. } = &self.address;
+        let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+        let addresses: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
+        let mut failed = match service {
+            Some(service) => format!("service {service:?} not found"),
+            None => format!("dial tcp: lookup {host}: no such host"),
+        };
+        for address in addresses {
+            match TcpStream::connect(address).await {
+                Ok(connected) => return Ok(connected),
+                Err(e) => failed = format!("dial tcp {address}: connect: {}", in_words(&e)),
+            }
+        }
+        Err(failed)
+    }
+}
+
+impl Connection {
+    fn failed(&self, e: &hyper::Error) -> Failed {
+        if e.is_canceled() {
+            return Failed::Unsent;
+        }
+        Failed::Because(match e.source().and_then(|e| e.downcast_ref::<io::Error>()) {
+            Some(e) => broken(e, self.from, self.to),
+            None if e.is_incomplete_message() => "EOF".to_owned(),
+            None => format!("net/http: HTTP/1.x transport connection broken: {e}"),
+        })
+    }
+}
+
+/// What is said of a connection that broke.
+fn broken(e: &io::Error, from: SocketAddr, to: SocketAddr) -> String {
+    match e.kind() {
+        io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
+        _ => format!("read tcp {from}->{to}: read: {}", in_words(e)),
+    }
+}
+
+/// What is said of a handshake that failed.
+fn no_handshake(e: &io::Error, from: SocketAddr, to: SocketAddr) -> String {
+    match e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::General(why)) => format!("tls: {why}"),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "tls: first record does not look like a TLS handshake".to_owned()
+        }
+        Some(rustls::Error::AlertReceived(alert)) => format!("remote error: tls: {alert:?}"),
+        Some(other) => format!("tls: {other}"),
+        None => broken(e, from, to),
+    }
+}
+
+/// An error of the system in Go's words: the same, without its number, and in small letters.
+fn in_words(e: &io::Error) -> String {
+    let text = e.to_string();
+    let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
+    text.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let url = |url: &str| WebhookClient {
+            url: Some(url.into()),
+            ..WebhookClient::default()
+        };
+        let service = |path: Option<&str>, port| WebhookClient {
+            service: Some(Service {
+                namespace: "n".into(),
+                name: "s".into(),
+                path: path.map(Into::into),
+                port,
+            }),
+            ..WebhookClient::default()
+        };
+        let table = [
+            (url("https://a.example"), "a.example", 443, "https://a.example/?timeout=30s"),
+            (url("https://a:8443/b/c"), "a", 8443, "https://a:8443/b/c?timeout=30s"),
+            (url("https://[::1]:9/b/"), "::1", 9, "https://[::1]:9/b?timeout=30s"),
+            (service(None, None), "s.n.svc", 443, "https://s.n.svc:443/?timeout=30s"),
+            (service(Some("/x"), Some(8443)), "s.n.svc", 8443, "https://s.n.svc:8443/x?timeout=30s"),
+        ];
+        for (client, host, port, shown) in table {
+            let address = Address::of(&client).unwrap();
+            assert_eq!((address.host.as_str(), address.port), (host, port));
+            assert_eq!(address.failed("why"), format!("Post \"{shown}\": why"));
+        }
+    }
+}

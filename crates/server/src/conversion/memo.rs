@@ -1,0 +1,71 @@
+//! Conversions for what is computed at one go.
+//!
+//! Who owns which field is a pure function that compares objects in all versions in which managers wrote, and makes some
+//! of these objects on the way. It cannot wait for a webhook. So it is told that an object cannot be converted, the
+//! conversion is made, and it runs again: with the same input it comes to the same place, and further.
+
+use super::Webhook;
+use crate::api::Call;
+use scantling_value::Value;
+use std::sync::{Mutex, PoisonError};
+
+/// The conversions that a computation has asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Memo {
+    made: Vec<Made>,
+    wanted: Mutex<Option<Wanted>>,
+}
+
+/// An object that is wanted in another version, which an `apiVersion` names.
+#[derive(Clone, Debug, PartialEq)]
+struct Wanted {
+    object: Value,
+    api_version: String,
+}
+
+#[derive(Debug)]
+struct Made {
+    wanted: Wanted,
+    result: Result<Value, String>,
+}
+
+impl Memo {
+    /// An object in another version, if that is known. If not, the computation fails, and runs again.
+    pub(crate) fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+        let is_it = |made: &&Made| made.wanted.api_version == api_version && made.wanted.object == *object;
+        if let Some(made) = self.made.iter().find(is_it) {
+            return made.result.clone();
+        }
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.get_or_insert_with(|| Wanted {
+            object: object.clone(),
+            api_version: api_version.to_owned(),
+        });
+        Err("the conversion is still to be made".to_owned())
+    }
+
+    fn take_wanted(&self) -> Option<Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    async fn make(&mut self, webhook: &Webhook, wanted: Wanted) {
+        let result = webhook.convert(wanted.object.clone(), &wanted.api_version).await;
+        self.made.push(Made { wanted, result });
+    }
+}
+
+/// What a computation comes to with all conversions that it asks for. It has to be a function of these alone.
+pub(crate) async fn with_conversions<T>(call: &Call<'_>, compute: impl Fn(&Memo) -> T) -> T {
+    let mut memo = Memo::default();
+    loop {
+        let wanted = {
+            let computed = compute(&memo);
+            match (call.kind.strategy.webhook(), memo.take_wanted()) {
+                (Some(webhook), Some(wanted)) => (webhook, wanted),
+                _ => return computed,
+            }
+        };
+        let (webhook, wanted) = wanted;
+        Box::pin(memo.make(webhook, wanted)).await;
+    }
+}

@@ -25,7 +25,15 @@ struct KindVersions<'a> {
     memo: &'a Memo,
 }
 
-impl KindVersions<'_> {
+impl<'a> KindVersions<'a> {
+    fn of(call: &'a Call<'_>, memo: &'a Memo) -> Self {
+        KindVersions {
+            kind: call.kind,
+            hub: call.version,
+            memo,
+        }
+    }
+
     /// The version of an `apiVersion` of this kind.
     fn version<'v>(&self, api_version: &'v str) -> Option<&'v str> {
         let (group, version) = group_version(api_version);
@@ -139,27 +147,29 @@ pub(crate) async fn after_update(
     new: Value,
     name: &str,
 ) -> Updated {
-    let now = Timestamp::now();
+    let update = Update {
+        part,
+        live,
+        name,
+        now: Timestamp::now(),
+    };
     if call.kind.strategy.webhook().is_none() {
-        return updated(call, part, live, new, name, now, &Memo::default());
+        return updated(call, &update, new, &Memo::default());
     }
-    with_conversions(call, |memo| updated(call, part, live, new.clone(), name, now, memo)).await
+    with_conversions(call, |memo| updated(call, &update, new.clone(), memo)).await
 }
 
-fn updated(
-    call: &Call<'_>,
+/// An update by a manager.
+struct Update<'a> {
     part: Part,
-    live: Option<Live<'_>>,
-    new: Value,
-    name: &str,
+    live: Option<Live<'a>>,
+    name: &'a str,
     now: Timestamp,
-    memo: &Memo,
-) -> Updated {
-    let versions = KindVersions {
-        kind: call.kind,
-        hub: call.version,
-        memo,
-    };
+}
+
+fn updated(call: &Call<'_>, update: &Update<'_>, new: Value, memo: &Memo) -> Updated {
+    let Update { part, live, name, now } = *update;
+    let versions = KindVersions::of(call, memo);
     let typed = live.map(|live| live.typed).unwrap_or_default();
     let live = live.map(|live| live.object);
     let untyped = |object| Updated {
@@ -204,11 +214,7 @@ pub(crate) fn apply(
     apply: &Apply<'_>,
     memo: &Memo,
 ) -> Result<Value, ApplyError> {
-    let versions = KindVersions {
-        kind: call.kind,
-        hub: call.version,
-        memo,
-    };
+    let versions = KindVersions::of(call, memo);
     manager(&versions, part).apply(live, apply.config, apply.manager, apply.force, apply.now)
 }
 

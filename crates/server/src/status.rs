@@ -234,7 +234,8 @@ impl ApiError {
             "failed to read one or more {} from the storage: {first}{more}",
             about.qualified()
         );
-        let e = Self::new(500, "StorageReadError", message).about(about, "list");
+        let mut e = Self::new(500, "StorageReadError", message).about(about, "list");
+        e.0.unreadable = true;
         let cause = |e: Self, (key, why): &(String, String)| e.cause("UnexpectedServerResponse", why, key);
         found.iter().fold(e, cause)
     }

@@ -39,6 +39,9 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// How long a watch goes on after its kind has ended: what is written meanwhile still reaches it.
 const LAST_STRETCH: Duration = Duration::from_secs(1);
 
+/// How long a watch waits before it asks a webhook again.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// How long a watch lasts whose client does not say: 30 to 60 minutes, so that clients come back spread out.
 fn default_timeout(seed: u64) -> Duration {
     Duration::from_secs(1800 + seed % 1800)
@@ -156,7 +159,12 @@ impl Stream {
         let api = Arc::clone(&self.api);
         let prefix = self.call()?.prefix().map_err(Some)?;
         let after = match options.send_initial_events {
-            Some(true) => self.initial(options, version).await?,
+            Some(true) => loop {
+                match self.initial(options, version).await {
+                    Err(e) if self.awaits_webhook(e.as_ref()) => tokio::time::sleep(RETRY).await,
+                    found => break found?,
+                }
+            },
             // From nothing, and without what is there: from now on.
             Some(false) if version == 0 => {
                 let now = api.store.revision().await;
@@ -188,8 +196,19 @@ impl Stream {
                 }
             };
             let event = event.map_err(|e| Some(too_old(&e)))?;
-            self.change(&event).await?;
+            loop {
+                match self.change(&event).await {
+                    Err(e) if self.awaits_webhook(e.as_ref()) => tokio::time::sleep(RETRY).await,
+                    sent => break sent?,
+                }
+            }
         }
+    }
+
+    /// Whether an error is that a webhook has not converted an object. A watch waits until it does: it tells of
+    /// everything or of nothing.
+    fn awaits_webhook(&self, e: Option<&ApiError>) -> bool {
+        e.is_some_and(ApiError::is_unreadable) && self.kind.strategy.webhook().is_some()
     }
 
     /// What is there already; returns the revision up to which that is all.

@@ -14,7 +14,9 @@ mod trust;
 pub(crate) use memo::{Memo, with_conversions};
 
 use crate::api::Call;
+use crate::custom::ByWebhook;
 use crate::discovery::api_version;
+use crate::metrics::{Conversion, Conversions};
 use crate::read::{self, undecodable};
 use crate::status::{ApiError, ApiResult};
 use crate::text::is_in_form;
@@ -24,17 +26,22 @@ use client::Client;
 use futures_util::future::join_all;
 use recent::Recent;
 use review::{Fault, Question, ReviewVersion};
-use scantling_schema::definition::{Spec, WebhookClient};
+use scantling_schema::definition::{Definition, WebhookClient};
+use scantling_schema::names::group_version;
 use scantling_store::Entry;
 use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// A webhook that converts the objects of a kind, as the definition describes it now.
 #[derive(Debug)]
 pub(crate) struct Webhook {
     settings: WebhookClient,
     review: Option<ReviewVersion>,
+    /// The name of the definition.
+    definition: String,
+    metrics: Conversions,
     /// Made for the first call.
     client: OnceLock<Result<Client, String>>,
     recent: Recent,
@@ -42,12 +49,15 @@ pub(crate) struct Webhook {
 
 impl Webhook {
     /// The webhook of a definition, if it has one.
-    pub(crate) fn of(spec: &Spec) -> Option<Webhook> {
-        let conversion = spec.conversion.as_ref().filter(|c| c.strategy == "Webhook")?;
+    pub(crate) fn of(definition: &Definition, metrics: &Conversions) -> Option<Webhook> {
+        let conversion = definition.spec.conversion.as_ref();
+        let conversion = conversion.filter(|c| c.strategy == "Webhook")?;
         let versions = conversion.review_versions.iter().flatten();
         Some(Webhook {
             settings: conversion.client.clone().unwrap_or_default(),
             review: ReviewVersion::choose(versions.map(|version| version.as_str())),
+            definition: definition.name().to_owned(),
+            metrics: metrics.clone(),
             client: OnceLock::new(),
             recent: Recent::default(),
         })
@@ -68,11 +78,27 @@ impl Webhook {
             object: &object,
             wanted,
         };
-        self.ask(&question).await.map_err(|fault| match fault {
+        let started = Instant::now();
+        let answer = self.ask(&question).await;
+        self.count(&question, answer.as_ref().err(), started);
+        answer.map_err(|fault| match fault {
             Fault::Call(why) | Fault::Malformed(why) => question.failed(&format!("failed: {why}")),
             Fault::Count(count) => question.failed(&format!("returned {count} objects, expected 1")),
             Fault::Object(why) => why,
         })
+    }
+
+    fn count(&self, question: &Question<'_>, fault: Option<&Fault>, started: Instant) {
+        let version = |api_version: &str| group_version(api_version).1.to_owned();
+        let from = question.object.get("apiVersion").and_then(Value::as_str);
+        let conversion = Conversion {
+            crd_name: self.definition.clone(),
+            from_version: version(from.unwrap_or_default()),
+            to_version: version(question.wanted),
+            succeeded: fault.is_none().to_string(),
+        };
+        self.metrics
+            .called(&conversion, fault.map(Fault::kind), started.elapsed());
     }
 
     async fn ask(&self, question: &Question<'_>) -> Result<Value, Fault> {
@@ -93,24 +119,24 @@ impl Webhook {
 impl Call<'_> {
     /// A stored object as the request's version shows it.
     pub(crate) async fn read(&self, stored: Value) -> ApiResult<Value> {
-        match self.kind.strategy.webhook() {
+        match self.kind.strategy.by_webhook() {
             // What few kinds do is kept out of the way of all others, where it would take room.
-            Some(webhook) => Box::pin(self.read_converted(webhook, stored)).await,
+            Some(by) => Box::pin(self.read_converted(by, stored)).await,
             None => self.kind.strategy.read(self.kind, self.version, stored),
         }
     }
 
-    async fn read_converted(&self, webhook: &Webhook, stored: Value) -> ApiResult<Value> {
-        let loaded = self.kind.strategy.load(self.kind, stored)?;
-        let converted = self.convert(webhook, loaded, &self.version.name).await;
+    async fn read_converted(&self, by: ByWebhook<'_>, stored: Value) -> ApiResult<Value> {
+        let loaded = by.custom.load(self.kind, stored)?;
+        let converted = self.convert(by, loaded, &self.version.name).await;
         converted.map_err(ApiError::unreadable)
     }
 
     /// An object of the request's version as it is stored.
     pub(crate) async fn store(&self, object: Value) -> ApiResult<Value> {
-        match (self.kind.strategy.webhook(), self.kind.storage_version()) {
-            (Some(webhook), Some(storage)) => {
-                let converted = Box::pin(self.convert(webhook, object, &storage.name)).await;
+        match (self.kind.strategy.by_webhook(), self.kind.storage_version()) {
+            (Some(by), Some(storage)) => {
+                let converted = Box::pin(self.convert(by, object, &storage.name)).await;
                 converted.map_err(ApiError::internal)
             }
             _ => Ok(self.kind.strategy.store(self.kind, self.version, object)),
@@ -119,14 +145,14 @@ impl Call<'_> {
 
     /// An object in the form of another version. It goes to the webhook without its resource version, which is the
     /// store's.
-    async fn convert(&self, webhook: &Webhook, mut object: Value, version: &str) -> Result<Value, String> {
+    async fn convert(&self, by: ByWebhook<'_>, mut object: Value, version: &str) -> Result<Value, String> {
         let wanted = api_version(&self.kind.group, version);
         if object.get("apiVersion").and_then(Value::as_str) == Some(&wanted) {
             return Ok(object);
         }
         let revision = metadata_mut(&mut object).and_then(|metadata| metadata.remove("resourceVersion"));
-        let converted = webhook.convert(object, &wanted).await?;
-        let mut converted = self.kind.strategy.convert(self.kind, version, converted);
+        let converted = by.webhook.convert(object, &wanted).await?;
+        let mut converted = by.custom.convert(self.kind, version, converted);
         if let (Some(revision), Some(metadata)) = (revision, metadata_mut(&mut converted)) {
             metadata.insert("resourceVersion", revision);
         }
@@ -149,7 +175,7 @@ impl Converted {
         call: &Call<'_>,
         entries: impl IntoIterator<Item = &'e Arc<Entry>>,
     ) -> Converted {
-        let Some(webhook) = call.kind.strategy.webhook() else {
+        let Some(ByWebhook { webhook, .. }) = call.kind.strategy.by_webhook() else {
             return Converted::default();
         };
         // What is shown as it is stored is for the others to tell.
@@ -181,7 +207,7 @@ impl Converted {
             return Ok(object);
         }
         let read = call.kind.strategy.read(call.kind, call.version, object);
-        read.map_err(|e| undecodable(entry, e))
+        read.map_err(|e| undecodable(entry.mod_revision, e))
     }
 }
 

@@ -51,6 +51,13 @@ impl Compiled {
     }
 }
 
+/// A kind whose objects a webhook converts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByWebhook<'a> {
+    pub(crate) custom: &'a Custom,
+    pub(crate) webhook: &'a Webhook,
+}
+
 impl Custom {
     fn resource(&self, version: &str) -> Option<&Arc<Resource>> {
         self.versions
@@ -58,14 +65,9 @@ impl Custom {
             .find(|(n, _)| n == version)
             .map(|(_, c)| c.resource())
     }
-}
 
-impl Strategy for Custom {
-    fn webhook(&self) -> Option<&Webhook> {
-        self.webhook.as_ref()
-    }
-
-    fn load(&self, kind: &Kind, mut stored: Value) -> ApiResult<Value> {
+    /// A stored object as the version shows it in which it was written.
+    pub(crate) fn load(&self, kind: &Kind, mut stored: Value) -> ApiResult<Value> {
         // Defaults come from the version that the object was written in, which may be another than that of today.
         let written = written_version(&stored);
         let Some(resource) = self.resource(written) else {
@@ -76,6 +78,30 @@ impl Strategy for Custom {
         };
         load(resource, &mut stored);
         Ok(stored)
+    }
+
+    /// An object under the name of a version, without what that version does not know.
+    pub(crate) fn convert(&self, kind: &Kind, version: &str, mut object: Value) -> Value {
+        if let Some(m) = object.as_object_mut() {
+            m.insert(
+                "apiVersion",
+                crate::discovery::api_version(&kind.group, version).into(),
+            );
+        }
+        if let Some(r) = self.resource(version) {
+            prune(r, &mut object);
+        }
+        object
+    }
+}
+
+impl Strategy for Custom {
+    fn by_webhook(&self) -> Option<ByWebhook<'_>> {
+        let webhook = self.webhook.as_ref()?;
+        Some(ByWebhook {
+            custom: self,
+            webhook,
+        })
     }
 
     fn read(&self, kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
@@ -166,19 +192,6 @@ impl Strategy for Custom {
     fn object_type(&self, version: &str) -> Option<&ObjectType> {
         let (_, compiled) = self.versions.iter().find(|(n, _)| n == version)?;
         Some(compiled.object_type())
-    }
-
-    fn convert(&self, kind: &Kind, version: &str, mut object: Value) -> Value {
-        if let Some(m) = object.as_object_mut() {
-            m.insert(
-                "apiVersion",
-                crate::discovery::api_version(&kind.group, version).into(),
-            );
-        }
-        if let Some(r) = self.resource(version) {
-            prune(r, &mut object);
-        }
-        object
     }
 
     fn published(&self, _kind: &Kind, version: &Version, format: Format) -> Value {

@@ -13,6 +13,7 @@ use crate::builtin;
 use crate::conversion::Webhook;
 use crate::custom::{Compiled, Custom};
 use crate::kind::{Kind, Kinds, Scale, Term, Version};
+use crate::metrics::{Conversions, Metrics};
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
@@ -43,17 +44,20 @@ pub(crate) struct Compiler {
     environments: Environments,
     /// How long compilations take.
     took: Histogram,
+    /// How conversions go.
+    conversions: Conversions,
 }
 
 impl Compiler {
     /// A compiler for definitions under these gates.
-    pub(crate) fn new(gates: Gates, took: Histogram) -> Self {
+    pub(crate) fn new(gates: Gates, metrics: &Metrics) -> Self {
         let version = kubernetes::Version::LATEST;
         Compiler {
             workshop: Arc::new(Mutex::new(Workshop::for_version(version))),
             gates,
             environments: Environments::of(version),
-            took,
+            took: metrics.compilation(),
+            conversions: metrics.conversions(),
         }
     }
 
@@ -137,7 +141,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
         strategy: Arc::new(Custom {
             versions: compiled.collect(),
             gates: compiler.gates,
-            webhook: Webhook::of(spec),
+            webhook: Webhook::of(definition, &compiler.conversions),
         }),
         question: None,
         leaving: definition.is("Terminating") || definition.metadata.get("deletionTimestamp").is_some(),
@@ -305,18 +309,6 @@ impl Strategy for Definitions {
 
     fn blank(&self, version: &Version) -> Option<Value> {
         Some(Definition::default().into_document(api_version(version)))
-    }
-
-    fn convert(&self, _kind: &Kind, version: &str, object: Value) -> Value {
-        let api = if version == "v1beta1" {
-            ApiVersion::V1Beta1
-        } else {
-            ApiVersion::V1
-        };
-        match self.decode(object.clone(), ApiVersion::of(&object)) {
-            Ok((definition, _)) => definition.into_document(api),
-            Err(_) => object,
-        }
     }
 
     fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {

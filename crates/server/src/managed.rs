@@ -66,7 +66,7 @@ impl Versions for KindVersions<'_> {
         if !self.kind.built_in && self.version(api_version).is_none() {
             return Err(NO_VERSION.to_owned() + api_version);
         }
-        if self.kind.strategy.webhook().is_some() {
+        if self.kind.strategy.by_webhook().is_some() {
             return self.convert_by_webhook(object, api_version);
         }
         // Without a webhook, versions differ in name alone; what one of them does not know is not pruned here.
@@ -153,7 +153,7 @@ pub(crate) async fn after_update(
         name,
         now: Timestamp::now(),
     };
-    if call.kind.strategy.webhook().is_none() {
+    if call.kind.strategy.by_webhook().is_none() {
         return updated(call, &update, new, &Memo::default());
     }
     with_conversions(call, |memo| updated(call, &update, new.clone(), memo)).await
@@ -168,7 +168,12 @@ struct Update<'a> {
 }
 
 fn updated(call: &Call<'_>, update: &Update<'_>, new: Value, memo: &Memo) -> Updated {
-    let Update { part, live, name, now } = *update;
+    let Update {
+        part,
+        live,
+        name,
+        now,
+    } = *update;
     let versions = KindVersions::of(call, memo);
     let typed = live.map(|live| live.typed).unwrap_or_default();
     let live = live.map(|live| live.object);

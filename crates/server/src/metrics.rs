@@ -3,8 +3,10 @@
 //! Only what is served becomes a label: a path that names an unknown group, resource or subresource is counted without
 //! one, so that no client can make series.
 
+mod conversions;
 mod label;
 
+pub(crate) use conversions::{Conversion, Conversions};
 pub(crate) use label::Label;
 use label::{Coded, FieldValidation, Outcome, RequestKind, Resource, Timed, Version};
 
@@ -45,6 +47,7 @@ pub(crate) struct Metrics {
     ratcheting: Histogram,
     compilation: Histogram,
     evaluation: Histogram,
+    conversions: Conversions,
 }
 
 const REQUEST_SECONDS: [f64; 23] = [
@@ -83,6 +86,7 @@ impl Metrics {
             ratcheting: Histogram::new(exponential_buckets(0.000_01, 4.0, 10)),
             compilation: Histogram::new(SECONDS),
             evaluation: Histogram::new(SECONDS),
+            conversions: Conversions::new(),
         };
         metrics.registered()
     }
@@ -170,6 +174,7 @@ impl Metrics {
             "Time to evaluate the rules on an object",
             self.evaluation.clone(),
         );
+        self.conversions.register(r);
         self
     }
 
@@ -242,6 +247,11 @@ impl Metrics {
     /// Where the time of compilations is kept.
     pub(crate) fn compilation(&self) -> Histogram {
         self.compilation.clone()
+    }
+
+    /// Where calls of conversion webhooks are counted.
+    pub(crate) fn conversions(&self) -> Conversions {
+        self.conversions.clone()
     }
 
     /// The text that Prometheus reads.

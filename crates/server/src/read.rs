@@ -125,16 +125,16 @@ pub(crate) async fn shown(call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
     if is_in_form(call, entry) {
         return Ok(object);
     }
-    call.read(object).await.map_err(|e| undecodable(entry, e))
+    let read = call.read(object).await;
+    read.map_err(|e| undecodable(entry.mod_revision, e))
 }
 
-/// Why an entry was not read, with its revision if that is because it cannot be.
-pub(crate) fn undecodable(entry: &Entry, e: ApiError) -> ApiError {
+/// Why what has a revision was not read, with that revision if it is because it cannot be.
+pub(crate) fn undecodable(revision: u64, e: ApiError) -> ApiError {
     if !e.is_unreadable() {
         return e;
     }
-    let (revision, why) = (entry.mod_revision, e.message());
-    let why = format!("object not decodable revision={revision}: {why}");
+    let why = format!("object not decodable revision={revision}: {}", e.message());
     e.with_message(why)
 }
 

@@ -45,7 +45,9 @@ impl Write<'_> {
                 fit_namespace(call, &mut object)?;
                 remove_system_fields(&mut object);
                 let by = self.manager(&options);
-                object = managed::after_update(call, Part::Whole, None, object, &by).await.object;
+                object = managed::after_update(call, Part::Whole, None, object, &by)
+                    .await
+                    .object;
                 refuse(call, &check_access(&object))?;
                 let mut status =
                     Map::from_iter([("allowed", Value::from(authorize::is_allowed(mode, user)))]);

@@ -70,9 +70,7 @@ impl Scheme {
             (
                 Scheme::Definitions | Scheme::Webhook,
                 "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1",
-            ) => {
-                Some("ConversionReview CustomResourceDefinition CustomResourceDefinitionList")
-            }
+            ) => Some("ConversionReview CustomResourceDefinition CustomResourceDefinitionList"),
             (Scheme::Meta, "meta.k8s.io/v1") => Some("Table TableOptions"),
             _ => None,
         }

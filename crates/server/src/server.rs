@@ -105,7 +105,7 @@ impl Server {
         let address = listener.local_addr().map_err(|e| StartError(e.to_string()))?;
         let (stop, stopped) = watch::channel(false);
         let metrics = Metrics::new();
-        let compiler = Compiler::new(config.gates().map_err(fail)?, metrics.compilation());
+        let compiler = Compiler::new(config.gates().map_err(fail)?, &metrics);
         let mut kinds = Kinds::default();
         for kind in builtin::kinds(&compiler) {
             kinds.insert(Arc::new(kind));

@@ -1,7 +1,7 @@
 //! What is particular about the objects of a kind; everything else is one pipeline for all kinds.
 
 use crate::body::Sent;
-use crate::conversion::Webhook;
+use crate::custom::ByWebhook;
 use crate::kind::{Kind, Version};
 use crate::status::ApiResult;
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
@@ -13,14 +13,9 @@ use std::fmt::Debug;
 
 /// The particulars of a kind.
 pub(crate) trait Strategy: Debug + Send + Sync {
-    /// What converts objects between versions, if that is a webhook.
-    fn webhook(&self) -> Option<&Webhook> {
+    /// The kind with the webhook that converts its objects, if one does.
+    fn by_webhook(&self) -> Option<ByWebhook<'_>> {
         None
-    }
-
-    /// A stored object as the version shows it in which it was written, for kinds that a webhook converts.
-    fn load(&self, _kind: &Kind, stored: Value) -> ApiResult<Value> {
-        Ok(stored)
     }
 
     /// A stored object as a version shows it, for kinds that no webhook converts.
@@ -86,9 +81,6 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     fn blank(&self, _version: &Version) -> Option<Value> {
         None
     }
-
-    /// An object under the name of a version, without what that version does not know.
-    fn convert(&self, kind: &Kind, version: &str, object: Value) -> Value;
 
     /// The schema that documents publish.
     fn published(&self, kind: &Kind, version: &Version, format: Format) -> Value;

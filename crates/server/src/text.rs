@@ -8,7 +8,7 @@ use crate::api::Call;
 use crate::conversion::Converted;
 use crate::kind::Kind;
 use crate::managed;
-use crate::read::shown;
+use crate::read::{shown, undecodable};
 use crate::status::ApiResult;
 use scantling_merge::apply::Typed;
 use scantling_store::{Entry, Event, Packed};
@@ -299,7 +299,8 @@ pub(crate) async fn read_written(
     known: Known,
 ) -> ApiResult<Value> {
     if !call.version.storage || call.kind.built_in {
-        return read_back(call, object, stored).await;
+        let read = read_back(call, object, stored).await;
+        return read.map_err(|e| undecodable(event.revision, e));
     }
     // It is in the version that is asked for, so that there is nothing to convert.
     let read = || call.kind.strategy.read(call.kind, call.version, object.clone());

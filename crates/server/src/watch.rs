@@ -208,7 +208,7 @@ impl Stream {
     /// Whether an error is that a webhook has not converted an object. A watch waits until it does: it tells of
     /// everything or of nothing.
     fn awaits_webhook(&self, e: Option<&ApiError>) -> bool {
-        e.is_some_and(ApiError::is_unreadable) && self.kind.strategy.webhook().is_some()
+        e.is_some_and(ApiError::is_unreadable) && self.kind.strategy.by_webhook().is_some()
     }
 
     /// What is there already; returns the revision up to which that is all.

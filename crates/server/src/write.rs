@@ -17,9 +17,7 @@ use crate::read::{self, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{ApiError, ApiResult};
-use crate::text::{
-    Brought, Known, Stored, Text, known_type, note_in_form, read_back, read_written,
-};
+use crate::text::{Brought, Known, Stored, Text, known_type, note_in_form, read_back, read_written};
 use crate::view::Shape;
 use bytes::Bytes;
 use scantling_admit::Operation;
@@ -303,7 +301,12 @@ impl Write<'_> {
             change,
         } = *edit;
         let call = self.call;
-        let old = read::shown(call, entry).await?;
+        let old = read::shown(call, entry).await;
+        let old = old.map_err(|e| match options.dry_run {
+            // What is only tried is read as by a client.
+            true => read::by_key(call, entry, e),
+            false => e,
+        })?;
         let existing_uid = text(&old, "uid");
         if !uid.is_empty() && uid != existing_uid {
             return Err(other_uid(call, name, key, uid, existing_uid));
@@ -385,7 +388,10 @@ impl Write<'_> {
         let call = self.call;
         let stored = Stored::of(call, &new).await?;
         if entry.value == stored.value || is_only_written_differently(entry, old, &new, &stored) {
-            return read_back(call, new, stored).await.map(Some);
+            let read = read_back(call, new, stored).await;
+            return read
+                .map(Some)
+                .map_err(|e| read::undecodable(entry.mod_revision, e));
         }
         let expected = entry.mod_revision;
         let update = |value| scantling_store::Write::Update { value, expected };

@@ -215,10 +215,6 @@ impl Strategy for Core {
         blank.ok().map(|blank| blank.members.into())
     }
 
-    fn convert(&self, _kind: &Kind, _version: &str, object: Value) -> Value {
-        object
-    }
-
     fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {
         models::published(&kind.group, &version.name, &kind.kind)
     }

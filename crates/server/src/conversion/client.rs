@@ -112,7 +112,9 @@ pub(super) struct Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,8 +127,8 @@ struct Connection {
 
 /// Why a call over a connection failed.
 enum Failed {
-    /// The connection was gone before anything was sent.
-    Unsent,
+    /// The connection broke before an answer began. One that was kept may have been gone already.
+    Broken(String),
     Because(String),
 }
 
@@ -154,7 +156,7 @@ impl Client {
                     self.keep(kept).await;
                     return Ok(answer);
                 }
-                Err(Failed::Unsent) => {}
+                Err(Failed::Broken(_)) => {}
                 Err(Failed::Because(why)) => return Err(why),
             }
         }
@@ -164,8 +166,7 @@ impl Client {
                 self.keep(new).await;
                 Ok(answer)
             }
-            Err(Failed::Unsent) => Err("EOF".to_owned()),
-            Err(Failed::Because(why)) => Err(why),
+            Err(Failed::Broken(why) | Failed::Because(why)) => Err(why),
         }
     }
 
@@ -194,7 +195,7 @@ impl Client {
             .body(Full::new(body))
             .map_err(|e| Failed::Because(e.to_string()))?;
         let response = connection.sender.send_request(request).await;
-        let response = response.map_err(|e| connection.failed(&e))?;
+        let response = response.map_err(|e| Failed::Broken(connection.broken(&e)))?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, MAX_ANSWER).collect().await;
         let body = body.map_err(|e| match e.downcast_ref::<hyper::Error>() {
@@ -229,7 +230,9 @@ impl Client {
 
     /// Connects to the first of the host's addresses that answers.
     async fn dial(&self) -> Result<TcpStream, String> {
-        let Address { host, port, service, .. } = &self.address;
+        let Address {
+            host, port, service, ..
+        } = &self.address;
         let found = tokio::net::lookup_host((host.as_str(), *port)).await;
         let addresses: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
         let mut failed = match service {
@@ -247,15 +250,13 @@ impl Client {
 }
 
 impl Connection {
-    fn failed(&self, e: &hyper::Error) -> Failed {
-        if e.is_canceled() {
-            return Failed::Unsent;
-        }
-        Failed::Because(match e.source().and_then(|e| e.downcast_ref::<io::Error>()) {
+    /// What is said of the connection if it fails so.
+    fn broken(&self, e: &hyper::Error) -> String {
+        match e.source().and_then(|e| e.downcast_ref::<io::Error>()) {
             Some(e) => broken(e, self.from, self.to),
-            None if e.is_incomplete_message() => "EOF".to_owned(),
+            None if e.is_incomplete_message() || e.is_canceled() => "EOF".to_owned(),
             None => format!("net/http: HTTP/1.x transport connection broken: {e}"),
-        })
+        }
     }
 }
 
@@ -283,7 +284,9 @@ fn no_handshake(e: &io::Error, from: SocketAddr, to: SocketAddr) -> String {
 /// An error of the system in Go's words: the same, without its number, and in small letters.
 fn in_words(e: &io::Error) -> String {
     let text = e.to_string();
-    let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
+    let text = text
+        .split_once(" (os error")
+        .map_or(text.as_str(), |(text, _)| text);
     text.to_lowercase()
 }
 
@@ -307,11 +310,36 @@ mod tests {
             ..WebhookClient::default()
         };
         let table = [
-            (url("https://a.example"), "a.example", 443, "https://a.example/?timeout=30s"),
-            (url("https://a:8443/b/c"), "a", 8443, "https://a:8443/b/c?timeout=30s"),
-            (url("https://[::1]:9/b/"), "::1", 9, "https://[::1]:9/b?timeout=30s"),
-            (service(None, None), "s.n.svc", 443, "https://s.n.svc:443/?timeout=30s"),
-            (service(Some("/x"), Some(8443)), "s.n.svc", 8443, "https://s.n.svc:8443/x?timeout=30s"),
+            (
+                url("https://a.example"),
+                "a.example",
+                443,
+                "https://a.example/?timeout=30s",
+            ),
+            (
+                url("https://a:8443/b/c"),
+                "a",
+                8443,
+                "https://a:8443/b/c?timeout=30s",
+            ),
+            (
+                url("https://[::1]:9/b/"),
+                "::1",
+                9,
+                "https://[::1]:9/b?timeout=30s",
+            ),
+            (
+                service(None, None),
+                "s.n.svc",
+                443,
+                "https://s.n.svc:443/?timeout=30s",
+            ),
+            (
+                service(Some("/x"), Some(8443)),
+                "s.n.svc",
+                8443,
+                "https://s.n.svc:8443/x?timeout=30s",
+            ),
         ];
         for (client, host, port, shown) in table {
             let address = Address::of(&client).unwrap();

@@ -58,14 +58,13 @@ impl Memo {
 pub(crate) async fn with_conversions<T>(call: &Call<'_>, compute: impl Fn(&Memo) -> T) -> T {
     let mut memo = Memo::default();
     loop {
-        let wanted = {
+        let (webhook, wanted) = {
             let computed = compute(&memo);
-            match (call.kind.strategy.webhook(), memo.take_wanted()) {
-                (Some(webhook), Some(wanted)) => (webhook, wanted),
+            match (call.kind.strategy.by_webhook(), memo.take_wanted()) {
+                (Some(by), Some(wanted)) => (by.webhook, wanted),
                 _ => return computed,
             }
         };
-        let (webhook, wanted) = wanted;
         Box::pin(memo.make(webhook, wanted)).await;
     }
 }

@@ -71,7 +71,10 @@ mod tests {
         assert!(!recent.slot(&entry(1, 10), "v3").initialized());
         assert!(!recent.slot(&entry(2, 10), "v2").initialized());
         recent.slot(&entry(3, KEPT), "v2");
-        assert!(!recent.slot(&entry(1, 10), "v2").initialized(), "the large one made it go");
+        assert!(
+            !recent.slot(&entry(1, 10), "v2").initialized(),
+            "the large one made it go"
+        );
         assert!(recent.kept.lock().unwrap().bytes <= KEPT);
     }
 }

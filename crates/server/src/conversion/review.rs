@@ -63,6 +63,18 @@ pub(super) enum Fault {
     Object(String),
 }
 
+impl Fault {
+    /// How metrics name it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Fault::Call(_) => "conversion_webhook_call_failure",
+            Fault::Malformed(_) => "conversion_webhook_malformed_response_failure",
+            Fault::Count(_) => "conversion_webhook_partial_response_failure",
+            Fault::Object(_) => "conversion_webhook_invalid_converted_object_failure",
+        }
+    }
+}
+
 impl Question<'_> {
     /// The text of the question.
     pub(super) fn to_json(&self) -> Vec<u8> {
@@ -97,7 +109,10 @@ impl Question<'_> {
     pub(super) fn failed(&self, why: &str) -> String {
         let said = |field| self.object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (said("apiVersion"), said("kind"));
-        format!("conversion webhook for {} {why}", group_version_kind(api_version, kind))
+        format!(
+            "conversion webhook for {} {why}",
+            group_version_kind(api_version, kind)
+        )
     }
 
     /// What a review answers, if it does.
@@ -130,7 +145,11 @@ impl Question<'_> {
         };
         let uid = text(&["uid"]);
         if is_strict && uid != self.uid {
-            let why = format!("expected response.uid={}, got {}", go::quote(self.uid), go::quote(&uid));
+            let why = format!(
+                "expected response.uid={}, got {}",
+                go::quote(self.uid),
+                go::quote(&uid)
+            );
             return Err(Fault::Malformed(why));
         }
         let (status, message) = (text(&["result", "status"]), text(&["result", "message"]));
@@ -184,7 +203,9 @@ struct Response {
 
 /// Takes the objects out of a review; nulls stay in their place.
 fn take_objects(review: &mut Value) -> Vec<Value> {
-    let response = review.as_object_mut().and_then(|review| review.get_mut("response"));
+    let response = review
+        .as_object_mut()
+        .and_then(|review| review.get_mut("response"));
     let objects = response.and_then(|response| response.as_object_mut()?.get_mut("convertedObjects"));
     let objects = objects.and_then(Value::as_array_mut);
     objects.map(std::mem::take).unwrap_or_default()
@@ -308,7 +329,9 @@ fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), Strin
 fn check_texts(field: &str, texts: &Value) -> Result<(), String> {
     let Some(members) = texts.as_object() else {
         let ty = go::value_type(texts);
-        return Err(format!("invalid metadata.{field} of type {ty} in converted object"));
+        return Err(format!(
+            "invalid metadata.{field} of type {ty} in converted object"
+        ));
     };
     if let Some((key, value)) = members.iter().find(|(_, value)| value.as_str().is_none()) {
         let ty = go::value_type(value);
@@ -333,4 +356,155 @@ fn check_texts(field: &str, texts: &Value) -> Result<(), String> {
 fn group_version_kind(api_version: &str, kind: &str) -> String {
     let (group, version) = group_version(api_version);
     format!("{group}/{version}, Kind={kind}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use hyper::HeaderMap;
+
+    fn decoded(text: &str) -> Value {
+        json::decode(text.as_bytes(), Limits::SAFE).unwrap()
+    }
+
+    fn answer(status: u16, content_type: Option<&'static str>, body: &str) -> Answer {
+        let mut headers = HeaderMap::new();
+        if let Some(ty) = content_type {
+            headers.insert("content-type", ty.parse().unwrap());
+        }
+        Answer {
+            status,
+            headers,
+            body: body.to_owned().into(),
+        }
+    }
+
+    #[test]
+    fn the_first_version_that_is_spoken_is_chosen() {
+        let table = [
+            (&["v1", "v1beta1"] as &[&str], Some(ReviewVersion::V1)),
+            (&["v9", "v1beta1", "v1"], Some(ReviewVersion::V1Beta1)),
+            (&["v9"], None),
+            (&[], None),
+        ];
+        for (given, chosen) in table {
+            assert_eq!(ReviewVersion::choose(given.iter().copied()), chosen);
+        }
+    }
+
+    #[test]
+    fn questions_and_answers() {
+        let object = decoded(
+            r#"{"apiVersion":"g/v1","kind":"K","metadata":{"name":"a","uid":"u","labels":{"l":"1"},"generation":3}}"#,
+        );
+        let question = Question {
+            version: ReviewVersion::V1Beta1,
+            uid: "7",
+            object: &object,
+            wanted: "g/v2",
+        };
+        expect![[r#"
+            {"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1","request":{"uid":"7","desiredAPIVersion":"g/v2","objects":[{"apiVersion":"g/v1","kind":"K","metadata":{"generation":3,"labels":{"l":"1"},"name":"a","uid":"u"}}]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}
+        "#]]
+        .assert_eq(&String::from_utf8(question.to_json()).unwrap());
+        // In this version, nobody looks at the uid or at what the answer says that it is. Metadata stay, but for labels
+        // and annotations.
+        let text = r#"{"response":{"result":{"status":"Success"},"convertedObjects":[{"apiVersion":"g/v2","kind":"K",
+            "metadata":{"name":"a","uid":"u","generation":9,"annotations":{"b":"2"}},"spec":{"x":1}}]}}"#;
+        let read = question.read(&answer(200, None, text)).unwrap();
+        expect![[
+            r#"{"apiVersion":"g/v2","kind":"K","metadata":{"annotations":{"b":"2"},"generation":3,"name":"a","uid":"u"},"spec":{"x":1}}"#
+        ]]
+        .assert_eq(&read.to_json());
+        let strict = Question {
+            version: ReviewVersion::V1,
+            ..question
+        };
+        let why = "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=";
+        assert_eq!(
+            strict.read(&answer(200, None, text)),
+            Err(Fault::Malformed(why.to_owned()))
+        );
+    }
+
+    #[test]
+    fn objects_that_are_none() {
+        let table = [
+            ("null", "unexpected end of JSON input"),
+            (
+                "17",
+                "json: cannot unmarshal number into Go value of type map[string]interface {}",
+            ),
+            (
+                "[]",
+                "json: cannot unmarshal array into Go value of type map[string]interface {}",
+            ),
+            (r#"{"a":1}"#, r#"Object 'Kind' is missing in '{"a":1}'"#),
+        ];
+        for (object, why) in table {
+            assert_eq!(identified(decoded(object)), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let text = Some("text/plain");
+        let table = [
+            (
+                400,
+                text,
+                "x",
+                "the server rejected our request for an unknown reason",
+            ),
+            (
+                401,
+                text,
+                "x",
+                "the server has asked for the client to provide credentials",
+            ),
+            (403, text, " x\n", "x"),
+            (409, text, "x", "the server reported a conflict"),
+            (
+                418,
+                text,
+                "x",
+                "the server responded with the status code 418 but did not return more information",
+            ),
+            (
+                422,
+                None,
+                "x",
+                "the server rejected our request due to an error in our request",
+            ),
+            (
+                429,
+                None,
+                "x",
+                "the server has received too many requests and has asked us to try again later",
+            ),
+            (
+                500,
+                Some("application/json"),
+                "x",
+                "an error on the server (\"unknown\") has prevented the request from succeeding",
+            ),
+            (
+                502,
+                None,
+                "x\"",
+                "an error on the server (\"x\\\"\") has prevented the request from succeeding",
+            ),
+            (
+                503,
+                text,
+                "x",
+                "the server is currently unable to handle the request",
+            ),
+            (500, text, r#"{"kind":"Status","message":"told"}"#, "told"),
+        ];
+        for (status, ty, body, why) in table {
+            assert_eq!(refusal(&answer(status, ty, body)), why, "{status}");
+        }
+    }
 }

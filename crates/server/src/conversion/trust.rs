@@ -73,7 +73,9 @@ impl ServerCertVerifier for Verifier {
         check_dates(&read, now).map_err(unverified)?;
         // Certificates of old, which name nobody, cannot even be read further.
         let parsed = ParsedCertificate::try_from(shown);
-        let named = parsed.as_ref().is_ok_and(|parsed| verify_server_name(parsed, name).is_ok());
+        let named = parsed
+            .as_ref()
+            .is_ok_and(|parsed| verify_server_name(parsed, name).is_ok());
         let names = read.subject_alternative_name().ok().flatten();
         if !named && (parsed.is_ok() || names.is_none()) {
             return Err(unverified(other_name(&read, name)));
@@ -129,7 +131,8 @@ fn check_dates(certificate: &X509Certificate<'_>, now: UnixTime) -> Result<(), S
         now if now > last => ("after", last),
         _ => return Ok(()),
     };
-    let shown = |seconds| jiff::Timestamp::from_second(seconds).map_or_else(|_| String::new(), |t| t.to_string());
+    let shown =
+        |seconds| jiff::Timestamp::from_second(seconds).map_or_else(|_| String::new(), |t| t.to_string());
     Err(format!(
         "certificate has expired or is not yet valid: current time {} is {relation} {}",
         shown(now),

@@ -5,6 +5,7 @@
 mod bad_input;
 #[path = "../support/client.rs"]
 mod client;
+mod conversion;
 mod documents;
 #[expect(
     dead_code,
@@ -22,3 +23,4 @@ mod security;
 mod stopping;
 mod storage;
 mod support;
+mod webhook;

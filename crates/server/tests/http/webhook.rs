@@ -1,0 +1,180 @@
+//! A conversion webhook for tests, over TLS: each path of it answers in its own way.
+
+use base64::Engine as _;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use scantling_value::{Limits, Map, Value, json};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// How a path answers.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    /// With a review of converted objects, after this was done to it.
+    Review(fn(&mut Value)),
+    /// With a code and a text.
+    Text(u16, &'static str),
+    /// Not at all: it closes the connection.
+    Nothing,
+}
+
+/// What a webhook was asked, and over how many connections.
+#[derive(Default)]
+struct Asked {
+    reviews: Mutex<Vec<Value>>,
+    connections: AtomicUsize,
+}
+
+/// A webhook that listens.
+pub(crate) struct Webhook {
+    address: SocketAddr,
+    certificate: String,
+    asked: Arc<Asked>,
+}
+
+impl Webhook {
+    /// One whose path `/0` answers in the first of these ways, and so on.
+    pub(crate) async fn start(ways: &'static [Way]) -> Webhook {
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("there are protocol versions")
+            .with_no_client_auth()
+            .with_single_cert(
+                chain.map(|c| c.expect("a certificate")).collect(),
+                PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key"),
+            )
+            .expect("certificate and key fit");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let asked = Arc::new(Asked::default());
+        tokio::spawn(listen(
+            listener,
+            TlsAcceptor::from(Arc::new(config)),
+            ways,
+            Arc::clone(&asked),
+        ));
+        Webhook {
+            address,
+            certificate,
+            asked,
+        }
+    }
+
+    /// The settings of a definition that is converted in one of the ways, in JSON.
+    pub(crate) fn settings(&self, way: usize) -> String {
+        let bundle = base64::engine::general_purpose::STANDARD.encode(&self.certificate);
+        format!(
+            r#"{{"url":"https://{}/{way}","caBundle":"{bundle}"}}"#,
+            self.address
+        )
+    }
+
+    /// What it was asked until now.
+    pub(crate) fn reviews(&self) -> Vec<Value> {
+        self.asked.reviews.lock().expect("nobody failed").clone()
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> usize {
+        self.asked.connections.load(Ordering::Relaxed)
+    }
+}
+
+async fn listen(listener: TcpListener, tls: TlsAcceptor, ways: &'static [Way], asked: Arc<Asked>) {
+    while let Ok((tcp, _)) = listener.accept().await {
+        let (tls, asked) = (tls.clone(), Arc::clone(&asked));
+        tokio::spawn(async move {
+            let Ok(stream) = tls.accept(tcp).await else {
+                return;
+            };
+            asked.connections.fetch_add(1, Ordering::Relaxed);
+            let service = service_fn(|request| answer(request, ways, &asked));
+            let http = hyper::server::conn::http1::Builder::new();
+            // A client that goes is no failure of this test.
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    ways: &[Way],
+    asked: &Asked,
+) -> Result<Response<Full<Bytes>>, std::io::Error> {
+    let way: usize = request.uri().path().trim_matches('/').parse().expect("a number");
+    assert_eq!(request.uri().query(), Some("timeout=30s"));
+    let body = request
+        .into_body()
+        .collect()
+        .await
+        .map_err(std::io::Error::other)?;
+    let review = json::decode(&body.to_bytes(), Limits::SAFE).expect("a review");
+    asked.reviews.lock().expect("nobody failed").push(review.clone());
+    let (code, text) = match ways.get(way).expect("a way") {
+        Way::Review(change) => {
+            let mut answer = converted(&review);
+            change(&mut answer);
+            (200, answer.to_json())
+        }
+        Way::Text(code, text) => (*code, (*text).to_owned()),
+        Way::Nothing => return Err(std::io::Error::other("it says nothing")),
+    };
+    let response = Response::builder()
+        .status(code)
+        .header("Content-Type", "text/plain");
+    Ok(response.body(Full::from(text)).expect("a response"))
+}
+
+/// The answer to a review: `v1` has a `size` where other versions have a `count`, and defaults are each version's own.
+fn converted(review: &Value) -> Value {
+    let text = |path: [&str; 2]| {
+        review
+            .at(path)
+            .and_then(Value::as_str)
+            .expect("a text")
+            .to_owned()
+    };
+    let wanted = text(["request", "desiredAPIVersion"]);
+    let objects = review.at(["request", "objects"]).and_then(Value::as_array);
+    let objects = objects.expect("objects").iter().map(|object| {
+        let mut object = object.clone();
+        let members = object.as_object_mut().expect("an object");
+        members.insert("apiVersion", wanted.as_str().into());
+        if let Some(spec) = members.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.retain(|name, _| !matches!(name, "first" | "second"));
+            let number = spec.remove("size").or_else(|| spec.remove("count"));
+            let name = if wanted.ends_with("/v1") { "size" } else { "count" };
+            number.map(|number| spec.insert(name, number));
+        }
+        object
+    });
+    let result = Map::from_iter([("status", Value::from("Success"))]);
+    let response = Map::from_iter([
+        ("uid", Value::from(text(["request", "uid"]))),
+        ("result", result.into()),
+        ("convertedObjects", Value::Array(objects.collect())),
+    ]);
+    Map::from_iter([
+        ("kind", review.get("kind").cloned().unwrap_or_default()),
+        (
+            "apiVersion",
+            review.get("apiVersion").cloned().unwrap_or_default(),
+        ),
+        ("response", response.into()),
+    ])
+    .into()
+}

@@ -29,7 +29,7 @@ use review::{Fault, Question, ReviewVersion};
 use scantling_schema::definition::{Definition, WebhookClient};
 use scantling_schema::names::group_version;
 use scantling_store::Entry;
-use scantling_value::Value;
+use scantling_value::{Str, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -55,7 +55,7 @@ impl Webhook {
         let versions = conversion.review_versions.iter().flatten();
         Some(Webhook {
             settings: conversion.client.clone().unwrap_or_default(),
-            review: ReviewVersion::choose(versions.map(|version| version.as_str())),
+            review: ReviewVersion::choose(versions.map(Str::as_str)),
             definition: definition.name().to_owned(),
             metrics: metrics.clone(),
             client: OnceLock::new(),

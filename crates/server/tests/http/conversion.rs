@@ -75,7 +75,7 @@ fn spec(answer: &Answer) -> String {
 
 #[tokio::test]
 async fn objects_are_shown_and_written_in_every_version() {
-    let webhook = Webhook::start(&[GOOD]).await;
+    let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     let group = "convert.example.com";
     define(
@@ -148,7 +148,7 @@ async fn objects_are_shown_and_written_in_every_version() {
 
 #[tokio::test]
 async fn a_review_is_that_of_a_kubernetes_server() {
-    let webhook = Webhook::start(&[GOOD]).await;
+    let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     for (group, reviews, version) in [
         ("first.example.com", r#"["v1","v1beta1"]"#, "v1"),
@@ -192,7 +192,7 @@ async fn a_review_is_that_of_a_kubernetes_server() {
 
 #[tokio::test]
 async fn managers_of_different_versions_share_an_object() {
-    let webhook = Webhook::start(&[GOOD]).await;
+    let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     let group = "managers.example.com";
     define(
@@ -230,7 +230,7 @@ async fn managers_of_different_versions_share_an_object() {
 
 #[tokio::test]
 async fn what_is_stored_in_another_version_is_stored_anew_by_the_next_write() {
-    let webhook = Webhook::start(&[GOOD]).await;
+    let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     let group = "storage.example.com";
     let before = definition(group, &webhook.settings(0), r#"["v1"]"#);
@@ -276,7 +276,7 @@ async fn replace(client: &mut Client, path: &str, definition: &str) -> Answer {
 
 #[tokio::test]
 async fn settings_take_effect_at_once() {
-    let webhook = Webhook::start(&[GOOD, Way::Text(500, "boom")]).await;
+    let webhook = Webhook::start([GOOD, Way::Text(500, "boom")]).await;
     let (server, mut client) = serve(Config::default()).await;
     let group = "settings.example.com";
     let path = format!("{DEFINITIONS}/parts.{group}");
@@ -377,7 +377,7 @@ const BAD: &[(Way, &str)] = &[
     ),
     (
         Way::Review(|r| {
-            drop(metadata(r).insert("annotations", Map::from_iter([("a!", Value::from("x"))]).into()))
+            drop(metadata(r).insert("annotations", Map::from_iter([("a!", Value::from("x"))]).into()));
         }),
         "returned invalid metadata: metadata.annotation: Invalid value: \"a!\": name part must consist of alphanumeric \
          characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or \
@@ -418,7 +418,7 @@ const BAD: &[(Way, &str)] = &[
             drop(
                 r.as_object_mut()
                     .map(|r| r.insert("apiVersion", "apiextensions.k8s.io/v1beta1".into())),
-            )
+            );
         }),
         "failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion",
     ),
@@ -450,20 +450,9 @@ const BAD: &[(Way, &str)] = &[
     (Way::Nothing, "failed: Post \"URL?timeout=30s\": EOF"),
 ];
 
-/// Those of [`BAD`].
-static BAD_WAYS: [Way; BAD.len()] = {
-    let mut ways = [GOOD; BAD.len()];
-    let mut i = 0;
-    while i < BAD.len() {
-        ways[i] = BAD[i].0;
-        i += 1;
-    }
-    ways
-};
-
 #[tokio::test]
 async fn answers_that_are_none_are_told() {
-    let webhook = Webhook::start(&BAD_WAYS).await;
+    let webhook = Webhook::start(BAD.iter().map(|(way, _)| *way)).await;
     let (server, mut client) = serve(Config::default()).await;
     for (way, (_, expected)) in BAD.iter().enumerate() {
         let group = format!("bad{way}.example.com");
@@ -497,7 +486,7 @@ fn mask(said: &str, uid: &str, webhook: &Webhook) -> String {
 
 #[tokio::test]
 async fn calls_that_fail_are_told() {
-    let webhook = Webhook::start(&[GOOD]).await;
+    let webhook = Webhook::start([GOOD]).await;
     let (server, mut client) = serve(Config::default()).await;
     let settings = webhook.settings(0);
     let url = settings.split('"').nth(3).expect("an address").to_owned();
@@ -566,7 +555,7 @@ async fn watches_tell_of_objects_in_their_version_and_wait_for_the_webhook() {
             set_result(review, []);
         }
     });
-    let webhook = Webhook::start(&[SOMETIMES]).await;
+    let webhook = Webhook::start([SOMETIMES]).await;
     let (server, mut client) = serve(Config::default()).await;
     let group = "watch.example.com";
     define(
@@ -588,7 +577,7 @@ async fn watches_tell_of_objects_in_their_version_and_wait_for_the_webhook() {
         while !seen.contains(what) {
             let read = watch.read(&mut bytes).await.expect("a piece");
             assert!(read > 0, "{seen}");
-            seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            seen.push_str(&String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()));
         }
     };
     until(r#""spec":{"count":3}"#).await;

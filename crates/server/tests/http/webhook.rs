@@ -44,7 +44,7 @@ pub(crate) struct Webhook {
 
 impl Webhook {
     /// One whose path `/0` answers in the first of these ways, and so on.
-    pub(crate) async fn start(ways: &'static [Way]) -> Webhook {
+    pub(crate) async fn start(ways: impl IntoIterator<Item = Way>) -> Webhook {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
@@ -64,7 +64,7 @@ impl Webhook {
         tokio::spawn(listen(
             listener,
             TlsAcceptor::from(Arc::new(config)),
-            ways,
+            ways.into_iter().collect(),
             Arc::clone(&asked),
         ));
         Webhook {
@@ -94,15 +94,15 @@ impl Webhook {
     }
 }
 
-async fn listen(listener: TcpListener, tls: TlsAcceptor, ways: &'static [Way], asked: Arc<Asked>) {
+async fn listen(listener: TcpListener, tls: TlsAcceptor, ways: Arc<[Way]>, asked: Arc<Asked>) {
     while let Ok((tcp, _)) = listener.accept().await {
-        let (tls, asked) = (tls.clone(), Arc::clone(&asked));
+        let (tls, ways, asked) = (tls.clone(), Arc::clone(&ways), Arc::clone(&asked));
         tokio::spawn(async move {
             let Ok(stream) = tls.accept(tcp).await else {
                 return;
             };
             asked.connections.fetch_add(1, Ordering::Relaxed);
-            let service = service_fn(|request| answer(request, ways, &asked));
+            let service = service_fn(|request| answer(request, &ways, &asked));
             let http = hyper::server::conn::http1::Builder::new();
             // A client that goes is no failure of this test.
             let _ = http.serve_connection(TokioIo::new(stream), service).await;

@@ -63,11 +63,8 @@ impl Webhook {
         })
     }
 
-    /// An object as another version has it, if it is not of that version already.
-    pub(crate) async fn convert(&self, object: Value, wanted: &str) -> Result<Value, String> {
-        if object.get("apiVersion").and_then(Value::as_str) == Some(wanted) {
-            return Ok(object);
-        }
+    /// An object as another version has it.
+    async fn convert(&self, object: &Value, wanted: &str) -> Result<Value, String> {
         let Some(version) = self.review else {
             return Err("no supported conversion review versions".to_owned());
         };
@@ -75,7 +72,7 @@ impl Webhook {
         let question = Question {
             version,
             uid: &uid,
-            object: &object,
+            object,
             wanted,
         };
         let started = Instant::now();
@@ -143,7 +140,7 @@ impl Call<'_> {
         }
     }
 
-    /// An object in the form of another version. It goes to the webhook without its resource version, which is the
+    /// An object in the form of a version, if it is not of that version already. It goes to the webhook without its resource version, which is the
     /// store's.
     async fn convert(&self, by: ByWebhook<'_>, mut object: Value, version: &str) -> Result<Value, String> {
         let wanted = api_version(&self.kind.group, version);
@@ -151,7 +148,7 @@ impl Call<'_> {
             return Ok(object);
         }
         let revision = metadata_mut(&mut object).and_then(|metadata| metadata.remove("resourceVersion"));
-        let converted = by.webhook.convert(object, &wanted).await?;
+        let converted = by.webhook.convert(&object, &wanted).await?;
         let mut converted = by.custom.convert(self.kind, version, converted);
         if let (Some(revision), Some(metadata)) = (revision, metadata_mut(&mut converted)) {
             metadata.insert("resourceVersion", revision);
@@ -178,7 +175,7 @@ impl Converted {
         let Some(ByWebhook { webhook, .. }) = call.kind.strategy.by_webhook() else {
             return Converted::default();
         };
-        // What is shown as it is stored is for the others to tell.
+        // What is shown as it is stored needs no webhook.
         let entries = entries.into_iter().filter(|entry| !is_in_form(call, entry));
         let entries: Vec<&Arc<Entry>> = entries.collect();
         Box::pin(Converted::by(webhook, call, &entries)).await

@@ -18,7 +18,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         None
     }
 
-    /// A stored object as a version shows it, for kinds that no webhook converts.
+    /// A stored object as a version shows it. What a webhook converts has to be of that version already.
     fn read(&self, kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value>;
 
     /// An object of a version as it is stored, for kinds that no webhook converts.

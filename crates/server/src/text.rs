@@ -62,7 +62,7 @@ impl Text {
         }
     }
 
-    /// The text of an entry that what a webhook has to say of it was asked for.
+    /// The text of an entry that a webhook was asked about, if there is one.
     pub(crate) fn of_converted(call: &Call<'_>, entry: &Entry, converted: &Converted) -> ApiResult<Text> {
         match Text::noted(call, entry) {
             Some(text) => Ok(text),

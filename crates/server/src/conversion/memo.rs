@@ -49,7 +49,7 @@ impl Memo {
     }
 
     async fn make(&mut self, webhook: &Webhook, wanted: Wanted) {
-        let result = webhook.convert(wanted.object.clone(), &wanted.api_version).await;
+        let result = webhook.convert(&wanted.object, &wanted.api_version).await;
         self.made.push(Made { wanted, result });
     }
 }

@@ -17,7 +17,7 @@ mod plan;
 mod predicates;
 mod set;
 
-pub use predicates::{Predicates, Setting, View};
+pub use predicates::Predicates;
 
 use crate::check::Checked;
 use crate::env::{Env, Strictness};

@@ -30,6 +30,13 @@ struct Lazy {
     finder: OnceLock<Option<meta::Regex>>,
 }
 
+/// Patterns are the same if their texts are.
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
 /// What matches texts.
 #[derive(Debug)]
 enum Matcher {

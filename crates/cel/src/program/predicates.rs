@@ -1,17 +1,18 @@
-//! Predicates about one value, asked one after the other.
+//! Predicates about one value, asked together.
 //!
 //! The rules of one place of a schema all read the same value, and most ask the same few things: whether a field is
-//! there, how a text or a number compares with a constant, whether all elements of a list are such. [`Predicates`] finds
-//! the fields that any of them reads in one pass over the value, and asks by going from question to question
-//! (`question`): each says where the next one is and what has been paid on the way. Other questions are left to the
-//! plain walk. Whatever is not as the schema says is left to `Program::eval`.
+//! there, how a text or a number compares with a constant, whether all elements of a list are such. Nearly always, all of
+//! them hold. [`Predicates`] finds out whether that is so: it finds the fields that any of them reads in one pass over the
+//! value, and goes from question to question (`question`), through all predicates, until one does not hold. Each question
+//! says where the next one is and what has been paid on the way. Questions that are not of these kinds are left to the
+//! plain walk; whatever is not as the schema says, and which predicate it is that does not hold, is left to the programs.
 
 mod branch;
 mod fields;
 mod question;
 
 use super::plain::{Local, Plain};
-use super::{Input, Limits, Outcome, Program};
+use super::{Input, Limits, Program};
 use crate::library::standard::shorter_text_cost;
 use crate::shape::Shape;
 use crate::val::{Arena, Val, text_size};
@@ -23,31 +24,26 @@ use std::sync::Arc;
 /// The most fields, elements and values that predicates of one place have in sight.
 const MOST_SLOTS: usize = 32;
 
+/// The most searches of one place whose result is kept for those who ask for the same.
+const MOST_NOTES: usize = 4;
+
 /// Where something that predicates read stands while they are asked.
 type Slot = u8;
 
 /// Predicates about values of one shape.
 #[derive(Debug)]
 pub struct Predicates {
+    shape: Arc<Shape>,
+    /// The programs that are asked together; `None` where one has to be asked alone.
+    programs: Box<[Option<Arc<Program>>]>,
     layout: Layout,
     branches: Branches,
-    /// Where each begins; `None` where only its program can tell.
-    entries: Box<[Option<Edge>]>,
+    entry: Edge,
 }
 
 /// What predicates see of a value.
-#[derive(Debug)]
-pub struct View<'v> {
+struct View<'v> {
     slots: [Option<&'v Value>; MOST_SLOTS],
-}
-
-impl Default for View<'_> {
-    #[inline]
-    fn default() -> Self {
-        View {
-            slots: [None; MOST_SLOTS],
-        }
-    }
 }
 
 impl<'v> View<'v> {
@@ -64,96 +60,80 @@ impl<'v> View<'v> {
     }
 }
 
-/// What a question is asked with.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting<'a, 'c> {
-    /// Where values made on the way live.
-    pub arena: &'a Arena,
-    /// The inputs. The first is the value that the predicates are about.
-    pub inputs: &'c [Input<'a>],
-    /// What it may take.
-    pub limits: Limits<'c>,
-}
-
 impl Predicates {
-    /// Makes programs ready whose first input is of that shape; `None` stands for what is no program.
-    pub fn new<'p>(shape: &Arc<Shape>, programs: impl IntoIterator<Item = Option<&'p Program>>) -> Self {
+    /// Makes programs ready that read nothing but their first input, which is of that shape; `None` stands for those that
+    /// are not to be asked together with the others.
+    pub fn new(shape: &Arc<Shape>, programs: impl IntoIterator<Item = Option<Arc<Program>>>) -> Self {
+        let plain = |program: Option<Arc<Program>>| program.filter(|program| program.plain);
+        let programs: Box<[Option<Arc<Program>>]> = programs.into_iter().map(plain).collect();
         let mut builder = branch::Builder::new(shape);
-        let entries = programs
-            .into_iter()
-            .map(|program| builder.program(program.filter(|program| program.plain)?));
-        let entries = entries.collect();
+        let entry = builder.all(&programs);
         let (layout, branches) = builder.finish();
         Predicates {
+            shape: Arc::clone(shape),
+            programs,
             layout,
             branches,
-            entries,
+            entry,
         }
     }
 
-    /// Finds what the predicates read of a value.
+    /// Whether the program at that index is among those that are asked together.
     #[inline]
-    pub fn look<'v>(&self, value: &'v Value, view: &mut View<'v>) {
-        view.set(SUBJECT, Some(value));
-        self.layout.find(ROOT, value, view);
+    pub fn include(&self, index: usize) -> bool {
+        self.programs.get(index).is_some_and(Option::is_some)
     }
 
-    /// The answer of a predicate and its cost, as [`Program::test`] gives them. `program` is the one that stood at
-    /// that index, and the view is of the first input.
+    /// What it costs to ask all predicates that are asked together, if all of them hold of a value and that is no more
+    /// than the limit; `None` means that only their programs can tell.
     #[inline]
-    pub fn test<'a, 'v: 'a>(
-        &'a self,
-        (index, program): (usize, &'a Program),
-        view: &mut View<'v>,
-        setting: Setting<'a, '_>,
-    ) -> Option<(bool, u64)> {
-        let Setting {
-            arena,
-            inputs,
-            limits,
-        } = setting;
-        let answer = match self.entries.get(index) {
-            Some(Some(entry)) if limits.interrupt.is_none() => self.ask(*entry, program, view, setting),
-            _ => None,
+    pub fn all_hold(&self, value: &Value, arena: &Arena, limit: u64) -> Option<u64> {
+        let mut view = View {
+            slots: [None; MOST_SLOTS],
         };
-        match answer {
-            Some((answer, cost)) => {
-                let result = Ok(Val::Bool(answer));
-                program.assert_outcome(&Outcome { result, cost }, arena, inputs, limits);
-                Some((answer, cost))
-            }
-            None => program.test(arena, inputs, limits),
-        }
-    }
-
-    #[inline]
-    fn ask<'a, 'v: 'a>(
-        &'a self,
-        entry: Edge,
-        program: &'a Program,
-        view: &mut View<'v>,
-        setting: Setting<'a, '_>,
-    ) -> Option<(bool, u64)> {
+        view.set(SUBJECT, Some(value));
+        self.layout.find(ROOT, value, &mut view);
+        let limits = Limits {
+            cost: limit,
+            interrupt: None,
+        };
+        let inputs = [Input::Json(value, &self.shape)];
         let mut asking = Asking {
             predicates: self,
-            program,
             view,
-            plain: Plain::new(setting.arena, setting.inputs, setting.limits),
+            notes: [None; MOST_NOTES],
+            plain: Plain::new(arena, &inputs, limits),
         };
-        let answer = asking.follow(entry)?;
-        asking.plain.cost().map(|cost| (answer, cost))
+        let holds = asking.follow(self.entry)?;
+        let cost = asking.plain.cost().filter(|_| holds)?;
+        if cfg!(debug_assertions) {
+            self.assert_cost(cost, arena, &inputs);
+        }
+        Some(cost)
+    }
+
+    /// Holds what was found against what the machine finds.
+    fn assert_cost<'a>(&'a self, cost: u64, arena: &'a Arena, inputs: &[Input<'a>]) {
+        let mut sum = 0;
+        for program in self.programs.iter().flatten() {
+            let outcome = program.run(arena, inputs, Limits::NONE);
+            assert!(matches!(outcome.result, Ok(Val::Bool(true))), "{}: {}", program, outcome.shown());
+            sum += outcome.cost;
+        }
+        assert_eq!(cost, sum);
     }
 }
 
-/// One predicate that is being asked.
-struct Asking<'a, 'c, 'w, 'v> {
+/// Predicates that are being asked.
+struct Asking<'a, 'c> {
     predicates: &'a Predicates,
-    program: &'a Program,
-    view: &'w mut View<'v>,
+    view: View<'a>,
+    /// What searches have found whose text stays the same.
+    notes: [Option<&'a str>; MOST_NOTES],
     plain: Plain<'a, 'c>,
 }
 
-impl<'a, 'v: 'a> Asking<'a, '_, '_, 'v> {
+impl<'a> Asking<'a, '_> {
     /// Goes from question to question until there is an answer.
     fn follow(&mut self, entry: Edge) -> Option<bool> {
         let mut edge = entry;
@@ -205,12 +185,12 @@ impl<'a, 'v: 'a> Asking<'a, '_, '_, 'v> {
             }
             Question::Truth(slot) => self.view.get(*slot)?.as_bool(),
             Question::Each(quantifier) => self.quantify(quantifier),
-            Question::Other(way) => self.plain.test(way.from(&self.program.root)?),
+            Question::Other { program, way } => self.plain.test(way.from(&self.program(*program)?.root)?),
         }
     }
 
     #[inline(always)]
-    fn text(&mut self, text: &Text) -> Option<&'v str> {
+    fn text(&mut self, text: &Text) -> Option<&'a str> {
         match text {
             Text::Field(slot) => self.field(*slot),
             Text::Found(search) => self.found(search),
@@ -218,18 +198,27 @@ impl<'a, 'v: 'a> Asking<'a, '_, '_, 'v> {
     }
 
     #[inline(never)]
-    fn found(&mut self, search: &Search) -> Option<&'v str> {
+    fn found(&mut self, search: &Search) -> Option<&'a str> {
         let text = self.searched(search)?;
-        Some(search.pattern.find(text).unwrap_or_default())
+        let note = search.note.and_then(|note| self.notes.get_mut(usize::from(note)));
+        let find = || search.pattern.find(text).unwrap_or_default();
+        Some(match note {
+            Some(note) => *note.get_or_insert_with(find),
+            None => find(),
+        })
+    }
+
+    fn program(&self, index: usize) -> Option<&'a Program> {
+        self.predicates.programs.get(index)?.as_deref()
     }
 
     #[inline]
-    fn field(&self, slot: Slot) -> Option<&'v str> {
+    fn field(&self, slot: Slot) -> Option<&'a str> {
         self.view.get(slot)?.as_str()
     }
 
     /// The text of a search, which is paid for.
-    fn searched(&mut self, search: &Search) -> Option<&'v str> {
+    fn searched(&mut self, search: &Search) -> Option<&'a str> {
         let text = self.field(search.slot)?;
         self.plain.charge(search.searched.cost(text_size(text)));
         Some(text)
@@ -258,13 +247,13 @@ impl<'a, 'v: 'a> Asking<'a, '_, '_, 'v> {
                 break;
             }
             self.view.set(quantifier.element, Some(item));
-            if let Some(layout) = quantifier.layout {
-                self.predicates.layout.find(layout, item, self.view);
+            self.predicates
+                .layout
+                .find(quantifier.object, item, &mut self.view);
+            for local in &quantifier.locals {
+                self.plain.set(*local, Local::Json(item, &quantifier.shape));
             }
-            if let Some(local) = quantifier.local {
-                self.plain.set(local, Local::Json(item, &quantifier.shape));
-            }
-            self.plain.charge(1);
+            self.plain.charge(quantifier.predicates);
             decided = self.follow(quantifier.entry)? == quantifier.decisive;
             self.plain.tick()?;
         }

@@ -54,14 +54,16 @@ pub(crate) struct Ready {
     pub(crate) shape: Arc<Shape>,
     /// Beside the schema's rules, one by one.
     pub(crate) rules: Box<[ReadyRule]>,
-    /// The rules as predicates, one by one.
+    /// Those that see nothing but the value, as predicates.
     pub(crate) predicates: Predicates,
+    /// Whether there are others.
+    pub(crate) has_others: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct ReadyRule {
     /// `None` where the rule is blank.
-    pub(crate) program: Option<Result<Program, String>>,
+    pub(crate) program: Option<Result<Arc<Program>, String>>,
     pub(crate) message: Option<Program>,
     pub(crate) uses_old_self: bool,
     /// Whether `oldSelf`, if it is used, is the old value as such: neither an optional nor `null`.
@@ -98,7 +100,7 @@ impl Rules {
             .iter()
             .zip(compiled)
             .map(|(rule, compiled)| ReadyRule {
-                program: compiled.rule,
+                program: compiled.rule.map(|program| program.map(Arc::new)),
                 message: compiled.message.and_then(Result::ok),
                 uses_old_self: compiled.uses_old_self,
                 sees_plain_old_self: !compiled.uses_old_self
@@ -106,8 +108,10 @@ impl Rules {
                 field_path: shown_path(rule, schema),
             });
         let rules: Box<[ReadyRule]> = rules.collect();
+        let predicates = Predicates::new(&shape, rules.iter().map(ReadyRule::predicate));
         Some(Ready {
-            predicates: Predicates::new(&shape, rules.iter().map(ReadyRule::program)),
+            has_others: (0..rules.len()).any(|rule| !predicates.include(rule)),
+            predicates,
             rules,
             shape,
         })
@@ -115,8 +119,10 @@ impl Rules {
 }
 
 impl ReadyRule {
-    fn program(&self) -> Option<&Program> {
-        self.program.as_ref()?.as_ref().ok()
+    /// The program, if it sees nothing but the value.
+    fn predicate(&self) -> Option<Arc<Program>> {
+        let program = self.program.as_ref().filter(|_| !self.uses_old_self)?;
+        program.as_ref().ok().cloned()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::correlate::OldList;
 use crate::plan::{Features, Node, Types};
 use crate::structural::{Type, ValidationRule};
 use crate::validate::Ratchet;
-use scantling_cel::program::{Input, Limits, Program, Setting, View};
+use scantling_cel::program::{Input, Limits, Program};
 use scantling_cel::shape::Shape;
 use scantling_cel::val::{Arena, EvalError, Val, read};
 use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value, go};
@@ -317,13 +317,18 @@ impl Run<'_> {
             self.fail(place.error(OUT_OF_BUDGET));
             return self.spent();
         }
+        let all_kept = self.options.meter.is_none() && self.are_kept(ready, value);
+        if all_kept && !ready.has_others {
+            return Ok(());
+        }
         let inputs = [
             Input::Json(value, &ready.shape),
             old.map_or(Input::Absent, |old| Input::Json(old, &ready.shape)),
         ];
-        let mut view = View::default();
-        ready.predicates.look(value, &mut view);
         for (index, (rule, compiled)) in node.schema().rules.iter().zip(&ready.rules).enumerate() {
+            if all_kept && ready.predicates.include(index) {
+                continue;
+            }
             let program = match &compiled.program {
                 None => continue,
                 Some(Err(why)) => {
@@ -337,7 +342,7 @@ impl Run<'_> {
             }
             let before = self.budget;
             let result = if compiled.sees_plain_old_self
-                && self.is_kept(ready, (index, program), &mut view, &inputs)
+                && self.is_kept(program, &inputs)
             {
                 Ok(())
             } else {
@@ -351,24 +356,27 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether a rule is kept, and that can be told in the quickest way; then it is paid for.
+    /// Whether all rules are kept that see nothing but the value, and that can be told in the quickest way; then they
+    /// are paid for.
     #[inline]
-    fn is_kept<'v>(
-        &mut self,
-        ready: &Ready,
-        program: (usize, &Program),
-        view: &mut View<'v>,
-        inputs: &[Input<'v>],
-    ) -> bool {
+    fn are_kept(&mut self, ready: &Ready, value: &Value) -> bool {
         self.arena.reset();
-        let setting = Setting {
-            arena: &self.arena,
-            inputs,
-            limits: LIMITS,
-        };
-        let Some((true, cost)) = ready.predicates.test(program, view, setting) else {
+        let cost = ready.predicates.all_hold(value, &self.arena, LIMITS.cost);
+        cost.is_some_and(|cost| self.pay(cost))
+    }
+
+    /// Whether a rule is kept, and that can be told without a thought for errors; then it is paid for.
+    fn is_kept<'v>(&mut self, program: &'v Program, inputs: &[Input<'v>]) -> bool {
+        self.arena.reset();
+        let Some((true, cost)) = program.test(&self.arena, inputs, LIMITS) else {
             return false;
         };
+        self.pay(cost)
+    }
+
+    /// Takes a cost from the budget, if there is enough left.
+    #[inline]
+    fn pay(&mut self, cost: u64) -> bool {
         match i64::try_from(cost) {
             Ok(cost) if cost <= self.budget => {
                 self.budget -= cost;
@@ -500,16 +508,11 @@ impl Run<'_> {
 
     /// Takes the cost of a run from the budget.
     fn charge(&mut self, evaluated: Evaluated) -> Result<Result<Answer, EvalError>, Spent> {
-        match i64::try_from(evaluated.cost) {
-            Ok(cost) if cost <= self.budget => {
-                self.budget -= cost;
-                Ok(evaluated.answer)
-            }
-            _ => {
-                self.budget = -1;
-                Err(Spent)
-            }
+        if self.pay(evaluated.cost) {
+            return Ok(evaluated.answer);
         }
+        self.budget = -1;
+        Err(Spent)
     }
 
     fn spent(&mut self) -> Result<(), Spent> {

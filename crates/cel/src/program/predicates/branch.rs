@@ -3,9 +3,10 @@
 //! `a && b` is no step of its own: where `a` holds, `b` is next, and where it does not, the answer is no. So it is with
 //! `||`, `!`, `c ? a : b` and the equality of answers. What they cost stands on the way from one question to the next.
 
-use super::Slot;
+use super::{MOST_NOTES, Slot};
 use super::fields::{End, Layout, Object, ROOT, SUBJECT, Types};
-use super::question::{Affix, Branches, Edge, Number, Quantifier, Question, Search, Step, Text, Way};
+use super::question::{Affix, Branches, Each, Edge, Number, Quantifier, Question, Search, Step, Text, Way};
+use crate::data::regex::Pattern;
 use crate::program::Program;
 use crate::program::fold::{ALL_ASKS, EXISTS_ASKS};
 use crate::program::node::{
@@ -35,14 +36,31 @@ struct Place {
     shape: Arc<Shape>,
 }
 
+/// `all` or `exists` of a list that is at hand.
+struct Range<'p> {
+    list: Place,
+    element: Arc<Shape>,
+    predicate: &'p Node,
+    /// The answer that ends it.
+    decisive: bool,
+    /// What it costs to ask whether to go on.
+    asking: u64,
+    /// What it costs apart from its elements.
+    cost: u32,
+}
+
 /// Makes questions of programs.
 pub(super) struct Builder {
     layout: Layout,
-    steps: Vec<Step>,
+    branches: Branches,
     subject: Variable,
     /// The variables of folds, by their numbers in the program.
     locals: Vec<(usize, Variable)>,
-    /// How many steps of the program were looked at: some are more than once.
+    /// The searches whose results are noted.
+    noted: Vec<(Slot, Pattern)>,
+    /// The index of the program at work.
+    program: usize,
+    /// How many of its steps were looked at: some are more than once.
     looks: usize,
     /// How many questions are left to the plain walk.
     others: usize,
@@ -61,37 +79,42 @@ impl Builder {
         };
         Builder {
             layout: Layout::new(),
-            steps: Vec::new(),
+            branches: Branches::default(),
             subject,
             locals: Vec::new(),
+            noted: Vec::new(),
+            program: 0,
             looks: 0,
             others: 0,
         }
     }
 
-    /// Where a program begins; `None` if nothing about it is known here.
-    pub(super) fn program(&mut self, program: &Program) -> Option<Edge> {
-        self.looks = 0;
-        self.layout.free_back();
-        let before = self.steps.len();
-        let entry = self.branch(&program.root, Way::default(), Edge::YES, Edge::NO);
-        if let Some(
-            [
-                Step {
-                    question: Question::Other(_),
-                    ..
-                },
-            ],
-        ) = self.steps.get(before..)
-        {
-            self.steps.truncate(before);
-            return None;
+    /// Asks one program after the other, as long as they hold. They are put together from the last one on: each has to
+    /// know what comes next.
+    pub(super) fn all(&mut self, programs: &[Option<Arc<Program>>]) -> Edge {
+        let mut entry = Edge::YES;
+        for (index, program) in programs.iter().enumerate().rev() {
+            if let Some(program) = program {
+                (self.program, self.looks) = (index, 0);
+                entry = self.root(&program.root, entry);
+            }
         }
-        Some(entry)
+        entry
     }
 
-    pub(super) fn finish(self) -> (Layout, Branches) {
-        (self.layout, Branches(self.steps.into()))
+    fn root(&mut self, root: &Node, next: Edge) -> Edge {
+        if let Node::Fold(fold) = root
+            && let Some(edge) = self.join(fold, next)
+        {
+            return edge;
+        }
+        self.layout.free_back();
+        self.branch(root, Way::default(), next, Edge::NO)
+    }
+
+    pub(super) fn finish(mut self) -> (Layout, Branches) {
+        self.branches.shrink();
+        (self.layout, self.branches)
     }
 
     /// Asks what a step says, and goes on with one of the edges.
@@ -129,14 +152,13 @@ impl Builder {
     }
 
     fn ask(&mut self, question: Question, yes: Edge, no: Edge) -> Edge {
-        let edge = Edge::step(self.steps.len());
-        self.steps.push(Step { question, yes, no });
-        edge
+        self.branches.add(Step { question, yes, no })
     }
 
     fn other(&mut self, way: Way, yes: Edge, no: Edge) -> Edge {
         self.others += 1;
-        self.ask(Question::Other(way), yes, no)
+        let program = self.program;
+        self.ask(Question::Other { program, way }, yes, no)
     }
 
     /// `!a`: the other way round.
@@ -302,10 +324,27 @@ impl Builder {
         let (slot, cost) = self.field(access)?;
         let search = Search {
             slot,
+            note: self.note(slot, &pattern),
             pattern,
             searched,
         };
         Some((search, cost))
+    }
+
+    /// Where it is noted what a search finds, if its text stays the same for all predicates.
+    fn note(&mut self, slot: Slot, pattern: &Pattern) -> Option<u8> {
+        if !self.layout.is_front(slot) {
+            return None;
+        }
+        let is_same = |noted: &(Slot, Pattern)| noted.0 == slot && noted.1 == *pattern;
+        let known = self.noted.iter().position(is_same);
+        let note = known.or_else(|| {
+            (self.noted.len() < MOST_NOTES).then(|| {
+                self.noted.push((slot, pattern.clone()));
+                self.noted.len() - 1
+            })
+        });
+        u8::try_from(note?).ok()
     }
 
     /// The field that a text is, and what it costs to get it.
@@ -341,8 +380,8 @@ impl Builder {
         }
     }
 
-    /// `all` or `exists` of a list that is at hand.
-    fn quantifier(&mut self, fold: &Fold, way: &Way) -> Option<(Question, u32)> {
+    /// What a fold is about, if it is `all` or `exists` of a list that is at hand.
+    fn range<'p>(&mut self, fold: &'p Fold) -> Option<Range<'p>> {
         let (predicate, decisive, asking) = match &fold.step {
             FoldStep::All { predicate } => (predicate, false, ALL_ASKS),
             FoldStep::Exists { predicate } => (predicate, true, EXISTS_ASKS),
@@ -360,34 +399,80 @@ impl Builder {
             return None;
         }
         let list = self.value(range)?;
-        let Kind::List { element: shape, .. } = &list.shape.kind else {
+        let Kind::List { element, .. } = &list.shape.kind else {
             return None;
         };
-        let cost = steps(range)? + 1;
-        let element = self.layout.take(End::Back)?;
-        let object = self.layout.object()?;
-        let variable = Variable {
-            slot: element,
-            object,
-            shape: Arc::clone(shape),
-            end: End::Back,
-        };
-        self.locals.push((fold.first, variable));
-        let others = self.others;
-        let entry = self.branch(predicate, way.then(0), Edge::YES, Edge::NO);
-        self.locals.pop();
-        let quantifier = Quantifier {
-            list: list.slot,
-            element,
-            layout: self.layout.is_read(object).then_some(object),
-            shape: Arc::clone(shape),
-            local: (self.others > others).then_some(fold.first),
-            entry,
+        Some(Range {
+            element: Arc::clone(element),
+            list,
+            predicate,
             decisive,
             asking,
+            // The result is read once more.
+            cost: steps(range)? + 2,
+        })
+    }
+
+    fn quantifier(&mut self, fold: &Fold, way: &Way) -> Option<(Question, u32)> {
+        let range = self.range(fold)?;
+        let element = Variable {
+            slot: self.layout.take(End::Back)?,
+            object: self.layout.object()?,
+            shape: Arc::clone(&range.element),
+            end: End::Back,
         };
-        // The result is read once more.
-        Some((Question::Each(Box::new(quantifier)), cost + 1))
+        let mut quantifier = Quantifier {
+            list: range.list.slot,
+            element: element.slot,
+            object: element.object,
+            shape: Arc::clone(&range.element),
+            locals: Vec::new(),
+            entry: Edge::YES,
+            decisive: range.decisive,
+            asking: 0,
+            predicates: 0,
+        };
+        quantifier.add(self.each(fold, element, &range, way, Edge::YES));
+        Some((Question::Each(Box::new(quantifier)), range.cost))
+    }
+
+    /// Where the next step asks all elements of a list that a fold asks, too, it may ask for both: then each element is
+    /// looked at once. (If one does not fit, it does not matter which of them it was, nor what that costs.)
+    fn join(&mut self, fold: &Fold, next: Edge) -> Option<Edge> {
+        let range = self.range(fold).filter(|range| !range.decisive)?;
+        let step = self.branches.step(next).filter(|step| step.no.is_no())?;
+        let Question::Each(quantifier) = &step.question else {
+            return None;
+        };
+        if quantifier.list != range.list.slot || quantifier.decisive {
+            return None;
+        }
+        let element = Variable {
+            slot: quantifier.element,
+            object: quantifier.object,
+            shape: Arc::clone(&quantifier.shape),
+            end: End::Back,
+        };
+        let question = self.each(fold, element, &range, &Way::default(), quantifier.entry);
+        let step = self.branches.step_mut(next)?;
+        step.yes = step.yes.costing(range.cost);
+        if let Question::Each(quantifier) = &mut step.question {
+            quantifier.add(question);
+        }
+        Some(next)
+    }
+
+    /// What a fold asks of each element, before it goes on.
+    fn each(&mut self, fold: &Fold, element: Variable, range: &Range<'_>, way: &Way, next: Edge) -> Each {
+        self.locals.push((fold.first, element));
+        let others = self.others;
+        let entry = self.branch(range.predicate, way.then(0), next, Edge::NO);
+        self.locals.pop();
+        Each {
+            entry,
+            asking: range.asking,
+            local: (self.others > others).then_some(fold.first),
+        }
     }
 
     fn value(&mut self, access: &Access) -> Option<Place> {

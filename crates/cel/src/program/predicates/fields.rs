@@ -82,10 +82,9 @@ impl Layout {
         Some(object)
     }
 
-    /// Whether anything is read of an object.
-    pub(super) fn is_read(&self, object: Object) -> bool {
-        let fields = self.objects.get(usize::from(object));
-        fields.is_some_and(|fields| !fields.is_empty())
+    /// Whether what stands there is found once, for all predicates.
+    pub(super) fn is_front(&self, slot: Slot) -> bool {
+        usize::from(slot) < self.front
     }
 
     /// The slot of a field of an object, which is taken from that end if nobody has read it before.

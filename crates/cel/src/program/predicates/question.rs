@@ -34,12 +34,9 @@ impl Edge {
         cost: 0,
     };
 
-    /// To the step at an index.
-    pub(super) fn step(index: usize) -> Edge {
-        Edge {
-            to: u32::try_from(index).unwrap_or(Self::NO.to),
-            cost: 0,
-        }
+    /// Whether it leads to the answer no.
+    pub(super) fn is_no(self) -> bool {
+        self.to == Self::NO.to
     }
 
     /// Whether it leads to the answer yes, if it leads to an answer.
@@ -57,14 +54,32 @@ impl Edge {
 }
 
 /// All that predicates ask.
-#[derive(Debug)]
-pub(super) struct Branches(pub(super) Box<[Step]>);
+#[derive(Debug, Default)]
+pub(super) struct Branches(Vec<Step>);
 
 impl Branches {
     /// The step that an edge leads to; `None` if it leads to an answer.
     #[inline]
     pub(super) fn step(&self, edge: Edge) -> Option<&Step> {
         self.0.get(usize::try_from(edge.to).ok()?)
+    }
+
+    pub(super) fn step_mut(&mut self, edge: Edge) -> Option<&mut Step> {
+        self.0.get_mut(usize::try_from(edge.to).ok()?)
+    }
+
+    /// Adds a step, and returns the way to it.
+    pub(super) fn add(&mut self, step: Step) -> Edge {
+        let edge = Edge {
+            to: u32::try_from(self.0.len()).unwrap_or(Edge::NO.to),
+            cost: 0,
+        };
+        self.0.push(step);
+        edge
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.0.shrink_to_fit();
     }
 }
 
@@ -96,7 +111,11 @@ pub(super) enum Question {
     /// `all` or `exists`.
     Each(Box<Quantifier>),
     /// Anything else: the plain walk knows.
-    Other(Way),
+    Other {
+        /// The index of the program.
+        program: usize,
+        way: Way,
+    },
 }
 
 /// A text that is at hand.
@@ -113,6 +132,8 @@ pub(super) struct Search {
     pub(super) slot: Slot,
     pub(super) pattern: Pattern,
     pub(super) searched: Searched,
+    /// Where it is noted what was found.
+    pub(super) note: Option<u8>,
 }
 
 /// Which end of a text is asked about.
@@ -132,23 +153,44 @@ pub(super) enum Number {
     SizeOfObject(Slot),
 }
 
-/// `all` or `exists` of a list.
+/// `all` or `exists` of a list; or several `all` of the same list, which must all hold.
 #[derive(Debug)]
 pub(super) struct Quantifier {
     pub(super) list: Slot,
     pub(super) element: Slot,
     /// What is read of an element, if it is an object.
-    pub(super) layout: Option<Object>,
+    pub(super) object: Object,
     /// The shape of an element.
     pub(super) shape: Arc<Shape>,
-    /// The variable that holds the element, where the plain walk is asked about it.
-    pub(super) local: Option<usize>,
+    /// The variables that hold the element where the plain walk is asked about it.
+    pub(super) locals: Vec<usize>,
     /// What is asked of each element.
     pub(super) entry: Edge,
     /// The answer that ends it.
     pub(super) decisive: bool,
     /// What it costs to ask whether to go on.
     pub(super) asking: u64,
+    /// How many predicates are asked of each element.
+    pub(super) predicates: u64,
+}
+
+/// What one predicate asks of each element.
+pub(super) struct Each {
+    pub(super) entry: Edge,
+    /// What it costs to ask whether to go on.
+    pub(super) asking: u64,
+    /// The variable that holds the element, where the plain walk is asked about it.
+    pub(super) local: Option<usize>,
+}
+
+impl Quantifier {
+    /// Asks this of each element first.
+    pub(super) fn add(&mut self, each: Each) {
+        self.entry = each.entry;
+        self.asking += each.asking;
+        self.predicates += 1;
+        self.locals.extend(each.local.filter(|local| !self.locals.contains(local)));
+    }
 }
 
 /// The way to a step of a program, from its root on.

@@ -88,11 +88,6 @@ impl Predicates {
     /// than the limit; `None` means that only their programs can tell.
     #[inline]
     pub fn all_hold(&self, value: &Value, arena: &Arena, limit: u64) -> Option<u64> {
-        let mut view = View {
-            slots: [None; MOST_SLOTS],
-        };
-        view.set(SUBJECT, Some(value));
-        self.layout.find(ROOT, value, &mut view);
         let limits = Limits {
             cost: limit,
             interrupt: None,
@@ -100,10 +95,14 @@ impl Predicates {
         let inputs = [Input::Json(value, &self.shape)];
         let mut asking = Asking {
             predicates: self,
-            view,
+            view: View {
+                slots: [None; MOST_SLOTS],
+            },
             notes: [None; MOST_NOTES],
             plain: Plain::new(arena, &inputs, limits),
         };
+        asking.view.set(SUBJECT, Some(value));
+        self.layout.find(ROOT, value, &mut asking.view);
         let holds = asking.follow(self.entry)?;
         let cost = asking.plain.cost().filter(|_| holds)?;
         if cfg!(debug_assertions) {

@@ -9,10 +9,18 @@ use std::sync::Arc;
 pub(super) struct Set {
     /// The strings: short ones first, those of one length in order.
     texts: Box<[Arc<str>]>,
+    /// A bit for every length that one of them has.
+    lengths: u64,
     /// The integers in order, where no other number is in the set.
     ints: Option<Box<[i64]>>,
     /// All but the strings, sorted by [`key_order`].
     scalars: Box<[Owned]>,
+}
+
+/// The bit of a text's length. Long ones share one.
+#[inline]
+fn length_bit(text: &str) -> u64 {
+    1 << text.len().min(63)
 }
 
 impl Set {
@@ -38,6 +46,7 @@ impl Set {
             ints.sort_unstable();
         }
         Some(Set {
+            lengths: texts.iter().fold(0, |lengths, text| lengths | length_bit(text)),
             texts: texts.into(),
             ints: ints.map(Vec::into_boxed_slice),
             scalars: scalars.into(),
@@ -48,9 +57,14 @@ impl Set {
         self.texts.is_empty() && self.scalars.is_empty()
     }
 
-    /// Whether a text is one of them. Few are asked one by one, which most of them answer by their length.
+    /// Whether a text is one of them. Most are not, and have a length that none of them has.
     #[inline]
     pub(super) fn contains_text(&self, text: &str) -> bool {
+        self.lengths & length_bit(text) != 0 && self.finds_text(text)
+    }
+
+    /// Few are asked one by one, which most of them answer by their length.
+    fn finds_text(&self, text: &str) -> bool {
         const FEW: usize = 16;
         if self.texts.len() <= FEW {
             return self.texts.iter().any(|known| same_text(known, text));

@@ -242,10 +242,19 @@ impl Found<'_> {
 
 impl<'n> Search<'n> {
     /// The next member. It is the same object every time, but for the values of its members.
+    // Walks that look for members do little else.
+    #[inline(always)]
     pub(crate) fn next(&mut self, map: &Map) -> Option<Found<'n>> {
-        let Some((additional, members)) = &mut self.all else {
-            return self.next_declared(map);
-        };
+        if self.all.is_none() {
+            self.next_declared(map)
+        } else {
+            self.next_of_all(map)
+        }
+    }
+
+    #[inline(never)]
+    fn next_of_all(&mut self, map: &Map) -> Option<Found<'n>> {
+        let (additional, members) = self.all.as_mut()?;
         loop {
             let (name, _) = map.entries().get(self.position)?;
             let field = members.declared(name);
@@ -262,6 +271,7 @@ impl<'n> Search<'n> {
         }
     }
 
+    #[inline(always)]
     fn next_declared(&mut self, map: &Map) -> Option<Found<'n>> {
         let names = &*self.node.names;
         while let Some((name, _)) = map.entries().get(self.position) {

@@ -13,7 +13,7 @@ mod question;
 
 use super::plain::{Local, Plain};
 use super::{Input, Limits, Program};
-use crate::library::standard::shorter_text_cost;
+use crate::estimate::text_cost;
 use crate::shape::Shape;
 use crate::val::{Arena, Val, text_size};
 use fields::{Layout, ROOT, SUBJECT};
@@ -99,6 +99,7 @@ impl Predicates {
                 slots: [None; MOST_SLOTS],
             },
             notes: [None; MOST_NOTES],
+            last: Last::NONE,
             plain: Plain::new(arena, &inputs, limits),
         };
         asking.view.set(SUBJECT, Some(value));
@@ -129,7 +130,24 @@ struct Asking<'a, 'c> {
     view: View<'a>,
     /// What searches have found whose text stays the same.
     notes: [Option<&'a str>; MOST_NOTES],
+    last: Last<'a>,
     plain: Plain<'a, 'c>,
+}
+
+/// The text that was asked about last.
+struct Last<'a> {
+    slot: Slot,
+    text: &'a str,
+    /// Its size, once it is known.
+    size: Option<u64>,
+}
+
+impl Last<'_> {
+    const NONE: Last<'static> = Last {
+        slot: Slot::MAX,
+        text: "",
+        size: None,
+    };
 }
 
 impl<'a> Asking<'a, '_> {
@@ -158,8 +176,18 @@ impl<'a> Asking<'a, '_> {
             },
             Question::Same { text, constant } => {
                 let text = self.text(text)?;
-                self.plain.charge(shorter_text_cost(text, constant));
-                Some(same_text(text, constant))
+                let pass = match constant.pass {
+                    few @ 0..=1 => few.min(text.len() as u64),
+                    pass => pass.min(text_cost(self.size(text))),
+                };
+                self.plain.charge(pass);
+                Some(same_text(text, &constant.text))
+            }
+            Question::Listed(slot, listed) => {
+                let text = self.field(*slot)?;
+                let (answer, cost) = listed.contains(text, text_cost(self.size(text)));
+                self.plain.charge(cost);
+                Some(answer)
             }
             Question::Numbers {
                 left,
@@ -211,24 +239,46 @@ impl<'a> Asking<'a, '_> {
         self.predicates.programs.get(index)?.as_deref()
     }
 
+    /// The text of a field. Most questions are about the text that the one before was about.
     #[inline]
-    fn field(&self, slot: Slot) -> Option<&'a str> {
-        self.view.get(slot)?.as_str()
+    fn field(&mut self, slot: Slot) -> Option<&'a str> {
+        if self.last.slot != slot {
+            self.last = Last {
+                slot,
+                text: self.view.get(slot)?.as_str()?,
+                size: None,
+            };
+        }
+        Some(self.last.text)
+    }
+
+    /// The size of a text.
+    #[inline]
+    fn size(&mut self, text: &'a str) -> u64 {
+        if std::ptr::eq(text, self.last.text) {
+            *self.last.size.get_or_insert_with(|| text_size(text))
+        } else {
+            text_size(text)
+        }
     }
 
     /// The text of a search, which is paid for.
     fn searched(&mut self, search: &Search) -> Option<&'a str> {
         let text = self.field(search.slot)?;
-        self.plain.charge(search.searched.cost(text_size(text)));
+        let size = self.size(text);
+        self.plain.charge(search.searched.cost(size));
         Some(text)
     }
 
     #[inline]
-    fn number(&self, number: Number) -> Option<i64> {
+    fn number(&mut self, number: Number) -> Option<i64> {
         let size = match number {
             Number::Constant(i) => return Some(i),
             Number::Integer(slot) => return self.view.get(slot)?.as_int(),
-            Number::SizeOfText(slot) => text_size(self.field(slot)?),
+            Number::SizeOfText(slot) => {
+                let text = self.field(slot)?;
+                self.size(text)
+            }
             Number::SizeOfList(slot) => self.view.get(slot)?.as_array()?.len() as u64,
             Number::SizeOfObject(slot) => self.view.get(slot)?.as_object()?.len() as u64,
         };
@@ -246,6 +296,7 @@ impl<'a> Asking<'a, '_> {
                 break;
             }
             self.view.set(quantifier.element, Some(item));
+            self.last = Last::NONE;
             self.predicates
                 .layout
                 .find(quantifier.object, item, &mut self.view);

@@ -5,7 +5,9 @@
 
 use super::{MOST_NOTES, Slot};
 use super::fields::{End, Layout, Object, ROOT, SUBJECT, Types};
-use super::question::{Affix, Branches, Each, Edge, Number, Quantifier, Question, Search, Step, Text, Way};
+use super::question::{
+    Affix, Branches, Constant, Each, Edge, Listed, Number, Quantifier, Question, Search, Step, Text, Way,
+};
 use crate::data::regex::Pattern;
 use crate::program::Program;
 use crate::program::fold::{ALL_ASKS, EXISTS_ASKS};
@@ -137,6 +139,9 @@ impl Builder {
                 self.branch(first, way.then(0), second, no)
             }
             Node::Or(terms) => {
+                if let Some(question) = self.listed(node) {
+                    return self.ask(question, yes, no);
+                }
                 let [first, second] = &**terms;
                 let second = self.branch(second, way.then(1), yes, no);
                 self.branch(first, way.then(0), yes, second)
@@ -203,7 +208,7 @@ impl Builder {
         match right {
             Node::Const(Owned::Str(constant)) => {
                 let (text, cost) = self.text(left)?;
-                let constant = Arc::clone(constant);
+                let constant = Constant::new(constant);
                 Some((Question::Same { text, constant }, cost))
             }
             Node::Const(Owned::Int(constant)) => {
@@ -217,6 +222,23 @@ impl Builder {
             }
             _ => None,
         }
+    }
+
+    /// `x == 'a' || x == 'b'`
+    fn listed(&mut self, node: &Node) -> Option<Question> {
+        let mut terms = Vec::new();
+        equalities(node, &mut terms)?;
+        let mut text = None;
+        for (access, _) in &terms {
+            let found = self.field(access)?;
+            if *text.get_or_insert(found) != found {
+                return None;
+            }
+        }
+        let (slot, cost) = text?;
+        let constants = terms.iter().map(|(_, constant)| Constant::new(constant));
+        let listed = Listed::new(constants.collect(), cost);
+        Some(Question::Listed(slot, Box::new(listed)))
     }
 
     /// A question that is about a step as a whole, and what it costs to ask it.
@@ -511,6 +533,25 @@ impl Builder {
             };
         }
         Some(place)
+    }
+}
+
+/// The terms of an alternative, in order, if all of them compare a field with a text.
+fn equalities<'p>(node: &'p Node, terms: &mut Vec<(&'p Access, &'p Arc<str>)>) -> Option<()> {
+    match node {
+        Node::Or(both) => both.iter().try_for_each(|term| equalities(term, terms)),
+        Node::Equality(equality) => match &**equality {
+            Equality {
+                left: Node::Access(access),
+                right: Node::Const(Owned::Str(constant)),
+                negated: false,
+            } => {
+                terms.push((access, constant));
+                Some(())
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -3,10 +3,13 @@
 use super::Slot;
 use super::fields::{Object, Types};
 use crate::data::regex::Pattern;
+use crate::estimate::text_cost;
 use crate::program::node::{Node, Relation, Step as FoldStep};
 use crate::program::set::Set;
 use crate::run::Searched;
 use crate::shape::Shape;
+use crate::val::text_size;
+use scantling_value::same_text;
 use std::sync::Arc;
 
 /// What is asked, and what comes next.
@@ -89,7 +92,9 @@ pub(super) enum Question {
     /// Whether a field is there.
     Present { within: Slot, field: Slot, types: Types },
     /// Whether a text is this one.
-    Same { text: Text, constant: Arc<str> },
+    Same { text: Text, constant: Constant },
+    /// Whether a text is one of these, asked one after the other.
+    Listed(Slot, Box<Listed>),
     /// Whether a text is one of these.
     OneOf { text: Text, set: Arc<Set> },
     /// Whether a text begins or ends so.
@@ -124,6 +129,53 @@ pub(super) enum Text {
     Field(Slot),
     /// What is found in one; empty where nothing is.
     Found(Search),
+}
+
+/// A text to compare with.
+#[derive(Clone, Debug)]
+pub(super) struct Constant {
+    pub(super) text: Arc<str>,
+    /// What a pass over it costs.
+    pub(super) pass: u64,
+}
+
+impl Constant {
+    pub(super) fn new(text: &Arc<str>) -> Self {
+        Constant {
+            text: Arc::clone(text),
+            pass: text_cost(text_size(text)),
+        }
+    }
+}
+
+/// Texts that are compared with another one after the other, until one is the same: `x == 'a' || x == 'b'`
+#[derive(Debug)]
+pub(super) struct Listed {
+    constants: Box<[Constant]>,
+    /// What it costs to get the text that is compared, each time.
+    access: u64,
+}
+
+impl Listed {
+    pub(super) fn new(constants: Vec<Constant>, access: u32) -> Self {
+        Listed {
+            constants: constants.into(),
+            access: u64::from(access),
+        }
+    }
+
+    /// Whether a text is one of them, and what it costs to find out. A pass over the text costs so much.
+    #[inline]
+    pub(super) fn contains(&self, text: &str, pass: u64) -> (bool, u64) {
+        let mut cost = 0;
+        for constant in &self.constants {
+            cost += self.access + constant.pass.min(pass);
+            if same_text(&constant.text, text) {
+                return (true, cost);
+            }
+        }
+        (false, cost)
+    }
 }
 
 /// A search of a text for a regular expression.

@@ -35,16 +35,14 @@ fn fill_object(node: &Node, map: &mut Map) {
             Some(_) => {}
         }
     }
-    let mut search = node.search(Features::DEFAULT);
-    while let Some(found) = search.next(map) {
-        if let Some((_, value)) = map.entry_mut(found.position) {
-            if found.declared {
-                fill(found.node, value);
-            } else {
-                fill_element(found.node, value);
-            }
+    node.all_members(map.iter_mut(), Features::DEFAULT, |member| {
+        if member.declared {
+            fill(member.node, member.value);
+        } else {
+            fill_element(member.node, member.value);
         }
-    }
+        true
+    });
 }
 
 /// Elements of lists and values of maps are there already: a default replaces only a `null`.

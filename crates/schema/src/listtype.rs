@@ -19,9 +19,10 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
     }
     match value {
         Value::Object(map) => {
-            for member in node.members(map, Features::KEYED) {
+            node.all_members(map.iter(), Features::KEYED, |member| {
                 walk(member.node, member.value, &member.at(at), errors);
-            }
+                true
+            });
         }
         Value::Array(list) => {
             match node.schema().list_type() {

@@ -12,8 +12,8 @@ mod glance;
 mod members;
 
 pub use compile::Compiler;
-pub(crate) use glance::Glance;
-pub(crate) use members::Members;
+pub(crate) use glance::{Glance, Look};
+pub(crate) use members::{Members, path};
 
 use crate::enumeration::Texts;
 use crate::format::Format;
@@ -78,6 +78,8 @@ pub struct Node {
     types: Types,
     /// Which values fit without a closer look.
     glance: Glance,
+    /// How the others are looked at.
+    look: Look,
     /// What there is to do at this node.
     here: Features,
     /// What there is to do below this node.
@@ -142,6 +144,10 @@ impl Node {
 
     pub(crate) fn glance(&self) -> Glance {
         self.glance
+    }
+
+    pub(crate) fn look(&self) -> Look {
+        self.look
     }
 
     pub(crate) fn rules(&self) -> Option<&Rules> {

@@ -112,7 +112,9 @@ impl Pruner<'_> {
                     return;
                 }
                 for (i, item) in list.iter_mut().enumerate() {
-                    self.value(items, item, false, unlisted, &at.index(i));
+                    if matches!(item, Value::Object(_) | Value::Array(_)) {
+                        self.value(items, item, false, unlisted, &at.index(i));
+                    }
                 }
             }
             _ => {}
@@ -128,16 +130,18 @@ impl Pruner<'_> {
         };
         let mut members = Members::of(node);
         // Few objects have anything to remove: most are only looked at, and the first that goes starts a removal.
-        let mut position = 0;
-        while let Some((name, value)) = map.entry_mut(position) {
-            let field = members.declared(name);
+        let first = map.iter_mut().position(|(name, value)| {
+            let is_declared = members.find(name).is_some();
             // There is nothing to prune in a declared value without parts.
             let is_simple = !matches!(value, Value::Null | Value::Object(_) | Value::Array(_));
-            if !(is_simple && field.is_some() || self.keeps(&place, field, name, value)) {
-                self.remove_from(&place, members, map, position);
-                return;
+            if is_simple && is_declared {
+                return false;
             }
-            position += 1;
+            let field = members.found().filter(|_| is_declared);
+            !self.keeps(&place, field, name, value)
+        });
+        if let Some(first) = first {
+            self.remove_from(&place, members, map, first);
         }
     }
 

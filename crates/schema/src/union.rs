@@ -30,10 +30,11 @@ impl Walk<'_> {
             Value::Object(map) => {
                 self.object(node, value, map, old, at);
                 let old = old.and_then(Value::as_object);
-                for member in node.members(map, Features::UNIONS) {
+                node.all_members(map.iter(), Features::UNIONS, |member| {
                     let before = old.and_then(|old| old.get(member.name));
                     self.value(member.node, member.value, before, &member.at(at));
-                }
+                    true
+                });
             }
             Value::Array(list) => {
                 let Some(items) = node.items() else { return };

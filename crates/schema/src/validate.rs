@@ -309,12 +309,16 @@ fn check_object<S: Sink>(
     let old = old.and_then(Value::as_object);
     let closed = node.schema().additional == Some(Additional::Any(false));
     let mut members = Members::of(node);
+    let mut required = 0;
     for (name, value) in map.iter() {
         // At the root these two name the type that both objects were converted to: their old value is not known.
         let hidden = at.is_root() && (name == "kind" || name == "apiVersion");
         let before = || old.filter(|_| !hidden).and_then(|old| old.get(name));
-        if let Some(field) = members.declared(name) {
-            matched += check(field, value, before(), &at.field(name), sink)?;
+        if let Some(field) = members.find(name)
+            && let Some(node) = members.found()
+        {
+            required += usize::from(field.required);
+            matched += check(node, value, before(), &at.field(name), sink)?;
         } else if let Some(additional) = node.additional() {
             matched += check(additional, value, before(), &at.key(name), sink)?;
         } else if closed {
@@ -322,7 +326,7 @@ fn check_object<S: Sink>(
         }
     }
     if let Some((v, _)) = limits
-        && members.required() < v.required.len()
+        && required < v.required.len()
     {
         for name in &v.required {
             if !map.contains_key(name) {

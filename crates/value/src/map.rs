@@ -124,12 +124,6 @@ impl Map {
         &self.entries
     }
 
-    /// The member at a position, its value to change.
-    #[inline]
-    pub fn entry_mut(&mut self, position: usize) -> Option<(&Str, &mut Value)> {
-        self.entries.get_mut(position).map(|(k, v)| (&*k, v))
-    }
-
     /// The members in key order.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Value)> + DoubleEndedIterator {

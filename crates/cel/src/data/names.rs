@@ -45,7 +45,7 @@ fn subdomain(s: &str, unit: &str) -> Vec<String> {
 /// A lower-case label of at most 63 characters that begins with a letter (`my-name`).
 pub fn dns1035_label(s: &str) -> Vec<String> {
     let mut errors = too_long(s, 63, "characters");
-    if !is_label(s, |c| c.is_ascii_lowercase()) {
+    if !is_label(s) {
         errors.push(form(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
              character, and end with an alphanumeric character",
@@ -62,10 +62,9 @@ pub fn label_key(s: &str) -> Vec<String> {
                         alphanumeric character";
     const EXAMPLES: &[&str] = &["MyName", "my.name", "123-abc"];
     let mut errors = Vec::new();
-    let mut parts = s.split('/');
-    let name = match (parts.next(), parts.next(), parts.next()) {
-        (Some(name), None, _) => name,
-        (Some(prefix), Some(name), None) => {
+    let name = match s.split_once('/') {
+        None => s,
+        Some((prefix, name)) if !name.contains('/') => {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".into());
             } else {
@@ -113,16 +112,31 @@ pub fn label_value(s: &str) -> Vec<String> {
     errors
 }
 
-fn is_label(s: &str, first: impl Fn(char) -> bool) -> bool {
-    s.starts_with(first)
+/// Whether this is a label that begins with a letter.
+fn is_label(s: &str) -> bool {
+    s.starts_with(|c: char| c.is_ascii_lowercase())
         && s.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
         && s.bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
+/// Whether this is one or several labels with dots between them, told in one pass.
 fn is_subdomain(s: &str) -> bool {
-    s.split('.')
-        .all(|l| is_label(l, |c| c.is_ascii_lowercase() || c.is_ascii_digit()))
+    let is_end = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let mut before = b'.';
+    for b in s.bytes() {
+        let fits = is_end(b)
+            || match b {
+                b'-' => before != b'.',
+                b'.' => is_end(before),
+                _ => false,
+            };
+        if !fits {
+            return false;
+        }
+        before = b;
+    }
+    is_end(before)
 }
 
 fn is_qualified(s: &str) -> bool {

@@ -4,7 +4,7 @@ use super::check::{NameRule, Scope, check_new};
 use super::coerce::{Coercion, Malformed, coerce};
 use super::text;
 use crate::names;
-use crate::plan::{Features, Node};
+use crate::plan::{Features, Node, path};
 use scantling_value::{FieldError, Map, Path, Segment, Value};
 
 /// Brings the metadata of embedded resources into form. An error names the resource's place.
@@ -35,12 +35,13 @@ fn walk_mut(
             if node.is(Features::EMBEDDED) {
                 coerce_resource(map, malformed, at, found)?;
             }
-            let mut search = node.search(Features::EMBEDDED);
-            while let Some(member) = search.next(map) {
-                if let Some((name, value)) = map.entry_mut(member.position) {
-                    walk_mut(member.node, value, malformed, &member.at(at, name), found)?;
-                }
-            }
+            let mut result = Ok(());
+            node.all_members(map.iter_mut(), Features::EMBEDDED, |member| {
+                let at = path(at, member.name, member.declared);
+                result = walk_mut(member.node, member.value, malformed, &at, found);
+                result.is_ok()
+            });
+            result?;
         }
         Value::Array(list) => {
             if let Some(items) = node.items() {
@@ -142,9 +143,10 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
             if node.is(Features::EMBEDDED) {
                 check_meta(map, at, errors);
             }
-            for member in node.members(map, Features::EMBEDDED) {
+            node.all_members(map.iter(), Features::EMBEDDED, |member| {
                 walk(member.node, member.value, &member.at(at), errors);
-            }
+                true
+            });
         }
         Value::Array(list) => {
             if let Some(items) = node.items() {

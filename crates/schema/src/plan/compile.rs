@@ -1,7 +1,7 @@
 //! From structural schemas to nodes.
 
 use super::members::Name;
-use super::{Checks, Features, Glance, Node, OddBounds, Plan, Purpose, Types};
+use super::{Checks, Features, Glance, Look, Node, OddBounds, Plan, Purpose, Types};
 use crate::enumeration::Texts;
 use crate::format::Format;
 use crate::meta::{self, Malformed};
@@ -122,6 +122,8 @@ impl Compiler {
             .validation
             .as_deref()
             .map(|v| Box::new(self.checks(v, types)));
+        let limits = schema.validation.as_deref().zip(checks.as_deref());
+        let (glance, look) = (Glance::of(types, limits), Look::of(types, limits));
 
         let mut here = Features::default();
         here.set(Features::DEFAULT, schema.default.is_some());
@@ -165,7 +167,8 @@ impl Compiler {
         let mut node = Node {
             schema: Arc::clone(schema),
             types,
-            glance: Glance::of(types, schema.validation.as_deref().zip(checks.as_deref())),
+            glance,
+            look,
             here,
             below,
             within,

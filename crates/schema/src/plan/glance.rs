@@ -43,6 +43,33 @@ impl Glance {
     }
 }
 
+/// How a value is looked at that does not fit at a glance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Look {
+    /// A text: at its length, its pattern, its format and its enumeration.
+    Text,
+    /// An object: at the number of its members, and at each of them.
+    Object,
+    /// A list: at the number of its elements, and at each of them.
+    List,
+    /// At all that can be said of a value.
+    AtLength,
+}
+
+impl Look {
+    pub(super) fn of(types: Types, limits: Option<(&ValueValidation, &Checks)>) -> Self {
+        let is_about_size = limits.is_none_or(|(limits, checks)| {
+            !checks.junctors && checks.format.is_none() && limits.enumeration.is_empty()
+        });
+        match types {
+            Types::STRING if limits.is_some_and(|(_, checks)| !checks.junctors) => Look::Text,
+            Types::OBJECT if is_about_size => Look::Object,
+            Types::ARRAY if is_about_size => Look::List,
+            _ => Look::AtLength,
+        }
+    }
+}
+
 /// The fewest and the most bytes of texts that surely have so many characters: each takes one to four.
 fn bytes(min: Option<i64>, max: Option<i64>) -> (u32, u32) {
     let least = match min.unwrap_or(0) {

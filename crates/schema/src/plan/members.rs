@@ -3,7 +3,7 @@
 //! Both are in order of their names, so that one pass over both finds the node of every member.
 
 use super::{Features, Glance, Node};
-use scantling_value::{Map, Path, Str, Value, same_text};
+use scantling_value::{Path, Str, same_text};
 use std::sync::Arc;
 
 /// What a walk reads of a declared field before it looks any closer.
@@ -15,7 +15,7 @@ pub(crate) struct Name {
     /// What there is to do at the field or below it.
     within: Features,
     /// Whether the field is required.
-    required: bool,
+    pub(crate) required: bool,
     /// Which values fit without a closer look.
     pub(crate) glance: Glance,
 }
@@ -77,8 +77,8 @@ fn ending(name: &str) -> u64 {
 /// Finds the declared fields of members one after the other.
 pub(crate) struct Members<'n> {
     node: &'n Node,
-    next: usize,
-    required: usize,
+    /// The fields that no name has passed yet.
+    rest: &'n [Name],
 }
 
 impl<'n> Members<'n> {
@@ -86,68 +86,77 @@ impl<'n> Members<'n> {
     pub(crate) fn of(node: &'n Node) -> Self {
         Members {
             node,
-            next: 0,
-            required: 0,
+            rest: &node.names,
         }
     }
 
-    /// The declared field of that name. Names must come in ascending order.
+    /// The node of the declared field of that name. Names must come in ascending order.
     #[inline]
     pub(crate) fn declared(&mut self, name: &str) -> Option<&'n Arc<Node>> {
-        self.find(name)
-            .and_then(|(slot, _)| self.node.properties.get(slot))
+        self.find(name)?;
+        self.found()
     }
 
-    /// The slot of the declared field of that name. Names must come in ascending order.
+    /// What is known of the declared field of that name. Names must come in ascending order.
     // A call would take as long as what it does.
     #[inline(always)]
-    pub(crate) fn find(&mut self, name: &str) -> Option<(usize, &'n Name)> {
+    pub(crate) fn find(&mut self, name: &str) -> Option<&'n Name> {
         let wanted = Word::of(name);
-        let names = &*self.node.names;
-        let mut slot = self.next;
-        while names.get(slot)?.word.beginning < wanted.beginning {
-            slot += 1;
-        }
-        self.next = slot;
-        // Few names begin alike; those that do follow each other.
         loop {
-            let known = names.get(slot)?;
-            if known.word.beginning != wanted.beginning {
+            let (field, behind) = self.rest.split_first()?;
+            if field.word.beginning > wanted.beginning {
                 return None;
             }
-            if self.node.is_name(slot, known, wanted, name) {
-                self.next = slot + 1;
-                self.required += usize::from(known.required);
-                return Some((slot, known));
+            if field.word.beginning == wanted.beginning {
+                return if self.node.is_name(self.next_slot(), field, wanted, name) {
+                    self.rest = behind;
+                    Some(field)
+                } else {
+                    self.find_alike(wanted, name)
+                };
             }
-            slot += 1;
+            self.rest = behind;
         }
     }
 
-    /// How many required fields were found.
-    pub(crate) fn required(&self) -> usize {
-        self.required
+    /// The field of that name, if several begin like it. Those that do follow each other.
+    #[inline(never)]
+    fn find_alike(&mut self, wanted: Word, name: &str) -> Option<&'n Name> {
+        let slot = self.node.named(self.next_slot(), wanted, name, |_| true)?;
+        self.rest = self.node.names.get(slot + 1..)?;
+        self.node.names.get(slot)
+    }
+
+    /// The node of the field that was found last.
+    #[inline]
+    pub(crate) fn found(&self) -> Option<&'n Arc<Node>> {
+        self.node.properties.get(self.next_slot().checked_sub(1)?)
+    }
+
+    #[inline]
+    fn next_slot(&self) -> usize {
+        self.node.names.len() - self.rest.len()
     }
 }
 
-/// A member of an object in which an algorithm has something to do.
-#[derive(Clone, Copy)]
-pub(crate) struct Member<'n, 'm> {
+/// A member of an object in which an algorithm has something to do. Its value is there to be read, or to be changed.
+pub(crate) struct Member<'n, 'm, V> {
     pub(crate) name: &'m Str,
-    pub(crate) value: &'m Value,
+    pub(crate) value: V,
     pub(crate) node: &'n Arc<Node>,
     /// Whether the schema declares a field of that name.
     pub(crate) declared: bool,
 }
 
-impl Member<'_, '_> {
+impl<V> Member<'_, '_, V> {
     /// The path of the member of an object.
     pub(crate) fn at<'p>(&'p self, object: &'p Path<'p>) -> Path<'p> {
-        step(object, self.name, self.declared)
+        path(object, self.name, self.declared)
     }
 }
 
-fn step<'p>(object: &'p Path<'p>, name: &'p str, declared: bool) -> Path<'p> {
+/// The path of a member of an object: what is not declared is a key of a map.
+pub(crate) fn path<'p>(object: &'p Path<'p>, name: &'p str, declared: bool) -> Path<'p> {
     if declared {
         object.field(name)
     } else {
@@ -164,143 +173,109 @@ impl Node {
             && match wanted.len {
                 0..=8 => true,
                 9..=16 => known.ending == ending(name),
-                _ => {
-                    let declared = self.schema.properties.get(slot);
-                    declared.is_some_and(|(declared, _)| same_text(declared, name))
-                }
+                _ => self.is_long_name(slot, name),
             }
-    }
-
-    /// The node of a declared field.
-    #[inline]
-    pub(crate) fn field(&self, slot: usize) -> Option<&Arc<Node>> {
-        self.properties.get(slot)
-    }
-
-    /// The members of an object of this node in which an algorithm has something to do, in order.
-    pub(crate) fn members<'n, 'm>(
-        &'n self,
-        map: &'m Map,
-        feature: Features,
-    ) -> impl Iterator<Item = Member<'n, 'm>> {
-        let mut search = self.search(feature);
-        std::iter::from_fn(move || {
-            let Found {
-                position,
-                node,
-                declared,
-            } = search.next(map)?;
-            let (name, value) = map.entries().get(position)?;
-            Some(Member {
-                name,
-                value,
-                node,
-                declared,
-            })
-        })
-    }
-
-    /// A search for the members of an object of this node in which an algorithm has something to do, for those who
-    /// change them.
-    pub(crate) fn search(&self, feature: Features) -> Search<'_> {
-        let additional = self.additional.as_ref().filter(|node| node.has(feature));
-        Search {
-            node: self,
-            feature,
-            all: additional.map(|additional| (additional, Members::of(self))),
-            slot: 0,
-            position: 0,
-        }
-    }
-}
-
-/// A search for the members in which an algorithm has something to do. Fields in which it has nothing to do are passed
-/// over without a look at the object.
-pub(crate) struct Search<'n> {
-    node: &'n Node,
-    feature: Features,
-    /// Whether it has something to do beside the declared fields, and every member must be looked at.
-    all: Option<(&'n Arc<Node>, Members<'n>)>,
-    slot: usize,
-    position: usize,
-}
-
-/// Where a search found a member.
-pub(crate) struct Found<'n> {
-    pub(crate) position: usize,
-    pub(crate) node: &'n Arc<Node>,
-    /// Whether the schema declares a field of that name.
-    pub(crate) declared: bool,
-}
-
-impl Found<'_> {
-    /// The path of the member of an object.
-    pub(crate) fn at<'p>(&self, object: &'p Path<'p>, name: &'p str) -> Path<'p> {
-        step(object, name, self.declared)
-    }
-}
-
-impl<'n> Search<'n> {
-    /// The next member. It is the same object every time, but for the values of its members.
-    // Walks that look for members do little else.
-    #[inline(always)]
-    pub(crate) fn next(&mut self, map: &Map) -> Option<Found<'n>> {
-        if self.all.is_none() {
-            self.next_declared(map)
-        } else {
-            self.next_of_all(map)
-        }
     }
 
     #[inline(never)]
-    fn next_of_all(&mut self, map: &Map) -> Option<Found<'n>> {
-        let (additional, members) = self.all.as_mut()?;
-        loop {
-            let (name, _) = map.entries().get(self.position)?;
-            let field = members.declared(name);
-            let node = field.unwrap_or(additional);
-            let position = self.position;
-            self.position += 1;
-            if node.has(self.feature) {
-                return Some(Found {
-                    position,
-                    node,
-                    declared: field.is_some(),
-                });
-            }
+    fn is_long_name(&self, slot: usize, name: &str) -> bool {
+        let declared = self.schema.properties.get(slot);
+        declared.is_some_and(|(declared, _)| same_text(declared, name))
+    }
+
+    /// Whether a test holds of all members of an object of this node in which an algorithm has something to do. They
+    /// come in order, until it does not.
+    // Walks do little else, and each with a test of its own.
+    #[inline]
+    pub(crate) fn all_members<'n, 'm, V>(
+        &'n self,
+        members: impl Iterator<Item = (&'m Str, V)>,
+        feature: Features,
+        test: impl FnMut(Member<'n, 'm, V>) -> bool,
+    ) -> bool {
+        match self.additional.as_ref().filter(|node| node.has(feature)) {
+            Some(additional) => self.all_with(additional, members, feature, test),
+            None => self.all_declared(members, feature, test),
         }
     }
 
-    #[inline(always)]
-    fn next_declared(&mut self, map: &Map) -> Option<Found<'n>> {
-        let names = &*self.node.names;
-        while let Some((name, _)) = map.entries().get(self.position) {
+    /// Where there is something to do beside the declared fields, and every member must be looked at.
+    fn all_with<'n, 'm, V>(
+        &'n self,
+        additional: &'n Arc<Node>,
+        mut members: impl Iterator<Item = (&'m Str, V)>,
+        feature: Features,
+        mut test: impl FnMut(Member<'n, 'm, V>) -> bool,
+    ) -> bool {
+        let mut fields = Members::of(self);
+        members.all(|(name, value)| {
+            let field = fields.declared(name);
+            let node = field.unwrap_or(additional);
+            let member = Member {
+                name,
+                value,
+                node,
+                declared: field.is_some(),
+            };
+            !node.has(feature) || test(member)
+        })
+    }
+
+    /// Fields in which there is nothing to do are passed over without a look at the object.
+    #[inline]
+    fn all_declared<'n, 'm, V>(
+        &'n self,
+        members: impl Iterator<Item = (&'m Str, V)>,
+        feature: Features,
+        mut test: impl FnMut(Member<'n, 'm, V>) -> bool,
+    ) -> bool {
+        let names = &*self.names;
+        let next = |slot: usize| {
+            let mut rest = names.get(slot..)?.iter();
+            Some(slot + rest.position(|field| field.has(feature))?)
+        };
+        let Some(mut slot) = next(0) else { return true };
+        for (name, value) in members {
             let word = Word::of(name);
-            let mut field = names.get(self.slot)?;
-            while field.word.beginning < word.beginning || !field.has(self.feature) {
-                self.slot += 1;
-                field = names.get(self.slot)?;
+            while names.get(slot).is_some_and(|field| field.word.beginning < word.beginning) {
+                let Some(later) = next(slot + 1) else { return true };
+                slot = later;
             }
-            let position = self.position;
-            self.position += 1;
-            // Few names begin alike; those that do follow each other.
-            let mut slot = self.slot;
-            while field.word.beginning == word.beginning {
-                if field.has(self.feature) && self.node.is_name(slot, field, word, name) {
-                    self.slot = slot + 1;
-                    let node = self.node.properties.get(slot)?;
-                    return Some(Found {
-                        position,
-                        node,
-                        declared: true,
-                    });
-                }
-                slot += 1;
-                let Some(next) = names.get(slot) else { break };
-                field = next;
+            let Some(found) = self.named(slot, word, name, |field| field.has(feature)) else {
+                continue;
+            };
+            let Some(node) = self.properties.get(found) else {
+                continue;
+            };
+            let member = Member {
+                name,
+                value,
+                node,
+                declared: true,
+            };
+            if !test(member) {
+                return false;
             }
+            let Some(later) = next(found + 1) else { return true };
+            slot = later;
         }
-        None
+        true
+    }
+
+    /// The slot of the field of that name, from a slot on, if it counts. Few names begin alike; those that do follow each
+    /// other.
+    #[inline]
+    fn named(&self, mut slot: usize, word: Word, name: &str, counts: impl Fn(&Name) -> bool) -> Option<usize> {
+        loop {
+            let field = self.names.get(slot)?;
+            if field.word.beginning != word.beginning {
+                return None;
+            }
+            if counts(field) && self.is_name(slot, field, word, name) {
+                return Some(slot);
+            }
+            slot += 1;
+        }
     }
 }
 
@@ -319,11 +294,14 @@ mod tests {
         let plan = Compiler::new().compile(&structural);
         let object = decode(object);
         let map = object.as_object().unwrap();
-        let keyed = plan.root().members(map, Features::KEYED);
+        let mut keyed = Vec::new();
+        plan.root().all_members(map.iter(), Features::KEYED, |member| {
+            keyed.push(member.at(&Path::ROOT).to_string());
+            true
+        });
         let mut members = Members::of(plan.root());
         let declared = map.keys().filter(|name| members.declared(name).is_some());
         let declared: Vec<&str> = declared.map(Str::as_str).collect();
-        let keyed: Vec<String> = keyed.map(|m| m.at(&Path::ROOT).to_string()).collect();
         format!("{} | {}", declared.join(" "), keyed.join(" "))
     }
 

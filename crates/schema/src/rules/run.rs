@@ -279,7 +279,8 @@ impl<'o> Run<'o> {
         at: &Path<'_>,
     ) -> Result<(), Spent> {
         let root = spot.around.is_none();
-        for member in node.members(map, Features::RULES) {
+        let mut result = Ok(());
+        node.all_members(map.iter(), Features::RULES, |member| {
             let (name, value, child, at) = (member.name, member.value, member.node, member.at(at));
             let before = old.and_then(|old| old.get(name));
             let correlated = spot.correlate(child, before, value);
@@ -289,13 +290,14 @@ impl<'o> Run<'o> {
             } else {
                 spot.child(correlated.as_ref())
             };
-            if node.is_resource() && name == "metadata" && !declares_metadata(node.schema()) {
-                self.names(child, value, before, below, &at)?;
+            result = if node.is_resource() && name == "metadata" && !declares_metadata(node.schema()) {
+                self.names(child, value, before, below, &at)
             } else {
-                self.value(child, value, before, below, &at)?;
-            }
-        }
-        Ok(())
+                self.value(child, value, before, below, &at)
+            };
+            result.is_ok()
+        });
+        result
     }
 
     /// Of the metadata of a resource, expressions see no more than names.

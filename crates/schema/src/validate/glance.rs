@@ -6,8 +6,8 @@
 use super::sink::First;
 use super::{check, is_longer, is_shorter};
 use crate::correlate::KeptBelow;
-use crate::plan::{Checks, Features, Members, Node, Types};
-use crate::structural::{Additional, ValueValidation};
+use crate::plan::{Features, Look, Members, Node};
+use crate::structural::Additional;
 use scantling_value::{Map, Path, Value};
 
 /// Whether a value keeps every limit of a schema.
@@ -22,22 +22,18 @@ fn needs_a_look(node: &Node, value: &Value) -> bool {
 
 /// As [`is_valid`], save for elements of lists that are known to be what they were: those are forgiven whatever they are.
 pub(super) fn is_valid_save(node: &Node, value: &Value, kept: &KeptBelow<'_>) -> bool {
-    let limits = node.limits().zip(node.checks());
-    match (value, node.types()) {
-        (Value::Object(map), Types::OBJECT) if limits.is_none_or(is_about_size) => {
-            let limits = limits.map(|(limits, _)| limits);
-            fits_object(node, limits, map, |name, node, value| match kept.member(name) {
+    match (node.look(), value) {
+        (Look::Object, Value::Object(map)) => {
+            fits_object(node, map, |name, node, value| match kept.member(name) {
                 Some(kept) => is_valid_save(node, value, &kept),
                 None => fits(node, value),
             })
         }
-        (Value::Array(list), Types::ARRAY) if limits.is_none_or(is_about_size) => {
+        (Look::List, Value::Array(list)) => {
             let mut same = kept.elements().unwrap_or_default().iter().copied();
-            let mut fits_item = |items, item| same.next() == Some(true) || is_valid(items, item);
-            limits.is_none_or(|(limits, _)| fits_list(limits, list))
-                && node
-                    .items()
-                    .is_none_or(|items| list.iter().all(|item| fits_item(items, item)))
+            fits_list(node, list, |items, item| {
+                same.next() == Some(true) || is_valid(items, item)
+            })
         }
         _ => is_valid(node, value),
     }
@@ -45,22 +41,10 @@ pub(super) fn is_valid_save(node: &Node, value: &Value, kept: &KeptBelow<'_>) ->
 
 /// Whether a value fits that needs a closer look.
 fn fits(node: &Node, value: &Value) -> bool {
-    let limits = node.limits().zip(node.checks());
-    match (value, node.types()) {
-        (Value::String(text), Types::STRING) => match limits {
-            Some((limits, checks)) if !checks.junctors => fits_text(limits, checks, text),
-            _ => fits_at_length(node, value),
-        },
-        (Value::Object(map), Types::OBJECT) if limits.is_none_or(is_about_size) => {
-            let limits = limits.map(|(limits, _)| limits);
-            fits_object(node, limits, map, |_, node, value| fits(node, value))
-        }
-        (Value::Array(list), Types::ARRAY) if limits.is_none_or(is_about_size) => {
-            limits.is_none_or(|(limits, _)| fits_list(limits, list))
-                && node
-                    .items()
-                    .is_none_or(|items| list.iter().all(|item| is_valid(items, item)))
-        }
+    match (node.look(), value) {
+        (Look::Text, Value::String(text)) => fits_text(node, text),
+        (Look::Object, Value::Object(map)) => fits_object(node, map, |_, node, value| fits(node, value)),
+        (Look::List, Value::Array(list)) => fits_list(node, list, is_valid),
         _ => fits_at_length(node, value),
     }
 }
@@ -71,12 +55,11 @@ pub(super) fn fits_at_length(node: &Node, value: &Value) -> bool {
     check(node, value, None, &Path::ROOT, &mut First).is_ok()
 }
 
-/// Whether all limits on an object or a list are such as these walks know.
-fn is_about_size((limits, checks): (&ValueValidation, &Checks)) -> bool {
-    !checks.junctors && checks.format.is_none() && limits.enumeration.is_empty()
-}
-
-fn fits_text(limits: &ValueValidation, checks: &Checks, text: &str) -> bool {
+#[inline(never)]
+fn fits_text(node: &Node, text: &str) -> bool {
+    let (Some(limits), Some(checks)) = (node.limits(), node.checks()) else {
+        return true;
+    };
     limits.max_length.is_none_or(|max| !is_longer(text, max))
         && limits.min_length.is_none_or(|min| !is_shorter(text, min))
         && checks
@@ -90,28 +73,34 @@ fn fits_text(limits: &ValueValidation, checks: &Checks, text: &str) -> bool {
         && (limits.enumeration.is_empty() || checks.listed_texts.contains(text))
 }
 
-fn fits_list(limits: &ValueValidation, list: &[Value]) -> bool {
-    is_within(list.len(), limits.min_items, limits.max_items)
-        && !(limits.unique_items && super::repeats(list))
+/// Whether a list fits, of which `fits` looks at the elements.
+#[inline]
+fn fits_list(node: &Node, list: &[Value], mut fits: impl FnMut(&Node, &Value) -> bool) -> bool {
+    if let Some(limits) = node.limits()
+        && (!is_within(list.len(), limits.min_items, limits.max_items)
+            || (limits.unique_items && super::repeats(list)))
+    {
+        return false;
+    }
+    node.items()
+        .is_none_or(|items| list.iter().all(|item| fits(items, item)))
 }
 
 /// Whether an object fits whose members need a closer look by `fits`.
 #[inline]
-fn fits_object(
-    node: &Node,
-    limits: Option<&ValueValidation>,
-    map: &Map,
-    fits: impl Fn(&str, &Node, &Value) -> bool,
-) -> bool {
+fn fits_object(node: &Node, map: &Map, fits: impl Fn(&str, &Node, &Value) -> bool) -> bool {
+    let limits = node.limits();
     if limits.is_some_and(|v| !is_within(map.len(), v.min_properties, v.max_properties)) {
         return false;
     }
     let mut members = Members::of(node);
+    let mut required = 0;
     for (name, value) in map.entries() {
-        let fits = if let Some((slot, field)) = members.find(name) {
+        let fits = if let Some(field) = members.find(name) {
+            required += usize::from(field.required);
             field.glance.fits(value)
                 || !field.has(Features::LIMITS)
-                || node.field(slot).is_none_or(|field| fits(name, field, value))
+                || members.found().is_none_or(|field| fits(name, field, value))
         } else if let Some(additional) = node.additional() {
             !needs_a_look(additional, value) || fits(name, additional, value)
         } else {
@@ -123,7 +112,7 @@ fn fits_object(
     }
     // A name may stand twice among those that are required.
     limits.is_none_or(|v| {
-        members.required() >= v.required.len() || v.required.iter().all(|name| map.contains_key(name))
+        required >= v.required.len() || v.required.iter().all(|name| map.contains_key(name))
     })
 }
 

@@ -40,7 +40,7 @@ impl Run<'_> {
     }
 
     fn keeps_members(&mut self, node: &Node, map: &Map, before: Before) -> bool {
-        node.members(map, Features::RULES).all(|member| {
+        node.all_members(map.iter(), Features::RULES, |member| {
             // Rules see no more than the names of what stands in the metadata of a resource.
             let is_metadata = node.is_resource() && member.name == "metadata";
             !is_metadata && self.keeps_all(member.node, member.value, before)

@@ -48,7 +48,7 @@ struct Word {
 impl Word {
     /// The first eight bytes of a name, as a number that orders as names do. Short names are read in as few steps as
     /// long ones: most walks do little else.
-    #[inline]
+    #[inline(always)]
     fn of(name: &str) -> Self {
         let bytes = name.as_bytes();
         let len = bytes.len();
@@ -164,6 +164,17 @@ pub(crate) fn path<'p>(object: &'p Path<'p>, name: &'p str, declared: bool) -> P
     }
 }
 
+/// The fields from the first one on in which there is something to do.
+#[inline(always)]
+fn from_first(mut fields: &[Name], feature: Features) -> &[Name] {
+    while let Some((first, behind)) = fields.split_first()
+        && !first.has(feature)
+    {
+        fields = behind;
+    }
+    fields
+}
+
 impl Node {
     /// Whether a field has that name, of which the beginning is known to be the same. Two words and the length tell up
     /// to sixteen bytes.
@@ -230,21 +241,30 @@ impl Node {
         mut test: impl FnMut(Member<'n, 'm, V>) -> bool,
     ) -> bool {
         let names = &*self.names;
-        let next = |slot: usize| {
-            let mut rest = names.get(slot..)?.iter();
-            Some(slot + rest.position(|field| field.has(feature))?)
-        };
-        let Some(mut slot) = next(0) else { return true };
+        let mut rest = from_first(names, feature);
         for (name, value) in members {
-            let word = Word::of(name);
-            while names.get(slot).is_some_and(|field| field.word.beginning < word.beginning) {
-                let Some(later) = next(slot + 1) else { return true };
-                slot = later;
-            }
-            let Some(found) = self.named(slot, word, name, |field| field.has(feature)) else {
-                continue;
+            let Some(mut field) = rest.first() else {
+                return true;
             };
-            let Some(node) = self.properties.get(found) else {
+            let word = Word::of(name);
+            while field.word.beginning < word.beginning {
+                rest = from_first(rest.get(1..).unwrap_or_default(), feature);
+                match rest.first() {
+                    Some(next) => field = next,
+                    None => return true,
+                }
+            }
+            if field.word.beginning != word.beginning {
+                continue;
+            }
+            let mut slot = names.len() - rest.len();
+            if !self.is_name(slot, field, word, name) {
+                match self.named(slot + 1, word, name, |field| field.has(feature)) {
+                    Some(found) => slot = found,
+                    None => continue,
+                }
+            }
+            let Some(node) = self.properties.get(slot) else {
                 continue;
             };
             let member = Member {
@@ -256,15 +276,14 @@ impl Node {
             if !test(member) {
                 return false;
             }
-            let Some(later) = next(found + 1) else { return true };
-            slot = later;
+            rest = from_first(names.get(slot + 1..).unwrap_or_default(), feature);
         }
         true
     }
 
     /// The slot of the field of that name, from a slot on, if it counts. Few names begin alike; those that do follow each
     /// other.
-    #[inline]
+    #[inline(never)]
     fn named(&self, mut slot: usize, word: Word, name: &str, counts: impl Fn(&Name) -> bool) -> Option<usize> {
         loop {
             let field = self.names.get(slot)?;

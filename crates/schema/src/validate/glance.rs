@@ -40,13 +40,24 @@ pub(super) fn is_valid_save(node: &Node, value: &Value, kept: &KeptBelow<'_>) ->
 }
 
 /// Whether a value fits that needs a closer look.
+// Each way to look is a call of its own: most values are texts, which do not pay for the frames of the others.
 fn fits(node: &Node, value: &Value) -> bool {
     match (node.look(), value) {
         (Look::Text, Value::String(text)) => fits_text(node, text),
-        (Look::Object, Value::Object(map)) => fits_object(node, map, |_, node, value| fits(node, value)),
-        (Look::List, Value::Array(list)) => fits_list(node, list, is_valid),
+        (Look::Object, Value::Object(map)) => fit_members(node, map),
+        (Look::List, Value::Array(list)) => fit_elements(node, list),
         _ => fits_at_length(node, value),
     }
+}
+
+#[inline(never)]
+fn fit_members(node: &Node, map: &Map) -> bool {
+    fits_object(node, map, |_, node, value| fits(node, value))
+}
+
+#[inline(never)]
+fn fit_elements(node: &Node, list: &[Value]) -> bool {
+    fits_list(node, list, is_valid)
 }
 
 /// Whether a value fits, told by the walk that knows every limit.

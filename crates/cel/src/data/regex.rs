@@ -389,6 +389,18 @@ mod tests {
         assert_eq!(others.iter().find(is_simple), None);
     }
 
+    #[test]
+    fn tables_of_few_states_are_words() {
+        let shown = |pattern: &str| format!("{:?}", Table::of(&parse::parse(pattern).unwrap()).unwrap());
+        let label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+        let key = format!(r"^({label}(\.{label})*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$");
+        assert_eq!(shown(&key), "Table { words: 13, .. }");
+        assert_eq!(
+            shown("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+            "Table { cells: 78, width: 6, .. }"
+        );
+    }
+
     fn simple_pattern() -> impl Strategy<Value = String> {
         let set = prop::sample::select(vec![
             "a", "b", "[ab]", "[^a]", "[b-y]", ".", "/", "(b)", "[^/]", "(?i:a)",
@@ -432,7 +444,7 @@ mod tests {
         }
 
         #[test]
-        fn tables_match_what_the_engine_matches(pattern in anchored_pattern(), text in "[ab/\u{e9}\n]{0,7}") {
+        fn tables_match_what_the_engine_matches(pattern in anchored_pattern(), text in "[ab/\u{e9}\n]{0,7}|[ab]{10,40}") {
             let tree = parse::parse(&pattern).unwrap();
             let table = Table::of(&tree).unwrap();
             prop_assert_eq!(table.is_match(&text), engine(&tree).unwrap().is_match(&text));

@@ -2,7 +2,8 @@
 //!
 //! Most patterns of definitions are small, begin at the beginning of the text, and are asked for nothing but whether
 //! they match. Their automata fit into a few hundred bytes, and a walk through them takes a few instructions per byte;
-//! a search by an engine has more to set up than most texts are long.
+//! a search by an engine has more to set up than most texts are long. Those of the smallest fit into a word for each class
+//! of bytes: then a step is a shift.
 
 use regex_automata::Anchored;
 use regex_automata::dfa::{Automaton, StartKind, dense};
@@ -13,22 +14,45 @@ use regex_automata::util::start;
 use regex_syntax::hir::{Hir, Look};
 use std::collections::HashMap;
 
-/// The automaton of a pattern: a row for each state, a column for each class of bytes, and one for the end of the text.
+/// The automaton of a pattern.
 pub(super) struct Table {
-    /// The column of every byte.
-    columns: [u8; 256],
-    /// Where each leads: to the beginning of a row.
-    next: Box<[Row]>,
-    start: Row,
-    /// The number of columns.
-    width: Row,
+    /// The class of every byte. The end of the text is one more class, the last one.
+    classes: [u8; 256],
+    /// Where each class leads.
+    steps: Steps,
+}
+
+/// Where the classes of an automaton lead from each of its states.
+enum Steps {
+    /// Of few states: a word for each class, in which the place of a state holds where the next one stands. What a byte
+    /// does is read without waiting for what the byte before it did.
+    Words { words: Box<[u64]>, start: Place },
+    /// Of many: a row for each state with a cell for each class, which holds where the next row begins.
+    Rows {
+        rows: Box<[Row]>,
+        start: Row,
+        /// The number of classes.
+        width: Row,
+    },
 }
 
 /// The index of the first cell of a row.
 type Row = u16;
 
-/// The row from which no way leads to a match.
-const REJECTED: Row = 0;
+/// The number of the first bit of a state in a word.
+type Place = u32;
+
+/// How many bits of a word a state has: enough to hold the place of any.
+const STATE_BITS: Place = 6;
+
+/// The most states whose places fit into a word.
+const MOST_PLACES: usize = 10;
+
+/// The state from which no way leads to a match.
+const REJECTED: usize = 0;
+
+/// The state in which there has been a match, whatever follows.
+const ACCEPTED: usize = 1;
 
 /// The most cells that a table has.
 const MAX_CELLS: usize = 4096;
@@ -37,10 +61,12 @@ const MAX_WORK: usize = 1 << 16;
 
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Table")
-            .field("cells", &self.next.len())
-            .field("width", &self.width)
-            .finish_non_exhaustive()
+        let mut shown = f.debug_struct("Table");
+        match &self.steps {
+            Steps::Words { words, .. } => shown.field("words", &words.len()),
+            Steps::Rows { rows, width, .. } => shown.field("cells", &rows.len()).field("width", width),
+        };
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -71,16 +97,21 @@ impl Table {
             .ok()?;
         let beginning = start::Config::new().anchored(Anchored::Yes);
         let start = dfa.start_state(&beginning).ok()?;
-        let classes = nfa.byte_classes();
-        let columns = std::array::from_fn(|byte| u8::try_from(byte).map_or(0, |byte| classes.get(byte)));
-        let bytes: Vec<u8> = classes.representatives(..).filter_map(Unit::as_u8).collect();
-        Draft {
+        let byte_classes = nfa.byte_classes();
+        let classes = std::array::from_fn(|byte| u8::try_from(byte).map_or(0, |b| byte_classes.get(b)));
+        let bytes: Vec<u8> = byte_classes.representatives(..).filter_map(Unit::as_u8).collect();
+        let mut draft = Draft {
             dfa: &dfa,
             bytes: &bytes,
-            rows: HashMap::new(),
+            numbers: HashMap::new(),
             open: Vec::new(),
-        }
-        .table(columns, start)
+        };
+        let start = draft.number(start)?;
+        let (states, start) = merged(draft.states()?, start);
+        Some(Table {
+            classes,
+            steps: Steps::of(&states, start)?,
+        })
     }
 
     /// Whether a text has a match.
@@ -88,85 +119,156 @@ impl Table {
     pub(super) fn is_match(&self, text: &str) -> bool {
         /// So many bytes are read before it is asked whether the answer is known.
         const AT_ONCE: usize = 16;
-        let mut row = self.start;
-        for bytes in text.as_bytes().chunks(AT_ONCE) {
-            for byte in bytes {
-                let column = self.columns.get(usize::from(*byte)).copied().unwrap_or_default();
-                row = self.next(row, Row::from(column));
+        let class =
+            |byte: &u8| usize::from(self.classes.get(usize::from(*byte)).copied().unwrap_or_default());
+        let chunks = text.as_bytes().chunks(AT_ONCE);
+        match &self.steps {
+            Steps::Words { words, start } => {
+                let next = |state: u64, class: usize| {
+                    let word = words.get(class).copied().unwrap_or_default();
+                    #[expect(clippy::cast_possible_truncation, reason = "the last bits are the place")]
+                    word.wrapping_shr(state as Place)
+                };
+                let place = |state: u64| state & ((1 << STATE_BITS) - 1);
+                let mut state = u64::from(*start);
+                for bytes in chunks {
+                    state = bytes.iter().fold(state, |state, byte| next(state, class(byte)));
+                    if place(state) <= u64::from(place_of(ACCEPTED)) {
+                        return place(state) != 0;
+                    }
+                }
+                place(next(state, words.len() - 1)) != 0
             }
-            if row <= self.width {
-                return row != REJECTED;
+            Steps::Rows { rows, start, width } => {
+                let next = |row: Row, class: usize| rows.get(usize::from(row) + class).copied().unwrap_or(0);
+                let mut row = *start;
+                for bytes in chunks {
+                    row = bytes.iter().fold(row, |row, byte| next(row, class(byte)));
+                    if row <= *width {
+                        return row != 0;
+                    }
+                }
+                next(row, usize::from(*width) - 1) != 0
             }
         }
-        self.next(row, self.width - 1) != REJECTED
-    }
-
-    #[inline]
-    fn next(&self, row: Row, column: Row) -> Row {
-        let cell = usize::from(row) + usize::from(column);
-        self.next.get(cell).copied().unwrap_or(REJECTED)
     }
 }
 
-/// A table that is being made.
+/// The place of a state.
+fn place_of(state: usize) -> Place {
+    Place::try_from(state).map_or(0, |state| state * STATE_BITS)
+}
+
+impl Steps {
+    /// `states` says for each state, by class, which is next. `None` if that is too much.
+    fn of(states: &[Vec<usize>], start: usize) -> Option<Steps> {
+        let width = states.first()?.len();
+        if states.len() <= MOST_PLACES {
+            let word = |class: usize| {
+                let next = states
+                    .iter()
+                    .map(|next| next.get(class).copied().unwrap_or(REJECTED));
+                next.enumerate().fold(0, |word, (state, next)| {
+                    word | (u64::from(place_of(next)) << place_of(state))
+                })
+            };
+            return Some(Steps::Words {
+                words: (0..width).map(word).collect(),
+                start: place_of(start),
+            });
+        }
+        let row = |state: usize| Row::try_from(state * width).ok();
+        Some(Steps::Rows {
+            rows: states
+                .iter()
+                .flatten()
+                .map(|next| row(*next))
+                .collect::<Option<_>>()?,
+            start: row(start)?,
+            width: Row::try_from(width).ok()?,
+        })
+    }
+}
+
+/// The states of an automaton as they are found, each by its number.
 struct Draft<'d> {
     dfa: &'d dense::DFA<Vec<u32>>,
     /// A byte of every class.
     bytes: &'d [u8],
-    rows: HashMap<StateID, Row>,
-    /// The states whose rows are not made yet.
+    numbers: HashMap<StateID, usize>,
+    /// The states beside those in which the answer is known, in order of their numbers.
     open: Vec<StateID>,
 }
 
 impl Draft<'_> {
-    fn width(&self) -> usize {
-        self.bytes.len() + 1
-    }
-
-    fn table(mut self, columns: [u8; 256], start: StateID) -> Option<Table> {
-        let width = Row::try_from(self.width()).ok()?;
-        // The first two rows are the ends: whatever follows, the answer stays.
-        let mut next = vec![REJECTED; self.width()];
-        next.extend(std::iter::repeat_n(width, self.width()));
-        let start = self.row(start)?;
+    /// Which state is next, for each state by class; `None` if there are too many.
+    fn states(mut self) -> Option<Vec<Vec<usize>>> {
+        let width = self.bytes.len() + 1;
+        // Once the answer is known, it stays.
+        let mut states = vec![vec![REJECTED; width], vec![ACCEPTED; width]];
         let mut made = 0;
         while let Some(state) = self.open.get(made).copied() {
             made += 1;
-            for byte in self.bytes {
-                let state = self.dfa.next_state(state, *byte);
-                next.push(self.row(state)?);
+            let bytes = self.bytes.iter().map(|byte| self.dfa.next_state(state, *byte));
+            let next: Vec<StateID> = bytes.chain([self.dfa.next_eoi_state(state)]).collect();
+            states.push(
+                next.into_iter()
+                    .map(|next| self.number(next))
+                    .collect::<Option<_>>()?,
+            );
+            if states.len() * width > MAX_CELLS {
+                return None;
             }
-            let end = self.dfa.next_eoi_state(state);
-            next.push(self.row(end)?);
         }
-        Some(Table {
-            columns,
-            next: next.into(),
-            start,
-            width,
-        })
+        Some(states)
     }
 
-    /// The row of a state. An automaton tells of a match one step late: who gets there has had it.
-    fn row(&mut self, state: StateID) -> Option<Row> {
+    /// The number of a state. An automaton tells of a match one step late: who gets there has had it.
+    fn number(&mut self, state: StateID) -> Option<usize> {
         if self.dfa.is_dead_state(state) {
             return Some(REJECTED);
         }
         if self.dfa.is_match_state(state) {
-            return Row::try_from(self.width()).ok();
+            return Some(ACCEPTED);
         }
         if self.dfa.is_quit_state(state) {
             return None;
         }
-        if let Some(row) = self.rows.get(&state) {
-            return Some(*row);
+        let next = self.open.len() + ACCEPTED + 1;
+        Some(*self.numbers.entry(state).or_insert_with(|| {
+            self.open.push(state);
+            next
+        }))
+    }
+}
+
+/// Makes one of states that nothing tells apart, if there are not many more than fit into words.
+fn merged(states: Vec<Vec<usize>>, start: usize) -> (Vec<Vec<usize>>, usize) {
+    if !(MOST_PLACES + 1..=4 * MOST_PLACES).contains(&states.len()) {
+        return (states, start);
+    }
+    // All are taken for the same, save for the answers, until they lead to what is not the same.
+    let mut groups: Vec<usize> = (0..states.len()).map(|state| state.min(ACCEPTED + 1)).collect();
+    loop {
+        let group = |state: &usize| groups.get(*state).copied().unwrap_or(REJECTED);
+        let mut known = HashMap::new();
+        let mut kinds = Vec::new();
+        let finer: Vec<usize> = states
+            .iter()
+            .zip(&groups)
+            .map(|(next, before)| {
+                let kind: Vec<usize> = next.iter().map(group).collect();
+                let number = known.len();
+                *known.entry((*before, kind.clone())).or_insert_with(|| {
+                    kinds.push(kind);
+                    number
+                })
+            })
+            .collect();
+        if kinds.len() == groups.iter().max().map_or(0, |last| last + 1) {
+            let start = finer.get(start).copied().unwrap_or(REJECTED);
+            return (kinds, start);
         }
-        let cell = (self.open.len() + 2) * self.width();
-        let row = Row::try_from(cell)
-            .ok()
-            .filter(|_| cell + self.width() <= MAX_CELLS)?;
-        self.rows.insert(state, row);
-        self.open.push(state);
-        Some(row)
+        groups = finer;
     }
 }

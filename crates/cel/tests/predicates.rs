@@ -126,7 +126,10 @@ fn assert_together(programs: &[&Arc<Program>], value: &Value, shape: &Arc<Shape>
     let together = predicates.all_hold(value, &Arena::new(), LIMITS.cost);
     let alone = sum(programs, value, shape);
     let said = format!("{programs:?} of {}", value.to_json());
-    assert!(together.is_none() || together == alone, "{together:?} is not {alone:?}: {said}");
+    assert!(
+        together.is_none() || together == alone,
+        "{together:?} is not {alone:?}: {said}"
+    );
     together.is_some()
 }
 
@@ -201,5 +204,9 @@ fn there_may_be_more_fields_than_are_kept_in_sight() {
         .collect();
     let object = format!("{{{}}}", members.join(","));
     let value = json::decode(object.as_bytes(), JsonLimits::default()).unwrap();
-    assert!(assert_together(&programs.iter().collect::<Vec<_>>(), &value, &shape));
+    assert!(assert_together(
+        &programs.iter().collect::<Vec<_>>(),
+        &value,
+        &shape
+    ));
 }

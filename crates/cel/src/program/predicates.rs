@@ -17,7 +17,7 @@ use crate::estimate::text_cost;
 use crate::shape::Shape;
 use crate::val::{Arena, Val, text_size};
 use fields::{Layout, ROOT, SUBJECT};
-use question::{Affix, Branches, Edge, Number, Quantifier, Question, Search, Text};
+use question::{Affix, Branches, Edge, Number, Other, Quantifier, Question, Search, Text};
 use scantling_value::{Value, same_text};
 use std::sync::Arc;
 
@@ -117,7 +117,12 @@ impl Predicates {
         let mut sum = 0;
         for program in self.programs.iter().flatten() {
             let outcome = program.run(arena, inputs, Limits::NONE);
-            assert!(matches!(outcome.result, Ok(Val::Bool(true))), "{}: {}", program, outcome.shown());
+            assert!(
+                matches!(outcome.result, Ok(Val::Bool(true))),
+                "{}: {}",
+                program,
+                outcome.shown()
+            );
             sum += outcome.cost;
         }
         assert_eq!(cost, sum);
@@ -201,10 +206,14 @@ impl<'a> Asking<'a, '_> {
                 constant,
             } => {
                 let text = self.text(text)?;
-                Some(match affix {
-                    Affix::Prefix => text.starts_with(&**constant),
-                    Affix::Suffix => text.ends_with(&**constant),
-                })
+                let part = match affix {
+                    Affix::Prefix => text.get(..constant.len()),
+                    Affix::Suffix => text
+                        .len()
+                        .checked_sub(constant.len())
+                        .and_then(|at| text.get(at..)),
+                };
+                Some(part.is_some_and(|part| same_text(part, constant)))
             }
             Question::Matches(search) => {
                 let text = self.searched(search)?;
@@ -212,7 +221,7 @@ impl<'a> Asking<'a, '_> {
             }
             Question::Truth(slot) => self.view.get(*slot)?.as_bool(),
             Question::Each(quantifier) => self.quantify(quantifier),
-            Question::Other { program, way } => self.plain.test(way.from(&self.program(*program)?.root)?),
+            Question::Other(other) => self.other(other),
         }
     }
 
@@ -235,8 +244,13 @@ impl<'a> Asking<'a, '_> {
         })
     }
 
-    fn program(&self, index: usize) -> Option<&'a Program> {
-        self.predicates.programs.get(index)?.as_deref()
+    #[inline(never)]
+    fn other(&mut self, other: &'a Other) -> Option<bool> {
+        for (local, slot, shape) in &other.locals {
+            self.plain.set(*local, Local::Json(self.view.get(*slot)?, shape));
+        }
+        let program = self.predicates.programs.get(other.program)?.as_ref()?;
+        self.plain.test(other.way.from(&program.root)?)
     }
 
     /// The text of a field. Most questions are about the text that the one before was about.
@@ -300,9 +314,6 @@ impl<'a> Asking<'a, '_> {
             self.predicates
                 .layout
                 .find(quantifier.object, item, &mut self.view);
-            for local in &quantifier.locals {
-                self.plain.set(*local, Local::Json(item, &quantifier.shape));
-            }
             self.plain.charge(quantifier.predicates);
             decided = self.follow(quantifier.entry)? == quantifier.decisive;
             self.plain.tick()?;

@@ -284,7 +284,13 @@ impl Node {
     /// The slot of the field of that name, from a slot on, if it counts. Few names begin alike; those that do follow each
     /// other.
     #[inline(never)]
-    fn named(&self, mut slot: usize, word: Word, name: &str, counts: impl Fn(&Name) -> bool) -> Option<usize> {
+    fn named(
+        &self,
+        mut slot: usize,
+        word: Word,
+        name: &str,
+        counts: impl Fn(&Name) -> bool,
+    ) -> Option<usize> {
         loop {
             let field = self.names.get(slot)?;
             if field.word.beginning != word.beginning {

@@ -370,9 +370,7 @@ impl<'o> Run<'o> {
                 continue;
             }
             let before = self.budget;
-            let result = if compiled.sees_plain_old_self
-                && self.is_kept(program, &inputs)
-            {
+            let result = if compiled.sees_plain_old_self && self.is_kept(program, &inputs) {
                 Ok(())
             } else {
                 self.rule(&place, rule, compiled, program, ready, old)

@@ -122,9 +122,8 @@ fn fits_object(node: &Node, map: &Map, fits: impl Fn(&str, &Node, &Value) -> boo
         }
     }
     // A name may stand twice among those that are required.
-    limits.is_none_or(|v| {
-        required >= v.required.len() || v.required.iter().all(|name| map.contains_key(name))
-    })
+    limits
+        .is_none_or(|v| required >= v.required.len() || v.required.iter().all(|name| map.contains_key(name)))
 }
 
 fn is_within(size: usize, min: Option<i64>, max: Option<i64>) -> bool {

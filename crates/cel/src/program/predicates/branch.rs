@@ -3,11 +3,11 @@
 //! `a && b` is no step of its own: where `a` holds, `b` is next, and where it does not, the answer is no. So it is with
 //! `||`, `!`, `c ? a : b` and the equality of answers. What they cost stands on the way from one question to the next.
 
-use super::{MOST_NOTES, Slot};
 use super::fields::{End, Layout, Object, ROOT, SUBJECT, Types};
 use super::question::{
-    Affix, Branches, Constant, Each, Edge, Listed, Number, Quantifier, Question, Search, Step, Text, Way,
+    Affix, Branches, Constant, Edge, Listed, Number, Other, Quantifier, Question, Search, Step, Text, Way,
 };
+use super::{MOST_NOTES, Slot};
 use crate::data::regex::Pattern;
 use crate::program::Program;
 use crate::program::fold::{ALL_ASKS, EXISTS_ASKS};
@@ -64,8 +64,6 @@ pub(super) struct Builder {
     program: usize,
     /// How many of its steps were looked at: some are more than once.
     looks: usize,
-    /// How many questions are left to the plain walk.
-    others: usize,
 }
 
 /// Programs that take more looks are not taken apart any further.
@@ -87,7 +85,6 @@ impl Builder {
             noted: Vec::new(),
             program: 0,
             looks: 0,
-            others: 0,
         }
     }
 
@@ -161,9 +158,14 @@ impl Builder {
     }
 
     fn other(&mut self, way: Way, yes: Edge, no: Edge) -> Edge {
-        self.others += 1;
-        let program = self.program;
-        self.ask(Question::Other { program, way }, yes, no)
+        let local =
+            |(number, variable): &(usize, Variable)| (*number, variable.slot, Arc::clone(&variable.shape));
+        let other = Other {
+            program: self.program,
+            way,
+            locals: self.locals.iter().map(local).collect(),
+        };
+        self.ask(Question::Other(Box::new(other)), yes, no)
     }
 
     /// `!a`: the other way round.
@@ -443,18 +445,16 @@ impl Builder {
             shape: Arc::clone(&range.element),
             end: End::Back,
         };
-        let mut quantifier = Quantifier {
+        let quantifier = Quantifier {
             list: range.list.slot,
             element: element.slot,
             object: element.object,
             shape: Arc::clone(&range.element),
-            locals: Vec::new(),
-            entry: Edge::YES,
+            entry: self.each((fold.first, element), range.predicate, way, Edge::YES),
             decisive: range.decisive,
-            asking: 0,
-            predicates: 0,
+            asking: range.asking,
+            predicates: 1,
         };
-        quantifier.add(self.each(fold, element, &range, way, Edge::YES));
         Some((Question::Each(Box::new(quantifier)), range.cost))
     }
 
@@ -475,26 +475,24 @@ impl Builder {
             shape: Arc::clone(&quantifier.shape),
             end: End::Back,
         };
-        let question = self.each(fold, element, &range, &Way::default(), quantifier.entry);
+        let rest = quantifier.entry;
+        let entry = self.each((fold.first, element), range.predicate, &Way::default(), rest);
         let step = self.branches.step_mut(next)?;
         step.yes = step.yes.costing(range.cost);
         if let Question::Each(quantifier) = &mut step.question {
-            quantifier.add(question);
+            quantifier.entry = entry;
+            quantifier.asking += range.asking;
+            quantifier.predicates += 1;
         }
         Some(next)
     }
 
-    /// What a fold asks of each element, before it goes on.
-    fn each(&mut self, fold: &Fold, element: Variable, range: &Range<'_>, way: &Way, next: Edge) -> Each {
-        self.locals.push((fold.first, element));
-        let others = self.others;
-        let entry = self.branch(range.predicate, way.then(0), next, Edge::NO);
+    /// What the predicate of a fold asks of each element, before it goes on.
+    fn each(&mut self, element: (usize, Variable), predicate: &Node, way: &Way, next: Edge) -> Edge {
+        self.locals.push(element);
+        let entry = self.branch(predicate, way.then(0), next, Edge::NO);
         self.locals.pop();
-        Each {
-            entry,
-            asking: range.asking,
-            local: (self.others > others).then_some(fold.first),
-        }
+        entry
     }
 
     fn value(&mut self, access: &Access) -> Option<Place> {

@@ -116,11 +116,7 @@ pub(super) enum Question {
     /// `all` or `exists`.
     Each(Box<Quantifier>),
     /// Anything else: the plain walk knows.
-    Other {
-        /// The index of the program.
-        program: usize,
-        way: Way,
-    },
+    Other(Box<Other>),
 }
 
 /// A text that is at hand.
@@ -214,8 +210,6 @@ pub(super) struct Quantifier {
     pub(super) object: Object,
     /// The shape of an element.
     pub(super) shape: Arc<Shape>,
-    /// The variables that hold the element where the plain walk is asked about it.
-    pub(super) locals: Vec<usize>,
     /// What is asked of each element.
     pub(super) entry: Edge,
     /// The answer that ends it.
@@ -226,23 +220,14 @@ pub(super) struct Quantifier {
     pub(super) predicates: u64,
 }
 
-/// What one predicate asks of each element.
-pub(super) struct Each {
-    pub(super) entry: Edge,
-    /// What it costs to ask whether to go on.
-    pub(super) asking: u64,
-    /// The variable that holds the element, where the plain walk is asked about it.
-    pub(super) local: Option<usize>,
-}
-
-impl Quantifier {
-    /// Asks this of each element first.
-    pub(super) fn add(&mut self, each: Each) {
-        self.entry = each.entry;
-        self.asking += each.asking;
-        self.predicates += 1;
-        self.locals.extend(each.local.filter(|local| !self.locals.contains(local)));
-    }
+/// A question for the plain walk.
+#[derive(Debug)]
+pub(super) struct Other {
+    /// The index of the program.
+    pub(super) program: usize,
+    pub(super) way: Way,
+    /// The variables of folds around it, and what they hold.
+    pub(super) locals: Box<[(usize, Slot, Arc<Shape>)]>,
 }
 
 /// The way to a step of a program, from its root on.

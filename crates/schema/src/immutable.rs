@@ -10,7 +10,7 @@ pub use crate::correlate::Kept;
 use crate::correlate::OldList;
 use crate::plan::{Features, Members, Node};
 use crate::structural::{ListType, Mutability};
-use scantling_value::{FieldError, Map, Path, Str, Value};
+use scantling_value::{FieldError, Map, Path, Str, Value, same_text};
 use std::cmp::Ordering;
 
 /// How an object differs from what it was.
@@ -72,6 +72,8 @@ impl Walk {
         let (mut before, mut after) = (old.iter().peekable(), new.iter().peekable());
         loop {
             let order = match (before.peek(), after.peek()) {
+                // Most members are in both.
+                (Some((a, _)), Some((b, _))) if same_text(a, b) => Ordering::Equal,
                 (Some((a, _)), Some((b, _))) => a.cmp(b),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,

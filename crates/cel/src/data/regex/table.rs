@@ -242,33 +242,35 @@ impl Draft<'_> {
     }
 }
 
-/// Makes one of states that nothing tells apart, if there are not many more than fit into words.
+/// Makes one of states that nothing tells apart, if that makes them few enough for words.
 fn merged(states: Vec<Vec<usize>>, start: usize) -> (Vec<Vec<usize>>, usize) {
-    if !(MOST_PLACES + 1..=4 * MOST_PLACES).contains(&states.len()) {
+    /// Of more states, there is little hope.
+    const MOST: usize = 4 * MOST_PLACES;
+    if !(MOST_PLACES + 1..=MOST).contains(&states.len()) {
         return (states, start);
     }
     // All are taken for the same, save for the answers, until they lead to what is not the same.
     let mut groups: Vec<usize> = (0..states.len()).map(|state| state.min(ACCEPTED + 1)).collect();
+    let mut count = ACCEPTED + 2;
     loop {
         let group = |state: &usize| groups.get(*state).copied().unwrap_or(REJECTED);
-        let mut known = HashMap::new();
-        let mut kinds = Vec::new();
-        let finer: Vec<usize> = states
-            .iter()
-            .zip(&groups)
-            .map(|(next, before)| {
-                let kind: Vec<usize> = next.iter().map(group).collect();
-                let number = known.len();
-                *known.entry((*before, kind.clone())).or_insert_with(|| {
-                    kinds.push(kind);
-                    number
-                })
-            })
-            .collect();
-        if kinds.len() == groups.iter().max().map_or(0, |last| last + 1) {
-            let start = finer.get(start).copied().unwrap_or(REJECTED);
-            return (kinds, start);
+        let mut kinds: Vec<(usize, Vec<usize>)> = Vec::new();
+        let mut finer = Vec::with_capacity(states.len());
+        for (next, before) in states.iter().zip(&groups) {
+            let kind = (*before, next.iter().map(group).collect());
+            let known = kinds.iter().position(|known| *known == kind);
+            finer.push(known.unwrap_or(kinds.len()));
+            if known.is_none() {
+                kinds.push(kind);
+            }
         }
-        groups = finer;
+        if kinds.len() > MOST_PLACES {
+            return (states, start);
+        }
+        if kinds.len() == count {
+            let start = finer.get(start).copied().unwrap_or(REJECTED);
+            return (kinds.into_iter().map(|(_, next)| next).collect(), start);
+        }
+        (groups, count) = (finer, kinds.len());
     }
 }

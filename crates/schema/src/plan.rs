@@ -273,6 +273,16 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
+    /// Whether every text passes the junctors. Those of most values that are integers or strings say no more than that.
+    fn pass_texts(&self) -> bool {
+        let passes = |branch: &Arc<Node>| branch.types == Types::STRING && branch.checks.is_none();
+        !self.junctors
+            || (self.all_of.is_empty()
+                && self.one_of.is_empty()
+                && self.not.is_none()
+                && self.any_of.iter().any(passes))
+    }
+
     /// Whether no more is asked of a text than that it has so many characters.
     fn is_about_length(&self, limits: &ValueValidation) -> bool {
         self.format.is_none() && self.pattern.is_none() && !self.junctors && limits.enumeration.is_empty()

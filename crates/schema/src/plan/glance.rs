@@ -62,7 +62,9 @@ impl Look {
             !checks.junctors && checks.format.is_none() && limits.enumeration.is_empty()
         });
         match types {
-            Types::STRING if limits.is_some_and(|(_, checks)| !checks.junctors) => Look::Text,
+            Types::STRING | Types::INT_OR_STRING if limits.is_some_and(|(_, checks)| checks.pass_texts()) => {
+                Look::Text
+            }
             Types::OBJECT if is_about_size => Look::Object,
             Types::ARRAY if is_about_size => Look::List,
             _ => Look::AtLength,

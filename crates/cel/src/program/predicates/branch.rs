@@ -371,10 +371,11 @@ impl Builder {
         u8::try_from(note?).ok()
     }
 
-    /// The field that a text is, and what it costs to get it.
+    /// The field that a text is, and what it costs to get it. One that may also be an integer is left to the plain walk:
+    /// no error comes of comparing it with the other type.
     fn field(&mut self, access: &Access) -> Option<(Slot, u32)> {
         let place = self.value(access)?;
-        matches!(place.shape.kind, Kind::String | Kind::IntOrString).then_some(())?;
+        matches!(place.shape.kind, Kind::String).then_some(())?;
         Some((place.slot, steps(access)? + 1))
     }
 
@@ -384,7 +385,7 @@ impl Builder {
             Node::Const(Owned::Int(i)) => Some((Number::Constant(*i), 0)),
             Node::Access(access) => {
                 let place = self.value(access)?;
-                matches!(place.shape.kind, Kind::Int | Kind::IntOrString).then_some(())?;
+                matches!(place.shape.kind, Kind::Int).then_some(())?;
                 Some((Number::Integer(place.slot), steps(access)? + 1))
             }
             Node::Unary(call) if call.operation == Operation::Size => {

@@ -46,16 +46,14 @@ impl Walk {
         }
         match node.schema().mutability() {
             Some(Mutability::Immutable) => {
-                let unchanged = match (old, new) {
-                    (Some(old), Some(new)) => old == new || same(Some(node), old, new),
-                    (None, None) => true,
-                    _ => false,
-                };
+                let is_same = old == new;
+                let unchanged = is_same || old.zip(new).is_some_and(|(old, new)| same(Some(node), old, new));
                 if !unchanged {
                     self.0.forbidden.push(changed(at, old, new, "field is immutable"));
                 }
                 // All below is a part of it.
-                return self.note(old, new);
+                self.0.any = self.0.any || !is_same;
+                return;
             }
             Some(keys) => check_keys(node, keys, old, new, at, &mut self.0.forbidden),
             None => {}

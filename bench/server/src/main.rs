@@ -30,8 +30,9 @@ const OBJECTS: usize = 10_000;
 const OBJECT_BYTES: usize = 1_600;
 /// What a patch of it adds to the journal, in whole blocks of the disk.
 const PATCH_BYTES: usize = 8 << 10;
-/// How many writes tell what the disk alone takes.
-const BARE_FLUSHES: usize = 1_000;
+/// How many writes tell what the disk alone takes: enough for those which take it a hundred times as long as most, of
+/// which there is one in a second or two.
+const BARE_FLUSHES: usize = 10_000;
 const CONNECTIONS: usize = 16;
 const WATCHERS: usize = 1_000;
 /// How often a load at half the rate is repeated. The host of a virtual machine takes a processor away now and then, for

@@ -117,7 +117,7 @@ pub fn half(rounds: &[Outcome], together: &Outcome) {
     let what = format!("  at half the rate: 99th percentile in {} rounds", alone.len());
     match alone[..] {
         [] => println!(
-            "  at half the rate: the host disturbed all {} rounds",
+            "    at half the rate: the host disturbed all {} rounds",
             rounds.len()
         ),
         _ => figure(&what, alone[alone.len() / 2], "ms", Reference::less(None, 5.0)),

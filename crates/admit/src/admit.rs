@@ -26,7 +26,7 @@ pub enum Operation<'a> {
     /// A new object.
     Create(&'a Identity),
     /// A new state of the stored object. Writes to `/scale` are such updates, too: see
-    /// [`with_replicas`](crate::with_replicas).
+    /// [`Scale::with_wanted`](crate::Scale::with_wanted).
     Update(&'a Value),
     /// A new status of the stored object.
     UpdateStatus(&'a Value),

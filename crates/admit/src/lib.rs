@@ -81,7 +81,7 @@ pub use check::{Checked, check};
 pub use outcome::{Outcome, Refusal, Stats};
 pub use prepare::Identity;
 pub use resource::{FieldValidation, Resource, Scale};
-pub use scale::{go_text, with_replicas};
+pub use scale::{Scaled, go_text};
 pub use scantling_schema::definition::Gates;
 pub use shape::{load, prune, shape};
 pub use workshop::{Unchecked, Workshop};

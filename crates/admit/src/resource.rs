@@ -1,5 +1,6 @@
 //! What admission knows about a kind, and how it is told to behave.
 
+use scantling_schema::definition;
 use scantling_schema::meta::Scope;
 use scantling_schema::plan::Plan;
 use scantling_value::Str;
@@ -32,6 +33,16 @@ pub struct Scale {
     pub status_replicas: Str,
     /// The selector as text.
     pub label_selector: Option<Str>,
+}
+
+impl From<&definition::Scale> for Scale {
+    fn from(scale: &definition::Scale) -> Self {
+        Scale {
+            spec_replicas: scale.spec_replicas_path.clone(),
+            status_replicas: scale.status_replicas_path.clone(),
+            label_selector: scale.label_selector_path.clone().filter(|path| !path.is_empty()),
+        }
+    }
 }
 
 /// What becomes of fields that a schema does not know, and of fields that stand twice.

@@ -3,22 +3,49 @@
 use crate::Scale;
 use scantling_value::{ErrorKind, FieldError, Map, Value, go};
 
-/// The object with another wanted number of replicas at a path (`.spec.replicas`): what a write to `/scale` makes of
-/// the stored object. `None` if something on the way to the field is no object.
-pub fn with_replicas(path: &str, stored: &Value, replicas: i64) -> Option<Value> {
-    let mut object = stored.clone();
-    let mut at = object.as_object_mut()?;
-    let mut steps = steps(path).peekable();
-    while let Some(step) = steps.next() {
-        if steps.peek().is_none() {
-            at.insert(step, Value::Int(replicas));
-            break;
-        }
-        at = at
-            .get_or_insert_with(step, || Value::Object(Map::new()))
-            .as_object_mut()?;
+/// What `/scale` shows of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scaled<'v> {
+    /// The wanted number, if the object says one.
+    pub wanted: Option<i64>,
+    /// The actual number.
+    pub actual: i64,
+    /// The selector as text.
+    pub selector: &'v str,
+}
+
+impl Scale {
+    /// What `/scale` shows of an object. A value of another type has no scale: the text says so.
+    pub fn read<'v>(&self, object: &'v Value) -> Result<Scaled<'v>, String> {
+        Ok(Scaled {
+            wanted: number_at(object, &self.spec_replicas)?,
+            actual: number_at(object, &self.status_replicas)?.unwrap_or(0),
+            selector: match &self.label_selector {
+                Some(path) => text_at(object, path)?.unwrap_or_default(),
+                None => "",
+            },
+        })
     }
-    Some(object)
+
+    /// The object with another wanted number: what a write to `/scale` makes of the stored one, if that has a scale.
+    pub fn with_wanted(&self, stored: &Value, replicas: i64) -> Result<Value, String> {
+        self.read(stored)?;
+        let mut object = stored.clone();
+        let mut at = &mut object;
+        for (walked, step) in self.steps_to_wanted().enumerate() {
+            match at {
+                Value::Object(map) => at = map.get_or_insert_with(step, || Value::Object(Map::new())),
+                other => return Err(misfit(self.steps_to_wanted().take(walked + 1), other, OBJECT)),
+            }
+        }
+        *at = Value::Int(replicas);
+        Ok(object)
+    }
+
+    /// The names of the fields on the way to the wanted number.
+    pub fn steps_to_wanted(&self) -> impl Iterator<Item = &str> {
+        steps(&self.spec_replicas)
+    }
 }
 
 /// What is wrong with the wanted number.
@@ -30,7 +57,7 @@ pub(crate) fn check_spec(scale: &Scale, object: &Value, errors: &mut Vec<FieldEr
 pub(crate) fn check_status(scale: &Scale, object: &Value, errors: &mut Vec<FieldError>) {
     check_number(&scale.status_replicas, object, errors);
     if let Some(path) = &scale.label_selector
-        && let Err(why) = lookup(object, path, "string", |v| v.as_str().is_some())
+        && let Err(why) = text_at(object, path)
     {
         errors.push(FieldError::with_field(ErrorKind::Invalid, path.as_str(), "", why));
     }
@@ -41,9 +68,9 @@ fn check_number(path: &str, object: &Value, errors: &mut Vec<FieldError>) {
     let mut wrong = |value: i64, why: String| {
         errors.push(FieldError::with_field(ErrorKind::Invalid, path, value, why));
     };
-    match lookup(object, path, "int64", |v| v.as_int().is_some()) {
+    match number_at(object, path) {
         Err(why) => wrong(0, why),
-        Ok(found) => match found.and_then(Value::as_int).unwrap_or(0) {
+        Ok(found) => match found.unwrap_or(0) {
             n @ ..0 => wrong(n, "should be a non-negative integer".into()),
             n if n > MAX => wrong(n, format!("should be less than or equal to {MAX}")),
             _ => {}
@@ -51,31 +78,41 @@ fn check_number(path: &str, object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// How Go's accessors name an object that they look for something in.
+const OBJECT: &str = "map[string]interface{}";
+
 fn steps(path: &str) -> impl Iterator<Item = &str> {
     path.strip_prefix('.').unwrap_or(path).split('.')
 }
 
+fn number_at(object: &Value, path: &str) -> Result<Option<i64>, String> {
+    lookup(object, path, "int64", Value::as_int)
+}
+
+fn text_at<'v>(object: &'v Value, path: &str) -> Result<Option<&'v str>, String> {
+    lookup(object, path, "string", Value::as_str)
+}
+
 /// The value at a path, if everything on the way is there. The texts are those of Go's accessors.
-fn lookup<'v>(
+fn lookup<'v, T>(
     object: &'v Value,
     path: &str,
     wanted: &str,
-    fits: impl Fn(&Value) -> bool,
-) -> Result<Option<&'v Value>, String> {
+    read: impl Fn(&'v Value) -> Option<T>,
+) -> Result<Option<T>, String> {
     let mut at = object;
     for (walked, step) in steps(path).enumerate() {
         let Value::Object(map) = at else {
-            return Err(misfit(steps(path).take(walked + 1), at, "map[string]interface{}"));
+            return Err(misfit(steps(path).take(walked + 1), at, OBJECT));
         };
         let Some(next) = map.get(step) else {
             return Ok(None);
         };
         at = next;
     }
-    if fits(at) {
-        Ok(Some(at))
-    } else {
-        Err(misfit(steps(path), at, wanted))
+    match read(at) {
+        Some(found) => Ok(Some(found)),
+        None => Err(misfit(steps(path), at, wanted)),
     }
 }
 

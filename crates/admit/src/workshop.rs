@@ -63,11 +63,7 @@ impl Workshop {
 
     fn with_schema(&mut self, spec: &Spec, version: &Version, schema: &Arc<Structural>) -> Resource {
         let subresources = spec.subresources_of(version);
-        let scale = subresources.and_then(|s| s.scale.as_ref()).map(|s| Scale {
-            spec_replicas: s.spec_replicas_path.clone(),
-            status_replicas: s.status_replicas_path.clone(),
-            label_selector: s.label_selector_path.clone().filter(|path| !path.is_empty()),
-        });
+        let scale = subresources.and_then(|s| s.scale.as_ref()).map(Scale::from);
         Resource {
             plan: self.compiler.compile(schema),
             kind: spec.names.kind.clone(),

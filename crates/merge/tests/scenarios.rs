@@ -614,7 +614,7 @@ fn apply() {
 }
 
 /// Scenarios whose objects also depend on what is not in this crate: deletion, names that a server makes, how metadata
-/// and queries are read, and in which form an answer is wanted.
+/// and queries are read, what has a scale, and in which form an answer is wanted.
 const ELSEWHERE: &[&str] = &[
     "apply/dry-run-and-no-ops",
     "apply/metadata-that-are-nothing",
@@ -632,6 +632,7 @@ const ELSEWHERE: &[&str] = &[
     "api/delete-query-oddities",
     "api/write-query-oddities",
     "flows/generate-name",
+    "flows/scale-of-what-has-none",
     "flows/gone-version",
     "flows/finalizers",
     "flows/deletecollection-selectors",

@@ -12,14 +12,16 @@ use crate::body::Sent;
 use crate::builtin;
 use crate::conversion::Webhook;
 use crate::custom::{Compiled, Custom};
-use crate::kind::{Kind, Kinds, Scale, Term, Version};
+use crate::kind::{Kind, Kinds, Term, Version};
 use crate::metrics::{Conversions, Metrics};
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::table::{Column, Columns};
 use crate::text::Stored;
 use prometheus_client::metrics::histogram::Histogram;
-use scantling_admit::{FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Stats, Workshop};
+use scantling_admit::{
+    FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Scale, Stats, Workshop,
+};
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
 use scantling_schema::definition::{self, Accepted, ApiVersion, Definition, Setting};
@@ -157,22 +159,7 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
 fn version(definition: &Definition, v: &definition::Version) -> Version {
     let spec = &definition.spec;
     let subresources = spec.subresources_of(v);
-    let path = |p: &str| {
-        p.trim_start_matches('.')
-            .split('.')
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    let scale = subresources.and_then(|s| s.scale.as_ref()).map(|s| Scale {
-        spec_replicas: path(&s.spec_replicas_path),
-        status_replicas: path(&s.status_replicas_path),
-        label_selector: s
-            .label_selector_path
-            .as_ref()
-            .filter(|p| !p.is_empty())
-            .map(|p| path(p)),
-        spec_path: s.spec_replicas_path.to_string(),
-    });
+    let scale = subresources.and_then(|s| s.scale.as_ref()).map(Scale::from);
     let columns: Vec<Column> = spec
         .columns_of(v)
         .iter()

@@ -9,6 +9,7 @@ use crate::strategy::Strategy;
 use crate::table::Columns;
 use bytes::Bytes;
 use imbl::OrdMap;
+use scantling_admit::Scale;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch as signal;
 
@@ -91,16 +92,6 @@ pub(crate) struct Version {
     pub(crate) columns: Columns,
     /// The fields beside name and namespace that field selectors may use: `spec.color`.
     pub(crate) selectable: Vec<String>,
-}
-
-/// Where a kind keeps what the scale subresource shows, as member names from the root.
-#[derive(Clone, Debug)]
-pub(crate) struct Scale {
-    pub(crate) spec_replicas: Vec<String>,
-    pub(crate) status_replicas: Vec<String>,
-    pub(crate) label_selector: Option<Vec<String>>,
-    /// The path of the replicas as the definition writes it.
-    pub(crate) spec_path: String,
 }
 
 impl Kind {

@@ -244,7 +244,7 @@ fn mapping(kind: &Kind) -> ScaleMapping {
         let path = v
             .scale
             .as_ref()
-            .map(|s| FieldPath::of_fields(s.spec_replicas.iter().map(String::as_str)));
+            .map(|s| FieldPath::of_fields(s.steps_to_wanted()));
         (api_version(&kind.group, &v.name).into(), path)
     };
     ScaleMapping(kind.versions.iter().map(entry).collect())

@@ -16,7 +16,7 @@ use crate::view::Shape;
 use crate::write::{
     Change, Edit, Ownership, Part, Source, Write, fit_name, fit_namespace, metadata_mut, text,
 };
-use scantling_admit::FieldValidation;
+use scantling_admit::{FieldValidation, Scale, Scaled};
 use scantling_schema::core::CoreKind;
 use scantling_value::{Limits, Map, Value, go, json, yaml};
 use std::sync::LazyLock;
@@ -54,7 +54,7 @@ pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
     ) {
         (Some(UNSET), Some(scale)) => Err(ApiError::bad_request(format!(
             "the spec replicas field {:?} cannot be empty",
-            scale.spec_path
+            scale.spec_replicas
         ))),
         _ => Ok(()),
     }
@@ -62,21 +62,13 @@ pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
 
 /// The scale of an object for patches to begin with, and where the number of replicas stands in the object.
 pub(crate) fn scale_to_patch<'c>(call: &Call<'c>, object: &Value) -> ApiResult<(Value, &'c str)> {
-    let Some(scale) = &call.version.scale else {
-        return Err(ApiError::not_found(call.about(), text(object, "name")));
-    };
-    let at = |path: &[String]| object.at(path.iter().map(String::as_str));
-    let wanted = match at(&scale.spec_replicas) {
-        None | Some(Value::Null) => UNSET,
-        Some(wanted) => wanted.as_int().unwrap_or(0),
-    };
-    let actual = at(&scale.status_replicas).and_then(Value::as_int).unwrap_or(0);
-    let selector = scale
-        .label_selector
-        .as_deref()
-        .and_then(at)
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let scale = scale_paths(call, object)?;
+    let Scaled {
+        wanted,
+        actual,
+        selector,
+    } = scale.read(object).map_err(ApiError::internal)?;
+    let wanted = wanted.unwrap_or(UNSET);
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(v) = object.at(["metadata", field]) {
@@ -98,7 +90,7 @@ pub(crate) fn scale_to_patch<'c>(call: &Call<'c>, object: &Value) -> ApiResult<(
         ("spec", spec.into()),
         ("status", status.into()),
     ];
-    Ok((Value::Object(entries.into_iter().collect()), &scale.spec_path))
+    Ok((Value::Object(entries.into_iter().collect()), &scale.spec_replicas))
 }
 
 /// GET
@@ -250,10 +242,12 @@ pub(crate) async fn replace(
 
 /// An object with another wanted number of replicas.
 pub(crate) fn with_replicas(call: &Call<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
+    let scale = scale_paths(call, old)?;
+    scale.with_wanted(old, replicas).map_err(ApiError::internal)
+}
+
+/// Where the kind of an object keeps what its scale shows.
+fn scale_paths<'c>(call: &Call<'c>, object: &Value) -> ApiResult<&'c Scale> {
     let scale = call.version.scale.as_ref();
-    scale
-        .and_then(|s| scantling_admit::with_replicas(&s.spec_path, old, replicas))
-        .ok_or_else(|| {
-            ApiError::internal_error("the replicas cannot be written: a part of their path is no object")
-        })
+    scale.ok_or_else(|| ApiError::not_found(call.about(), text(object, "name")))
 }

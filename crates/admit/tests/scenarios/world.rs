@@ -4,7 +4,7 @@ use super::patch;
 use super::read::{Step, text};
 use scantling_admit::{
     FieldValidation, Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, Workshop,
-    admit, load, with_replicas,
+    admit, load,
 };
 use scantling_cel::kubernetes::Version;
 use scantling_schema::definition::{ApiVersion, Definition, Setting};
@@ -200,7 +200,7 @@ impl World {
         if step.verb == "GET" || !matches!(step.status, 200 | 201) {
             return None;
         }
-        let object = with_replicas(&resource.scale.as_ref()?.spec_replicas, &old, replicas)?;
+        let object = resource.scale.as_ref()?.with_wanted(&old, replicas).ok()?;
         let request = Request {
             operation: Operation::Update(&old),
             object,

@@ -177,7 +177,7 @@ impl<'a> Asking<'a, '_> {
         match question {
             Question::Present { within, field, types } => match self.view.get(*field) {
                 Some(value) => types.contain(value).then_some(true),
-                None => self.view.get(*within).is_some().then_some(false),
+                None => self.view.get(*within)?.as_object().map(|_| false),
             },
             Question::Same { text, constant } => {
                 let text = self.text(text)?;

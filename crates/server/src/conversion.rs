@@ -140,8 +140,8 @@ impl Call<'_> {
         }
     }
 
-    /// An object in the form of a version, if it is not of that version already. It goes to the webhook without its resource version, which is the
-    /// store's.
+    /// An object in the form of a version, if it is not of that version already. It goes to the webhook without its
+    /// resource version, which is the store's.
     async fn convert(&self, by: ByWebhook<'_>, mut object: Value, version: &str) -> Result<Value, String> {
         let wanted = api_version(&self.kind.group, version);
         if object.get("apiVersion").and_then(Value::as_str) == Some(&wanted) {

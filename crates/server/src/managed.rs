@@ -310,7 +310,7 @@ pub(crate) fn forget(object: &mut Value) -> bool {
 
 /// The scale of an object with the managers of its replicas.
 pub(crate) fn managed_scale(call: &Call<'_>, object: &Value) -> Option<Value> {
-    let (mut scale, _) = crate::scale::scale_to_patch(call, object).ok()?;
+    let mut scale = crate::scale::scale_to_patch(call, object).ok()?;
     set_entries(
         &mut scale,
         scale_to_subresource(entries(object), &mapping(call.kind)).ok()?,

@@ -106,7 +106,7 @@ impl Write<'_> {
         let entry = call.live(&key, name).await?;
         let patch = patch.as_ref().map_err(ApiError::clone)?;
         let object = crate::read::shown(call, &entry).await?;
-        let (live, _) = scale::scale_to_patch(call, &object)?;
+        let live = scale::scale_to_patch(call, &object)?;
         let live = managed::managed_scale(call, &object).unwrap_or(live);
         let made = patch.apply(&live, None).map_err(patch_error)?;
         let refused = |why: &str| crate::write::patch_refusal(patch.shown(&order::text(&live)), why);

@@ -26,10 +26,11 @@ const UNSET: i64 = i32::MIN as i64;
 
 /// The scale of an object that says how many replicas it wants.
 pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
-    let (found, path) = scale_to_patch(call, object)?;
+    let found = scale_to_patch(call, object)?;
     match found.at(["spec", "replicas"]).and_then(Value::as_int) {
         Some(UNSET) => Err(ApiError::internal_error(format!(
-            "the spec replicas field {path:?} does not exist"
+            "the spec replicas field {:?} does not exist",
+            scale_paths(call, object)?.spec_replicas
         ))),
         _ => Ok(found),
     }
@@ -37,7 +38,7 @@ pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
 
 /// The scale of an object just written. The schema may not know the replicas, so that they are gone already.
 pub(crate) fn scale_after_write(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
-    let (mut found, _) = scale_to_patch(call, object)?;
+    let mut found = scale_to_patch(call, object)?;
     if let Some(Value::Object(spec)) = found.as_object_mut().and_then(|f| f.get_mut("spec"))
         && spec.get("replicas").and_then(Value::as_int) == Some(UNSET)
     {
@@ -60,8 +61,8 @@ pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
     }
 }
 
-/// The scale of an object for patches to begin with, and where the number of replicas stands in the object.
-pub(crate) fn scale_to_patch<'c>(call: &Call<'c>, object: &Value) -> ApiResult<(Value, &'c str)> {
+/// The scale of an object for patches to begin with.
+pub(crate) fn scale_to_patch(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
     let scale = scale_paths(call, object)?;
     let Scaled {
         wanted,
@@ -90,7 +91,7 @@ pub(crate) fn scale_to_patch<'c>(call: &Call<'c>, object: &Value) -> ApiResult<(
         ("spec", spec.into()),
         ("status", status.into()),
     ];
-    Ok((Value::Object(entries.into_iter().collect()), &scale.spec_replicas))
+    Ok(Value::Object(entries.into_iter().collect()))
 }
 
 /// GET

@@ -96,11 +96,8 @@ impl Question<'_> {
     /// The object that an answer brings.
     pub(super) fn read(&self, answer: &Answer) -> Result<Value, Fault> {
         let review = body(answer).map_err(Fault::Call)?;
-        let mut response = self.response(review)?;
-        if response.objects.len() != 1 {
-            return Err(Fault::Count(response.objects.len()));
-        }
-        let object = response.objects.pop().unwrap_or_default();
+        let [object] =
+            <[Value; 1]>::try_from(self.objects(review)?).map_err(|objects| Fault::Count(objects.len()))?;
         let object = identified(object).map_err(Fault::Object)?;
         self.fit(object).map_err(|why| Fault::Object(self.failed(&why)))
     }
@@ -115,8 +112,8 @@ impl Question<'_> {
         )
     }
 
-    /// What a review answers, if it does.
-    fn response(&self, mut review: Value) -> Result<Response, Fault> {
+    /// The objects that a review answers with, if it does.
+    fn objects(&self, mut review: Value) -> Result<Vec<Value>, Fault> {
         let wanted = self.version.api_version();
         let (api_version, kind) = well_formed_type_meta(&review).map_err(Fault::Call)?;
         let said = group_version_kind(api_version, kind);
@@ -159,7 +156,7 @@ impl Question<'_> {
                 _ => message,
             }));
         }
-        Ok(Response { objects })
+        Ok(objects)
     }
 
     /// Checks that an object is the one that was sent, in the version that was asked for, and gives it the metadata
@@ -194,11 +191,6 @@ impl Question<'_> {
             .map_err(|why| format!("returned invalid metadata: {why}"))?;
         Ok(converted)
     }
-}
-
-/// What a review answers.
-struct Response {
-    objects: Vec<Value>,
 }
 
 /// Takes the objects out of a review; nulls stay in their place.

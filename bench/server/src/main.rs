@@ -34,6 +34,9 @@ const PATCH_BYTES: usize = 8 << 10;
 /// which there is one in a second or two.
 const BARE_FLUSHES: usize = 10_000;
 const CONNECTIONS: usize = 16;
+/// How many creates and gets a second the aim is: ten and fifteen times those of a real server.
+const CREATES_AIM: f64 = 5190.0;
+const GETS_AIM: f64 = 30420.0;
 const WATCHERS: usize = 1_000;
 /// How often a load at half the rate is repeated. The host of a virtual machine takes a processor away now and then, for
 /// longer than a hundredth of a round: what that does to the slowest hundredth says nothing about the server.
@@ -196,19 +199,31 @@ fn named(template: Vec<u8>, status: u16) -> Work {
     }
 }
 
-/// A load at half the rate that a full one came to, in rounds.
+/// A load at half of some rate, in rounds.
 struct Half<'a> {
     server: &'a Server,
     time: Duration,
-    full: &'a Outcome,
+    /// What it is half of, in words.
+    of: &'static str,
+    /// And in requests a second.
+    full: f64,
     /// The number of the first request.
     first: usize,
     work: &'a Work,
 }
 
 impl Half<'_> {
+    /// The same at half of the rate that is aimed at, which does not depend on what the full load came to.
+    fn of_aim(self, rate: f64) -> Self {
+        Half {
+            of: "the aim",
+            full: rate,
+            ..self
+        }
+    }
+
     async fn run(self) -> Result<Outcome, Failure> {
-        let pace = Pace::PerSecond(self.full.rate() / 2.0);
+        let pace = Pace::PerSecond(self.full / 2.0);
         let bound = Bound {
             requests: usize::MAX,
             time: self.time / 6,
@@ -220,17 +235,17 @@ impl Half<'_> {
             rounds.push(round);
         }
         let outcome = Outcome::together(&rounds);
-        report::half(&rounds, &outcome);
+        report::half(self.of, &rounds, &outcome);
         Ok(outcome)
     }
 
     /// The same, of writes, beside what the disk alone takes just before and after.
-    async fn run_beside(self, disk: &mut bench_disk::Target) -> Result<(), Failure> {
+    async fn run_beside(self, disk: &mut bench_disk::Target) -> Result<Outcome, Failure> {
         let mut bare = disk.times(PATCH_BYTES, BARE_FLUSHES)?;
         let outcome = self.run().await?;
         bare.extend(disk.times(PATCH_BYTES, BARE_FLUSHES)?);
         report::beyond_disk(&outcome, &bare);
-        Ok(())
+        Ok(outcome)
     }
 }
 
@@ -247,10 +262,11 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
         requests: usize::MAX,
         time: arguments.time,
     };
-    let half = |full, first, work| Half {
+    let half = |full: &Outcome, first, work| Half {
         server: &server,
         time: arguments.time,
-        full,
+        of: "the rate",
+        full: full.rate(),
         first,
         work,
     };
@@ -261,7 +277,7 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
         time: Duration::from_secs(120),
     };
     let created = load::run(&server, CONNECTIONS, Pace::Full, all, 0, &work).await?;
-    report::load("create", &created, Reference::more(519.0, 5190.0));
+    report::load("create", &created, Reference::more(519.0, CREATES_AIM));
 
     let mut client = endpoint.connect().await?;
     let list = endpoint.get(&subject.path());
@@ -298,8 +314,9 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
     let template = endpoint.get(&format!("{}/{}", subject.path(), name(0)));
     let get = scattered(named(template, 200));
     let outcome = load::run(&server, CONNECTIONS, Pace::Full, bound, 0, &get).await?;
-    report::load("get", &outcome, Reference::more(2028.0, 30420.0));
+    report::load("get", &outcome, Reference::more(2028.0, GETS_AIM));
     half(&outcome, 0, &get).run().await?;
+    half(&outcome, 0, &get).of_aim(GETS_AIM).run().await?;
 
     let path = format!("{}/{}", subject.path(), name(0));
     let merge = |n: usize| format!(r#"{{"metadata":{{"annotations":{{"example.com/turn":"{n:010}"}}}}}}"#);
@@ -352,7 +369,12 @@ async fn objects(arguments: &Arguments, subject: &Subject) -> Result<(), Failure
     half(&outcome, 40_000_000, &apply).run_beside(&mut disk).await?;
 
     println!("  create once more");
-    half(&created, OBJECTS, &work).run_beside(&mut disk).await?;
+    let more = half(&created, OBJECTS, &work).run_beside(&mut disk).await?;
+    let first = OBJECTS + more.requests;
+    half(&created, first, &work)
+        .of_aim(CREATES_AIM)
+        .run_beside(&mut disk)
+        .await?;
     figure("memory after all this", server.rss(), "MB", Reference::NONE);
     Ok(())
 }

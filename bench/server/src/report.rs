@@ -105,8 +105,8 @@ pub fn load(what: &str, outcome: &Outcome, rate: Reference) {
     );
 }
 
-/// The lines of a load at half pace: the median of the rounds that the host has left alone, and all rounds together.
-pub fn half(rounds: &[Outcome], together: &Outcome) {
+/// The lines of a load at half of some rate: the median of the rounds that the host has left alone, and all rounds together.
+pub fn half(of: &str, rounds: &[Outcome], together: &Outcome) {
     let slowest = |round: &Outcome| millis(round.own_quantile(0.99));
     let mut alone: Vec<f64> = rounds
         .iter()
@@ -114,10 +114,10 @@ pub fn half(rounds: &[Outcome], together: &Outcome) {
         .map(slowest)
         .collect();
     alone.sort_unstable_by(f64::total_cmp);
-    let what = format!("  at half the rate: 99th percentile in {} rounds", alone.len());
+    let what = format!("  at half of {of}: 99th percentile in {} rounds", alone.len());
     match alone[..] {
         [] => println!(
-            "    at half the rate: the host disturbed all {} rounds",
+            "    at half of {of}: the host disturbed all {} rounds",
             rounds.len()
         ),
         _ => figure(&what, alone[alone.len() / 2], "ms", Reference::less(None, 5.0)),

@@ -1,11 +1,13 @@
 //! Discovery: which groups, versions and resources there are, in the plain and the aggregated form.
 
+use crate::builtin;
 use crate::kind::{Kind, Kinds, Version};
 use crate::media::{self, Encoding};
 use base64::Engine as _;
 use scantling_schema::definition::compare_versions;
 use scantling_value::{Map, Value};
 use sha2::Digest as _;
+use std::sync::Arc;
 
 /// What a document of discovery is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,10 +114,18 @@ fn group_entry(kinds: &Kinds, name: &str) -> Option<Value> {
     ]))
 }
 
-/// The versions that a group serves, the preferred one first.
+/// The versions that a group serves, the preferred one first. Those that definitions make stand before those that are
+/// built in.
 pub(crate) fn served_versions(kinds: &Kinds, group: &str) -> Vec<String> {
+    let mut out = versions(kinds.overshadowed(group));
+    out.retain(|version| !builtin::serves(group, version));
+    out.extend(versions(kinds.in_group(group)));
+    out
+}
+
+/// The served versions of some kinds, the preferred one first.
+fn versions<'a>(kinds: impl Iterator<Item = &'a Arc<Kind>>) -> Vec<String> {
     let mut out: Vec<String> = kinds
-        .in_group(group)
         .flat_map(|k| k.versions.iter().filter(|v| v.served).map(|v| v.name.clone()))
         .collect();
     out.sort_by(|a, b| compare_versions(b, a));
@@ -280,7 +290,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         ])
     };
     let resources = kinds
-        .in_group(group)
+        .listed(group, version)
         .filter_map(|kind| {
             let v = kind.served_version(version)?;
             let scope = if kind.namespaced { "Namespaced" } else { "Cluster" };

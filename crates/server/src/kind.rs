@@ -168,12 +168,17 @@ impl Version {
     }
 }
 
+/// Kinds by group and plural name; no group is empty.
+type ByName = OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Kind>>>;
+
 /// All kinds that are served, by group and plural name. A change copies the few nodes on its path, so that requests
 /// under way keep the state they began with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kinds {
-    /// By group; no group is empty.
-    by_name: OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Kind>>>,
+    by_name: ByName,
+    /// Those that definitions make in groups which are built in. Requests never reach them, and discovery lists what of
+    /// their versions is not built in: so a definition cannot take the place of what clients rely on.
+    overshadowed: ByName,
     pub(crate) written: Written,
 }
 
@@ -234,24 +239,37 @@ impl Kinds {
     /// Adds or replaces a kind.
     pub(crate) fn insert(&mut self, kind: Arc<Kind>) {
         let plural = Arc::from(kind.plural.as_str());
-        match self.by_name.get_mut(kind.group.as_str()) {
+        let by_name = match kind.built_in {
+            true => &mut self.by_name,
+            false => self.of_definitions(&kind.group),
+        };
+        match by_name.get_mut(kind.group.as_str()) {
             Some(group) => {
                 group.insert(plural, kind);
             }
             None => {
                 let group = Arc::from(kind.group.as_str());
-                self.by_name.insert(group, OrdMap::unit(plural, kind));
+                by_name.insert(group, OrdMap::unit(plural, kind));
             }
         }
     }
 
-    /// Removes a kind.
+    /// Removes the kind of a definition.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
-        if let Some(kinds) = self.by_name.get_mut(group) {
+        let by_name = self.of_definitions(group);
+        if let Some(kinds) = by_name.get_mut(group) {
             kinds.remove(plural);
             if kinds.is_empty() {
-                self.by_name.remove(group);
+                by_name.remove(group);
             }
+        }
+    }
+
+    /// Where the kinds are that definitions make in a group.
+    fn of_definitions(&mut self, group: &str) -> &mut ByName {
+        match builtin::has_group(group) {
+            true => &mut self.overshadowed,
+            false => &mut self.by_name,
         }
     }
 
@@ -271,7 +289,21 @@ impl Kinds {
         self.by_name.get(group).into_iter().flat_map(OrdMap::values)
     }
 
-    /// All kinds.
+    /// The kinds of a group that is built in which definitions make, by plural name.
+    pub(crate) fn overshadowed(&self, group: &str) -> impl Iterator<Item = &Arc<Kind>> {
+        self.overshadowed.get(group).into_iter().flat_map(OrdMap::values)
+    }
+
+    /// The kinds that documents list in a version of a group, by plural name.
+    pub(crate) fn listed(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Kind>> {
+        let listed = match builtin::has_group(group) && !builtin::serves(group, version) {
+            true => &self.overshadowed,
+            false => &self.by_name,
+        };
+        listed.get(group).into_iter().flat_map(OrdMap::values)
+    }
+
+    /// All kinds that are served.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.by_name.values().flat_map(OrdMap::values)
     }

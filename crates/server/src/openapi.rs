@@ -79,7 +79,7 @@ fn kinds_of<'a>(
     version: &'a str,
 ) -> impl Iterator<Item = (&'a Arc<Kind>, &'a Version)> {
     let of: Vec<_> = kinds
-        .in_group(group)
+        .listed(group, version)
         .filter_map(|k| Some((k, k.served_version(version)?)))
         .collect();
     of.into_iter()

@@ -6,7 +6,7 @@
 use crate::json_patch::{self, JsonPatch, JsonPatchError};
 use crate::merge_patch;
 use crate::strategic::{self, StrategicError};
-use scantling_schema::structural::{Structural, Type};
+use scantling_schema::structural::Structural;
 use scantling_value::json::Written;
 use scantling_value::{Limits, Map, Value, go, json, yaml};
 use std::borrow::Cow;
@@ -244,57 +244,6 @@ impl<'t> Patch<'t> {
             Content::Merge(_) => merge_patch::patched_text(document, &self.text),
             Content::Strategic(patch) | Content::Apply(patch) => go::value_v(patch),
         }
-    }
-
-    /// Why a strategic patch leads to no object of a schema, given what decoding it as JSON says: a server converts
-    /// what such a patch makes, in words of its own. None if it says the same.
-    pub fn not_converted(&self, why: &str, schema: &Structural) -> Option<String> {
-        let why = why
-            .strip_prefix("couldn't get version/kind; json parse error: ")
-            .unwrap_or(why);
-        let rest = why.strip_prefix("json: cannot unmarshal ")?;
-        let (found, place) = rest.split_once(" into Go struct field ")?;
-        let (place, ty) = place.split_once(" of type ")?;
-        let path = || place.split('.').skip(1);
-        let declared = path().try_fold(schema, |schema, name| {
-            let schema = schema.items.as_deref().unwrap_or(schema);
-            schema.property(name).map(|s| &**s)
-        });
-        let declared = declared.map(|s| s.items.as_deref().unwrap_or(s));
-        let is_time = |s: &Structural| s.validation.as_ref().is_some_and(|v| v.format == "date-time");
-        if declared.is_some_and(is_time) {
-            // A time reads itself, and knows not where it stands.
-            return Some(format!(
-                "json: cannot unmarshal {found} into Go value of type string"
-            ));
-        }
-        let found = match (found.split(' ').next()?, &self.content) {
-            ("number", Content::Strategic(patch)) if matches!(patch.at(path()), Some(Value::Float(_))) => {
-                "float64"
-            }
-            ("number", _) => "int64",
-            ("array", _) => "slice",
-            ("object", _) => "map",
-            (other, _) => other,
-        };
-        if ty.starts_with("map[") {
-            return Some(format!("cannot restore map from {found}"));
-        }
-        if ty.starts_with("[]") {
-            return Some(format!("cannot restore slice from {found}"));
-        }
-        if ty != "string" && declared.is_some_and(|s| s.ty == Some(Type::Object)) {
-            return Some(format!("cannot restore struct from: {found}"));
-        }
-        // Go knows how to make a string of a number, though that is not what is meant.
-        let basic = match ty {
-            "bool" | "int64" | "int32" => ty,
-            _ => "string",
-        };
-        Some(match (found, basic) {
-            ("int64", "string") | ("float64", "int64" | "int32") => format!("cannot convert {found} to {ty}"),
-            _ => format!("unrecognized type: {basic}"),
-        })
     }
 
     /// What refuses an apply under `Strict`, though the apply itself went well.

@@ -11,6 +11,8 @@ pub enum CoreKind {
     Namespace,
     /// `Event`
     Event,
+    /// `ConfigMap`
+    ConfigMap,
     /// `Scale`, which any kind may have as a subresource
     Scale,
     /// `SelfSubjectAccessReview`
@@ -68,16 +70,27 @@ impl CoreKind {
         self.read(wire::written(text)?)
     }
 
-    fn read(self, document: impl Source) -> Result<CoreObject, DecodeError> {
-        let kind = match self {
+    /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
+    /// misfit is told in the words for such documents.
+    pub fn convert(self, document: &mut Value) -> Result<(), DecodeError> {
+        self.fields().convert(document, OPTIONS)
+    }
+
+    fn fields(self) -> &'static wire::Struct {
+        match self {
             CoreKind::Namespace => &core::NAMESPACE,
             CoreKind::Event => &core::EVENT,
+            CoreKind::ConfigMap => &core::CONFIG_MAP,
             CoreKind::Scale => &core::SCALE,
             CoreKind::AccessReview => &reviews::ACCESS_REVIEW,
             CoreKind::RulesReview => &reviews::RULES_REVIEW,
             CoreKind::SelfReview => &reviews::SELF_REVIEW,
             CoreKind::ConversionReview => &reviews::CONVERSION_REVIEW,
-        };
+        }
+    }
+
+    fn read(self, document: impl Source) -> Result<CoreObject, DecodeError> {
+        let kind = self.fields();
         let decoded = kind.decode(document, OPTIONS)?;
         Ok(CoreObject {
             members: kind.canonical(decoded.members),

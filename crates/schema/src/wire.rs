@@ -4,6 +4,7 @@
 //! the table does not know (and says where), drops `null`s, and reports the first value of a wrong type in the words of
 //! the server's decoder. [`Struct::canonical`] is the way back: it leaves out what the server leaves out.
 
+mod convert;
 pub(crate) mod core;
 pub(crate) mod reviews;
 pub(crate) mod source;
@@ -267,7 +268,7 @@ impl Type {
 
     fn zero(&self) -> Value {
         match self {
-            Type::Text(_) => "".into(),
+            Type::Text(_) | Type::Bytes => "".into(),
             Type::Bool => false.into(),
             Type::Int32 | Type::Int64 | Type::Float => 0.into(),
             Type::Struct(s) => s.canonical(Map::new()).into(),

@@ -1,5 +1,6 @@
 //! The core kinds that clients cannot do without.
 
+mod config_map;
 mod core;
 mod event;
 mod namespace;
@@ -16,7 +17,7 @@ use scantling_admit::{FieldValidation, Refusal};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
 use scantling_schema::structural::Structural;
-use scantling_value::PathBuf;
+use scantling_value::{PathBuf, go};
 use std::sync::{Arc, OnceLock};
 
 /// The groups whose kinds are built in, in the order in which servers list them.
@@ -56,6 +57,7 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
         ..version("v1", table::core::namespaces())
     };
     let events = version("v1", table::core::events());
+    let config_maps = version("v1", table::core::config_maps());
     let definitions = |name| Version {
         status: true,
         storage: name == "v1",
@@ -70,6 +72,11 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
             short_names: vec!["ev".to_owned()],
             namespaced: true,
             ..core_kind(CoreKind::Event, "", "events", "Event", events)
+        },
+        Kind {
+            short_names: vec!["cm".to_owned()],
+            namespaced: true,
+            ..core_kind(CoreKind::ConfigMap, "", "configmaps", "ConfigMap", config_maps)
         },
         Kind {
             short_names: vec!["crd".to_owned(), "crds".to_owned()],
@@ -172,12 +179,21 @@ fn version(name: &str, columns: Columns) -> Version {
     }
 }
 
+/// The selectable fields of kinds that have none of their own.
+pub(crate) const NAMES: [&str; 2] = ["metadata.name", "metadata.namespace"];
+
 /// Whether a built-in kind has this selectable field.
 pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
     if known.contains(&field) {
         return Ok(());
     }
-    Err(format!("field label not supported: {field}"))
+    Err(if known == NAMES {
+        let [name, namespace] = NAMES;
+        let field = go::quote(field);
+        format!("{field} is not a known field selector: only \"{name}\", \"{namespace}\"")
+    } else {
+        format!("field label not supported: {field}")
+    })
 }
 
 /// What is said of fields that stand twice, and of unknown ones.

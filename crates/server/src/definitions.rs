@@ -29,7 +29,7 @@ use scantling_schema::publish::Format;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
 use scantling_store::Entry;
-use scantling_value::{Map, Value, go};
+use scantling_value::{Map, Value};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -256,6 +256,10 @@ impl Strategy for Definitions {
         builtin::settle_findings(found, unknown, mode)
     }
 
+    fn convert(&self, version: &Version, object: &mut Value) -> Result<(), String> {
+        Definition::convert(object, api_version(version), self.compiler.gates).map_err(|e| e.to_string())
+    }
+
     fn read_text(&self, version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {
         let api = api_version(version);
         let received = Definition::decode_text(text, api, self.compiler.gates);
@@ -303,13 +307,7 @@ impl Strategy for Definitions {
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
-        if matches!(field, "metadata.name" | "metadata.namespace") {
-            return Ok(());
-        }
-        Err(format!(
-            "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
-            go::quote(field)
-        ))
+        builtin::selectable(field, &builtin::NAMES)
     }
 
     fn precondition_failed(&self) -> Option<&'static str> {

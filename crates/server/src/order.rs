@@ -98,6 +98,14 @@ const EVENT: Order = Order(&[
     ("reportingComponent", None),
     ("reportingInstance", None),
 ]);
+const CONFIG_MAP: Order = Order(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&OBJECT_META)),
+    ("immutable", None),
+    ("data", None),
+    ("binaryData", None),
+]);
 const GROUP: Order = Order(&[
     ("kind", None),
     ("apiVersion", None),
@@ -163,6 +171,7 @@ fn of(value: &Value) -> Option<&'static Order> {
         ("v1", "APIGroupList") => &GROUPS,
         ("" | "v1", "APIResourceList") => &RESOURCES,
         ("v1", "Event") => &EVENT,
+        ("v1", "ConfigMap") => &CONFIG_MAP,
         ("autoscaling/v1", "Scale")
         | ("v1", "Namespace")
         | ("authentication.k8s.io/v1", "SelfSubjectReview")

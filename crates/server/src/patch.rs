@@ -15,7 +15,6 @@ use jiff::Timestamp;
 use scantling_admit::FieldValidation;
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::patch::{Patch, PatchError, PatchType, Reading};
-use scantling_schema::structural::Structural;
 use scantling_store::ReadAt;
 use scantling_value::{Limits, Map, Value};
 
@@ -79,10 +78,9 @@ impl Write<'_> {
                 received: false,
             })
         };
-        let patching = patch.as_ref().ok().map(|patch| Patching { patch, schema });
-        let source = match &patching {
-            Some(patching) => Source::Patch(patching),
-            None => Source::Body,
+        let source = match patch {
+            Ok(patch) => Source::Patch(patch),
+            Err(_) => Source::Body,
         };
         let edit = Edit {
             name,
@@ -198,7 +196,7 @@ impl Write<'_> {
                     &applying.warnings,
                     options,
                     Ownership::Settled,
-                    Source::Body,
+                    Source::Apply(applying.config),
                 )
                 .await?;
             return Ok((201, created));
@@ -217,7 +215,7 @@ impl Write<'_> {
             uid: "",
             part,
             options,
-            source: Source::Body,
+            source: Source::Apply(applying.config),
             change: &change,
         };
         let updated = self.change(&edit).await?;
@@ -268,27 +266,13 @@ impl Write<'_> {
     }
 }
 
-/// A patch with the schema of kinds that understand strategic ones.
-struct Patching<'a> {
-    patch: &'a Patch<'a>,
-    schema: Option<&'a Structural>,
-}
-
-impl Patched for Patching<'_> {
+impl Patched for Patch<'_> {
     fn shown(&self, old: &Value) -> String {
-        self.patch.shown(&order::text(old))
+        Patch::shown(self, &order::text(old))
     }
 
-    /// What a strategic patch makes is not decoded but converted, which has words of its own.
-    fn why(&self, why: String) -> String {
-        match (self.patch.ty(), self.schema) {
-            (PatchType::Strategic, Some(schema)) => self.patch.not_converted(&why, schema).unwrap_or(why),
-            _ => why,
-        }
-    }
-
-    fn keeps_kind(&self) -> bool {
-        self.patch.ty() == PatchType::Strategic
+    fn is_converted(&self) -> bool {
+        self.ty() == PatchType::Strategic
     }
 }
 

@@ -34,6 +34,12 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         mode: FieldValidation,
     ) -> Result<Vec<String>, Refusal>;
 
+    /// Brings the values of an object that was made, not sent, into the types of the kind, or tells which does not fit.
+    /// Kinds without types of their own take it as it is.
+    fn convert(&self, _version: &Version, _object: &mut Value) -> Result<(), String> {
+        Ok(())
+    }
+
     /// What a text is as an object of the kind, to the letter: what its types make of fields that stand twice, or what is
     /// wrong with it first. None for kinds without types of their own: the value of the text is all there is to them.
     fn read_text(&self, _version: &Version, _text: &[u8]) -> Option<Result<Sent, String>> {

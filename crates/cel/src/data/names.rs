@@ -56,6 +56,25 @@ pub fn dns1035_label(s: &str) -> Vec<String> {
     errors
 }
 
+/// The key of a config map, which may become the name of a file.
+pub fn config_key(s: &str) -> Vec<String> {
+    let mut errors = too_long(s, 253, "characters");
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    if s.is_empty() || !s.bytes().all(is_plain) {
+        errors.push(form(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+            &["key.name", "KEY_NAME", "key-name"],
+            "[-._a-zA-Z0-9]+",
+        ));
+    }
+    match s {
+        "." | ".." => errors.push(format!("must not be '{s}'")),
+        _ if s.starts_with("..") => errors.push("must not start with '..'".into()),
+        _ => {}
+    }
+    errors
+}
+
 /// The key of a label or annotation: a name with an optional subdomain before a slash (`example.com/MyName`).
 pub fn label_key(s: &str) -> Vec<String> {
     const FORM: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \

@@ -33,18 +33,14 @@ impl Definition {
         Definition::read(wire::written(text)?, version, gates)
     }
 
+    /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
+    /// misfit is told in the words for such documents.
+    pub fn convert(document: &mut Value, version: ApiVersion, gates: Gates) -> Result<(), DecodeError> {
+        fields(version).convert(document, options(version, gates))
+    }
+
     fn read(document: impl Source, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
-        let options = Options {
-            package: version.as_str(),
-            immutability: gates.immutability,
-            unions: gates.unions,
-            applies_on_create: gates.ratcheting,
-        };
-        let kind = match version {
-            ApiVersion::V1 => &tables::DEFINITION,
-            ApiVersion::V1Beta1 => &tables::DEFINITION_BETA,
-        };
-        let decoded = kind.decode(document, options)?;
+        let decoded = fields(version).decode(document, options(version, gates))?;
         let mut members = decoded.members;
         let mut definition = Definition {
             metadata: object(members.remove("metadata")),
@@ -60,6 +56,22 @@ impl Definition {
             unknown: decoded.unknown,
             repeated: decoded.repeated,
         })
+    }
+}
+
+fn options(version: ApiVersion, gates: Gates) -> Options {
+    Options {
+        package: version.as_str(),
+        immutability: gates.immutability,
+        unions: gates.unions,
+        applies_on_create: gates.ratcheting,
+    }
+}
+
+fn fields(version: ApiVersion) -> &'static wire::Struct {
+    match version {
+        ApiVersion::V1 => &tables::DEFINITION,
+        ApiVersion::V1Beta1 => &tables::DEFINITION_BETA,
     }
 }
 

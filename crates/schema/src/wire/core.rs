@@ -1,4 +1,4 @@
-//! The fields of the core kinds that every server has: Namespace, Event and Scale.
+//! The fields of the core kinds that every server has: Namespace, Event, ConfigMap and Scale.
 
 use super::tables::{OBJECT_META, TEXT, always, filled, set};
 use super::{Struct, Type};
@@ -62,6 +62,19 @@ static NAMESPACE_CONDITION: Struct = Struct {
         always("lastTransitionTime", Type::Time),
         filled("reason", TEXT),
         filled("message", TEXT),
+    ],
+};
+
+/// A config map.
+pub(crate) static CONFIG_MAP: Struct = Struct {
+    name: "v1.ConfigMap",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        filled("metadata", Type::Struct(&OBJECT_META)),
+        set("immutable", Type::Bool),
+        filled("data", Type::Map(None, &TEXT)),
+        filled("binaryData", Type::Map(None, &Type::Bytes)),
     ],
 };
 

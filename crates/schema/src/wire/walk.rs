@@ -3,6 +3,7 @@
 use super::source::{Node, Source};
 use super::{Decoded, Keep, MAX_DEPTH, Options, Struct, TOO_DEEP, Type, tables};
 use base64::Engine as _;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use scantling_cel::data::timestamp;
 use scantling_value::{Map, Path, PathBuf, Str, Value};
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ impl Walk {
     /// Decodes a whole document, or tells its first fault.
     pub(super) fn decode(mut self, document: impl Source, kind: &'static Struct) -> Result<Decoded, String> {
         let value = self.value(document, &Type::Struct(kind), &Path::ROOT, None);
-        if let Some(fault) = self.fatal.or(self.saved).or(self.late) {
+        if let Some(fault) = self.first_fault() {
             return Err(fault);
         }
         Ok(Decoded {
@@ -55,6 +56,17 @@ impl Walk {
             unknown: self.unknown,
             repeated: self.repeated,
         })
+    }
+
+    /// Tells the first fault of a value that is decoded for itself, wherever it stands.
+    pub(super) fn check(mut self, value: Value, ty: &Type) -> Result<(), String> {
+        self.value(value, ty, &Path::ROOT, None);
+        self.first_fault().map_or(Ok(()), Err)
+    }
+
+    fn first_fault(&mut self) -> Option<String> {
+        let fatal = self.fatal.take();
+        fatal.or_else(|| self.saved.take()).or_else(|| self.late.take())
     }
 
     /// The value as its type holds it, decoded into what is there already; nothing for what does not fit.
@@ -102,9 +114,9 @@ impl Walk {
                 (Type::Float, Value::Float(f)) if f.is_finite() => Some(number.value),
                 _ => self.misfit(&format!("number {}", number.literal()), ty),
             },
-            (Type::Bytes, Node::Text(s)) => match illegal_base64(&s) {
-                None => Some(Value::String(s)),
-                Some(offset) => self.fault(format!("illegal base64 data at input byte {offset}")),
+            (Type::Bytes, Node::Text(s)) => match read_base64(&s) {
+                Ok(canonical) => Some(canonical.into()),
+                Err(offset) => self.fault(format!("illegal base64 data at input byte {offset}")),
             },
             (Type::Time, Node::Text(s)) => match timestamp::parse_rfc3339(&s) {
                 Ok(moment) => {
@@ -192,11 +204,12 @@ impl Walk {
         }
     }
 
-    /// An element of a list or a map. Where nothing stands a text is empty; structs become so when they are written.
+    /// An element of a list or a map. Where nothing stands texts and bytes are empty; structs become so when they are
+    /// written.
     fn element<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Value {
         let found = self.value(v, ty, at, before);
         found.unwrap_or_else(|| match ty {
-            Type::Text(_) => ty.zero(),
+            Type::Text(_) | Type::Bytes => ty.zero(),
             _ => Value::Null,
         })
     }
@@ -306,12 +319,70 @@ fn tell_once<S: Source>(told: &mut Vec<PathBuf>, at: &Path<'_>) {
     }
 }
 
-/// Where a text is no base64; none if it is.
-fn illegal_base64(text: &str) -> Option<usize> {
-    use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
-    let e = base64::engine::general_purpose::STANDARD.decode(text).err()?;
-    Some(match e {
-        InvalidByte(at, _) | InvalidLastSymbol(at, _) => at,
-        InvalidLength(_) | InvalidPadding => text.len() / 4 * 4,
-    })
+/// Base64 as Go reads it: line breaks may stand anywhere, and bits that are left over count for nothing.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// A text that is base64, in the form in which its bytes are written; or the place where it is none.
+pub(super) fn read_base64(text: &str) -> Result<String, usize> {
+    let bytes: Vec<u8> = text.bytes().filter(|b| !is_break(*b)).collect();
+    match BASE64.decode(bytes) {
+        Ok(decoded) => Ok(BASE64.encode(decoded)),
+        Err(_) => Err(no_base64(text)),
+    }
+}
+
+fn is_break(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
+/// Where Go says that a text is no base64. A group that is not complete is counted back from where the text ends, line
+/// breaks or not.
+fn no_base64(text: &str) -> usize {
+    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    let mut rest = text.bytes().enumerate().filter(|(_, b)| !is_break(*b));
+    let mut digits = 0;
+    while let Some((at, byte)) = rest.next() {
+        match byte {
+            _ if is_digit(byte) => digits = (digits + 1) % 4,
+            b'=' if digits == 2 => match rest.next() {
+                Some((_, b'=')) => return rest.next().map_or(text.len(), |(after, _)| after),
+                Some((other, _)) => return other - 1,
+                None => return text.len(),
+            },
+            b'=' if digits == 3 => return rest.next().map_or(text.len(), |(after, _)| after),
+            _ => return at,
+        }
+    }
+    text.len() - digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_base64;
+
+    #[test]
+    fn base64_is_read_as_by_go() {
+        for good in ["", "YQ==", "YR==", "YWI=\n", "\nYW\r\nI="] {
+            assert!(read_base64(good).is_ok(), "{good:?}");
+        }
+        assert_eq!(read_base64("Y\nR==").as_deref(), Ok("YQ=="));
+        for (text, at) in [
+            ("YQ", 0),
+            ("YQ=", 3),
+            ("YQ==YQ==", 4),
+            ("Y Q=", 1),
+            ("YW\nI", 1),
+            ("Y\nQ*=", 3),
+            ("====", 0),
+            ("YQ=a", 2),
+            ("YWJj\nZ", 5),
+            ("YWJjZA==x", 8),
+            ("YWJjZA=x=", 6),
+        ] {
+            assert_eq!(read_base64(text), Err(at), "{text:?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! How objects of the core kinds are read, decided and deleted.
 
-use super::{Model, event, findings, namespace, selectable, settle_findings};
+use super::{Model, config_map, event, findings, namespace, selectable, settle_findings};
 use crate::body::Sent;
 use crate::discovery::api_version;
 use crate::kind::{Kind, Version};
@@ -23,6 +23,40 @@ pub(super) struct Core {
     model: Model,
 }
 
+/// What the objects of a core kind have to be like.
+pub(super) struct Particulars {
+    pub(super) scope: Scope,
+    pub(super) names: NameRule,
+    /// The fields that selectors may use.
+    pub(super) selectable: &'static [&'static str],
+    /// Whether finalizers have to be known ones, or to name whose they are.
+    pub(super) qualifies_finalizers: bool,
+    /// Whether an update makes an object that is not there.
+    pub(super) creates_on_update: bool,
+    /// What is wrong with an object, beyond what is asked of all metadata.
+    pub(super) check: fn(&Written<'_>) -> Vec<FieldError>,
+}
+
+/// An object that is to be written.
+pub(super) struct Written<'a> {
+    pub(super) part: Part,
+    /// All but its metadata.
+    pub(super) object: &'a Map,
+    pub(super) metadata: &'a Map,
+    /// What is stored, if anything is.
+    pub(super) old: Option<&'a Value>,
+}
+
+/// Reviews are not stored: nothing is asked of them.
+static OF_REVIEWS: Particulars = Particulars {
+    scope: Scope::Cluster,
+    names: NameRule::PathSegment,
+    selectable: &[],
+    qualifies_finalizers: false,
+    creates_on_update: false,
+    check: |_| Vec::new(),
+};
+
 /// What of an object a write is about.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Part {
@@ -33,6 +67,11 @@ pub(super) enum Part {
 }
 
 impl Part {
+    /// Whether the write is to the object itself, not to one of its endpoints.
+    fn is_whole(self) -> bool {
+        matches!(self, Part::New | Part::Whole)
+    }
+
     /// What stays as it was of a namespace: its status and what holds it have endpoints of their own.
     fn kept(self) -> &'static [&'static str] {
         match self {
@@ -58,6 +97,15 @@ impl Core {
         Core { kind, model }
     }
 
+    fn particulars(&self) -> &'static Particulars {
+        match self.kind {
+            CoreKind::Namespace => &namespace::PARTICULARS,
+            CoreKind::Event => &event::PARTICULARS,
+            CoreKind::ConfigMap => &config_map::PARTICULARS,
+            _ => &OF_REVIEWS,
+        }
+    }
+
     fn is_namespace(&self) -> bool {
         self.kind == CoreKind::Namespace
     }
@@ -68,17 +116,22 @@ impl Core {
             .remove("metadata")
             .and_then(Value::into_object)
             .unwrap_or_default();
-        let mut errors = match operation {
-            Operation::Create(identity) => self.create(identity, &mut object, &mut metadata),
+        let (mut errors, old) = match operation {
+            Operation::Create(identity) => (self.create(identity, &mut object, &mut metadata), None),
             Operation::Update(old) | Operation::UpdateStatus(old) => {
-                self.update(part, old, &mut object, &mut metadata)
+                (self.update(part, old, &mut object, &mut metadata), Some(old))
             }
         };
-        errors.extend(match self.kind {
-            CoreKind::Namespace => namespace::check(part, &object, &metadata),
-            CoreKind::Event => event::check(&object, &metadata),
-            _ => Vec::new(),
-        });
+        let particulars = self.particulars();
+        if particulars.qualifies_finalizers {
+            errors.extend(unqualified_finalizers(&metadata));
+        }
+        errors.extend((particulars.check)(&Written {
+            part,
+            object: &object,
+            metadata: &metadata,
+            old,
+        }));
         object.insert("metadata", metadata.into());
         Outcome {
             object: object.into(),
@@ -91,12 +144,10 @@ impl Core {
     /// Completes a new object; returns what is wrong with its metadata.
     fn create(&self, identity: &Identity, object: &mut Map, metadata: &mut Map) -> Vec<FieldError> {
         identity.mark(metadata);
-        let (scope, names) = if self.is_namespace() {
+        if self.is_namespace() {
             namespace::complete(object, metadata);
-            (Scope::Cluster, NameRule::Label)
-        } else {
-            (Scope::Namespaced, NameRule::PathSegment)
-        };
+        }
+        let Particulars { scope, names, .. } = *self.particulars();
         let at = Path::ROOT.field("metadata");
         meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
     }
@@ -128,8 +179,37 @@ impl Core {
             }
         }
         let (new, old) = (Value::Object(metadata.clone()), Value::Object(before));
-        meta::check_update(Some(&new), Some(&old), &Path::ROOT.field("metadata"))
+        let at = Path::ROOT.field("metadata");
+        let Particulars { scope, names, .. } = *self.particulars();
+        let mut errors = meta::check_common(Some(&new), scope, &at);
+        if part.is_whole() {
+            errors.extend(meta::check_new(Some(&new), scope, names, &at));
+        }
+        errors.extend(meta::check_update(Some(&new), Some(&old), &at));
+        once(errors)
     }
+}
+
+/// Errors that several checks find are told once.
+fn once(errors: Vec<FieldError>) -> Vec<FieldError> {
+    let mut told = Vec::new();
+    for error in errors {
+        if !told.contains(&error) {
+            told.push(error);
+        }
+    }
+    told
+}
+
+/// The finalizers of an object that belong to nobody.
+fn unqualified_finalizers(metadata: &Map) -> Vec<FieldError> {
+    let metadata_at = Path::ROOT.field("metadata");
+    let at = metadata_at.field("finalizers");
+    let finalizers = crate::delete::finalizers_in(Some(metadata));
+    let indexed = finalizers.iter().enumerate();
+    indexed
+        .filter_map(|(i, finalizer)| namespace::unqualified(finalizer, &at.index(i)))
+        .collect()
 }
 
 /// Leaves a field as it was, be it that there was none.
@@ -172,6 +252,10 @@ impl Strategy for Core {
             namespace::label_with_name(metadata);
         }
         settle_findings(found, findings(&[], &decoded.unknown), mode)
+    }
+
+    fn convert(&self, _version: &Version, object: &mut Value) -> Result<(), String> {
+        self.kind.convert(object).map_err(|e| e.to_string())
     }
 
     fn read_text(&self, _version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {
@@ -220,11 +304,7 @@ impl Strategy for Core {
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
-        match self.kind {
-            CoreKind::Namespace => selectable(field, &namespace::SELECTABLE),
-            CoreKind::Event => selectable(field, &event::SELECTABLE),
-            _ => selectable(field, &[]),
-        }
+        selectable(field, self.particulars().selectable)
     }
 
     fn unconditional_update(&self) -> bool {
@@ -232,7 +312,7 @@ impl Strategy for Core {
     }
 
     fn creates_on_update(&self) -> bool {
-        self.kind == CoreKind::Event
+        self.particulars().creates_on_update
     }
 
     fn field(&self, object: &Value, field: &str) -> String {

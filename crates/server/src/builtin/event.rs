@@ -1,32 +1,40 @@
 //! What is particular about events.
 
+use super::core::{Particulars, Written};
 use scantling_cel::data::names;
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_schema::meta::{NameRule, Scope};
+use scantling_value::{FieldError, Path, Value};
 
-/// The fields that selectors may use.
-pub(super) const SELECTABLE: [&str; 13] = [
-    "metadata.name",
-    "metadata.namespace",
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "source",
-    "type",
-];
+pub(super) static PARTICULARS: Particulars = Particulars {
+    scope: Scope::Namespaced,
+    names: NameRule::PathSegment,
+    selectable: &[
+        "metadata.name",
+        "metadata.namespace",
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ],
+    qualifies_finalizers: false,
+    creates_on_update: true,
+    check,
+};
 
-/// What is wrong with an event beside its metadata. Those that say when they happened to the microsecond are of the new
-/// style, of which more is asked.
-pub(super) fn check(event: &Map, metadata: &Map) -> Vec<FieldError> {
+/// Events that say when they happened to the microsecond are of the new style, of which more is asked.
+fn check(written: &Written<'_>) -> Vec<FieldError> {
+    let event = written.object;
     let of = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
     let field = |name: &str| of(event.get(name));
     let involved = of(event.get("involvedObject").and_then(|o| o.get("namespace")));
-    let own = of(metadata.get("namespace"));
+    let own = of(written.metadata.get("namespace"));
     let is_new = !field("eventTime").is_empty();
     let fits = match involved.is_empty() {
         true => own == "default" || (is_new && own == "kube-system"),

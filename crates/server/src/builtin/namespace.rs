@@ -1,24 +1,26 @@
 //! What is particular about namespaces.
 
-use super::core::Part;
+use super::core::{Part, Particulars, Written};
 use scantling_cel::data::names;
+use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{FieldError, Map, Path, Value};
 
 /// The finalizer that every namespace has.
 const KUBERNETES: &str = "kubernetes";
 
-/// The fields that selectors may use.
-pub(super) const SELECTABLE: [&str; 2] = ["metadata.name", "status.phase"];
+pub(super) static PARTICULARS: Particulars = Particulars {
+    scope: Scope::Cluster,
+    names: NameRule::Label,
+    selectable: &["metadata.name", "status.phase"],
+    qualifies_finalizers: true,
+    creates_on_update: false,
+    check,
+};
 
-/// What is wrong with a namespace, beyond what is asked of all metadata.
-pub(super) fn check(part: Part, object: &Map, metadata: &Map) -> Vec<FieldError> {
+fn check(written: &Written<'_>) -> Vec<FieldError> {
+    let Written { part, object, .. } = *written;
     let root = Path::ROOT;
-    let meta = root.field("metadata");
-    let mut errors: Vec<FieldError> = crate::delete::finalizers_in(Some(metadata))
-        .iter()
-        .enumerate()
-        .filter_map(|(i, f)| unqualified(f, &meta.field("finalizers").index(i)))
-        .collect();
+    let mut errors = Vec::new();
     let spec = root.field("spec");
     let at = spec.field("finalizers");
     let finalizers = crate::namespaces::finalizers(object.get("spec"));
@@ -37,7 +39,7 @@ pub(super) fn check(part: Part, object: &Map, metadata: &Map) -> Vec<FieldError>
     }
     if part == Part::Status {
         let phase = object.get("status").and_then(|s| s.get("phase")?.as_str());
-        let (only, when) = match metadata.get("deletionTimestamp") {
+        let (only, when) = match written.metadata.get("deletionTimestamp") {
             None => ("Active", "is empty"),
             Some(_) => ("Terminating", "is not empty"),
         };
@@ -51,7 +53,7 @@ pub(super) fn check(part: Part, object: &Map, metadata: &Map) -> Vec<FieldError>
 }
 
 /// A finalizer that belongs to nobody: neither one of those that every server knows nor one with a domain.
-fn unqualified(finalizer: &str, at: &Path<'_>) -> Option<FieldError> {
+pub(super) fn unqualified(finalizer: &str, at: &Path<'_>) -> Option<FieldError> {
     let known = matches!(finalizer, KUBERNETES | "orphan" | "foregroundDeletion");
     let why = "name is neither a standard finalizer name nor is it fully qualified";
     (!known && !finalizer.contains('/')).then(|| FieldError::invalid(at, finalizer, why))

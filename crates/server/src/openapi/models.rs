@@ -2,8 +2,9 @@
 
 use super::{SHARED, object, reference};
 use scantling_schema::document::Schema;
-use scantling_schema::structural::{Interner, Structural};
+use scantling_schema::structural::{Additional, Interner, Structural};
 use scantling_value::{Limits, Map, Value, yaml};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 const MODELS: &str = include_str!("models.yaml");
@@ -89,41 +90,79 @@ fn references(schema: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// The schema by which objects of a built-in kind merge. A model within itself is taken for anything.
+/// How many references deep a model is followed: schemas hold schemas. What is deeper is taken for anything.
+const MAX_REFERENCES: usize = 64;
+
+/// The schema by which objects of a built-in kind merge.
 pub(crate) fn structural(group: &str, version: &str, kind: &str) -> Arc<Structural> {
-    let model = ALL.get(&super::schema_name(group, version, kind));
-    let document = model.map(|m| resolve(m, &mut Vec::new())).unwrap_or_default();
-    Schema::new(&document)
-        .structural(&mut Interner::new())
-        .unwrap_or_default()
+    let name = super::schema_name(group, version, kind);
+    Merging::default().model(&name, MAX_REFERENCES)
 }
 
-/// A schema with what it refers to in place.
-fn resolve(schema: &Value, within: &mut Vec<String>) -> Value {
-    let members = match schema {
-        Value::Object(members) => members,
-        Value::Array(items) => return Value::Array(items.iter().map(|i| resolve(i, within)).collect()),
-        scalar => return scalar.clone(),
-    };
-    let referred = members
-        .get("$ref")
-        .or_else(|| members.get("allOf")?.as_array()?.first()?.get("$ref"));
-    let Some(name) = referred
-        .and_then(Value::as_str)
-        .and_then(|r| r.strip_prefix(PLACE))
-    else {
-        let members = members.iter().map(|(k, v)| (k.clone(), resolve(v, within)));
-        return Value::Object(members.collect());
-    };
-    let model = ALL.get(name).or_else(|| SHARED.schemas.get(name));
-    let typed = model.is_some_and(|m| m.get("type").is_some());
-    if !typed || within.iter().any(|w| w == name) {
-        return object([("x-kubernetes-preserve-unknown-fields", true.into())]);
+/// Makes schemas of models. A model is made once for each depth, so that one that holds itself is no larger than a chain.
+#[derive(Default)]
+struct Merging {
+    interner: Interner,
+    made: BTreeMap<(String, usize), Arc<Structural>>,
+}
+
+impl Merging {
+    fn model(&mut self, name: &str, references: usize) -> Arc<Structural> {
+        let model = ALL.get(name).or_else(|| SHARED.schemas.get(name));
+        let Some(model) = model.filter(|m| m.get("type").is_some() && references > 0) else {
+            let anything = object([("x-kubernetes-preserve-unknown-fields", true.into())]);
+            return self.without_parts(&anything);
+        };
+        let key = (name.to_owned(), references);
+        if let Some(made) = self.made.get(&key) {
+            return Arc::clone(made);
+        }
+        let made = self.schema(model, references - 1);
+        self.made.insert(key, Arc::clone(&made));
+        made
     }
-    within.push(name.to_owned());
-    let resolved = model.map(|m| resolve(m, within)).unwrap_or_default();
-    within.pop();
-    resolved
+
+    fn schema(&mut self, schema: &Value, references: usize) -> Arc<Structural> {
+        if let Some(name) = referred(schema) {
+            return self.model(name, references);
+        }
+        let mut own = schema.as_object().cloned().unwrap_or_default();
+        let parts = ["properties", "items", "additionalProperties"].map(|part| own.remove(part));
+        let leaf = self.without_parts(&own.into());
+        let [None, None, None] = parts else {
+            return Arc::new(self.with_parts(Structural::clone(&leaf), parts, references));
+        };
+        leaf
+    }
+
+    fn with_parts(
+        &mut self,
+        mut whole: Structural,
+        [properties, items, values]: [Option<Value>; 3],
+        references: usize,
+    ) -> Structural {
+        let mut part = |schema: &Value| self.schema(schema, references);
+        if let Some(Value::Object(properties)) = properties {
+            let properties = properties.iter();
+            whole.properties = properties.map(|(name, p)| (name.clone(), part(p))).collect();
+        }
+        whole.items = items.as_ref().map(&mut part);
+        whole.additional = values.as_ref().map(|values| Additional::Schema(part(values)));
+        whole
+    }
+
+    /// A schema that has no schemas in it.
+    fn without_parts(&mut self, schema: &Value) -> Arc<Structural> {
+        let schema = Schema::new(schema).structural(&mut self.interner);
+        schema.unwrap_or_default()
+    }
+}
+
+/// The model that a schema refers to, alone or beside what is said of it at its place.
+fn referred(schema: &Value) -> Option<&str> {
+    let beside = || schema.get("allOf")?.as_array()?.first()?.get("$ref");
+    let reference = schema.get("$ref").or_else(beside)?;
+    reference.as_str()?.strip_prefix(PLACE)
 }
 
 /// A schema as it is published: references by their full names, objects with their type, and what all kinds have.
@@ -181,7 +220,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(ALL.len(), 77);
+        assert_eq!(ALL.len(), 78);
     }
 
     #[test]
@@ -194,6 +233,24 @@ mod tests {
         ] {
             let schema = structural(group, version, kind);
             assert!(schema.properties.len() > 3, "{kind}: {schema:?}");
+        }
+    }
+
+    #[test]
+    fn schemas_hold_schemas() {
+        let definition = structural(crate::definitions::GROUP, "v1", "CustomResourceDefinition");
+        let property = |s: &Structural, name| Arc::clone(s.property(name).unwrap());
+        let versions = property(&property(&definition, "spec"), "versions");
+        let mut schema = property(
+            &property(versions.items.as_ref().unwrap(), "schema"),
+            "openAPIV3Schema",
+        );
+        for _ in 0..40 {
+            assert_eq!(
+                property(&schema, "x-kubernetes-validations").list_map_keys(),
+                ["rule"]
+            );
+            schema = Arc::clone(property(&schema, "properties").additional_schema().unwrap());
         }
     }
 

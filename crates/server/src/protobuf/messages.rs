@@ -42,6 +42,8 @@ static KINDS: &[(&[&str], &str, &Message)] = &[
     (&["v1"], "NamespaceList", &NAMESPACE_LIST),
     (&["v1"], "Event", &EVENT),
     (&["v1"], "EventList", &EVENT_LIST),
+    (&["v1"], "ConfigMap", &CONFIG_MAP),
+    (&["v1"], "ConfigMapList", &CONFIG_MAP_LIST),
     (&["v1"], "Status", &STATUS),
     (
         &["apiextensions.k8s.io/v1"],
@@ -245,6 +247,18 @@ static NAMESPACE_CONDITION: Message = Message(&[
     one(4, "lastTransitionTime", Time),
     one(5, "reason", Text),
     one(6, "message", Text),
+]);
+
+static CONFIG_MAP: Message = Message(&[
+    one(1, "metadata", Part(&OBJECT_META)),
+    map(2, "data", Text),
+    map(3, "binaryData", Bytes),
+    optional(4, "immutable", Bool),
+]);
+
+static CONFIG_MAP_LIST: Message = Message(&[
+    one(1, "metadata", Part(&LIST_META)),
+    list(2, "items", Part(&CONFIG_MAP)),
 ]);
 
 static EVENT: Message = Message(&[

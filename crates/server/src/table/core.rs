@@ -107,6 +107,31 @@ pub(crate) fn namespaces() -> Columns {
     ])
 }
 
+/// The table of config maps.
+pub(crate) fn config_maps() -> Columns {
+    const DATA: &str = "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', \
+         '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must \
+         not overlap with the keys in the BinaryData field, this is enforced during validation process.";
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (column("Data", DATA), Cell::Made(entries)),
+        (
+            column("Age", CREATED),
+            Cell::Made(|c, now| since(text(c, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
+/// How many entries a config map has.
+fn entries(config_map: &Value, _now: i64) -> Value {
+    let count = |field: &str| {
+        let held = config_map.get(field).and_then(Value::as_object);
+        held.map_or(0, scantling_value::Map::len)
+    };
+    let entries = count("data") + count("binaryData");
+    Value::Int(i64::try_from(entries).unwrap_or(i64::MAX))
+}
+
 /// The table of events: when and how often, what happened to which object, and who says so.
 pub(crate) fn events() -> Columns {
     const FIELD_PATH: &str = "If referring to a piece of an object instead of an entire object, this string should \
@@ -257,9 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_and_definitions() {
+    fn other_kinds() {
         let namespace = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"status":{"phase":"Active"}}"#;
         assert_eq!(row(&namespaces(), namespace), r#"["n","Active","100s"]"#);
+        let config_map = r#"{"metadata":{"name":"c","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"","b":"1"},
+            "binaryData":{"c":"YQ=="}}"#;
+        assert_eq!(row(&config_maps(), config_map), r#"["c",3,"100s"]"#);
         let definition = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"scope":"Cluster",
             "group":"g","names":{"kind":"K","shortNames":["a","b"]},"versions":[{"name":"v2","served":true},
             {"name":"v1","served":true,"storage":true},{"name":"v0","served":false}]},

@@ -1,6 +1,6 @@
 //! Bringing objects into form, and what is said of those that are refused on the way.
 
-use super::refusals::{cannot_be_handled, immutable, patch_refusal, unnamed};
+use super::refusals::{cannot_be_handled, immutable, not_converted, patch_refusal, unnamed};
 use super::{Ownership, Write, text};
 use crate::body;
 use crate::builtin::settle_findings;
@@ -17,6 +17,8 @@ pub(crate) enum Source<'a> {
     Body,
     /// A patch made it.
     Patch(&'a dyn Patched),
+    /// An apply of this made it.
+    Apply(&'a Value),
 }
 
 /// What refusals say of an object that a patch made.
@@ -24,11 +26,9 @@ pub(crate) trait Patched: Sync {
     /// What the patch made of an object, or the patch.
     fn shown(&self, old: &Value) -> String;
 
-    /// Why what the patch made cannot be decoded, in the words for this type of patch.
-    fn why(&self, why: String) -> String;
-
-    /// Whether what the patch made is what it was made from, whatever it says that it is.
-    fn keeps_kind(&self) -> bool;
+    /// Whether what the patch made is converted, not decoded: then it is of the kind that it was made from, whatever it
+    /// says that it is.
+    fn is_converted(&self) -> bool;
 }
 
 impl Write<'_> {
@@ -44,7 +44,15 @@ impl Write<'_> {
     ) -> ApiResult<()> {
         let (strategy, version) = (&self.call.kind.strategy, self.call.version);
         if let (Source::Patch(patched), Some(old)) = (source, old) {
+            if patched.is_converted() {
+                let converted = strategy.convert(version, object);
+                converted.map_err(|why| patch_refusal(patched.shown(old), &why))?;
+            }
             self.check_type(object, patched, old, mode)?;
+        }
+        if let Source::Apply(config) = source {
+            let converted = strategy.convert(version, object);
+            converted.map_err(|why| not_converted(self.call, config, &why))?;
         }
         let received = match ownership {
             Ownership::Update => strategy.receive(version, object, found, mode),
@@ -75,14 +83,14 @@ impl Write<'_> {
         mode: FieldValidation,
     ) -> ApiResult<()> {
         let call = self.call;
-        let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &patched.why(why)));
+        let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &why));
         let (api_version, kind) = match body::type_meta(object) {
             Ok((api_version, kind)) => (api_version.to_owned(), kind.to_owned()),
             Err(why) => return undecodable(why),
         };
         if call.kind.built_in {
             let expected = call.api_version();
-            if api_version.is_empty() && !patched.keeps_kind() {
+            if api_version.is_empty() && !patched.is_converted() {
                 // What says no version is of no version, and has no fields in it, not even a name.
                 let fields = object.as_object().into_iter().flat_map(Map::keys);
                 let unknown = fields.filter(|f| !matches!(f.as_str(), "apiVersion" | "kind"));
@@ -95,7 +103,7 @@ impl Write<'_> {
             }
             let known = |found: &str, expected: &str| found.is_empty() || found == expected;
             let fits = known(&api_version, &expected) && known(&kind, &call.kind.kind);
-            if !fits && !patched.keeps_kind() {
+            if !fits && !patched.is_converted() {
                 let kind = if kind.is_empty() { &call.kind.kind } else { &kind };
                 let api_version = if api_version.is_empty() {
                     &expected
@@ -123,7 +131,7 @@ impl Write<'_> {
     /// Built-in kinds are read field by field, so that what is found in a JSON text is told in its order.
     fn in_order(&self, found: &mut [String], source: Source<'_>) {
         if self.call.kind.built_in
-            && matches!(source, Source::Body)
+            && matches!(source, Source::Body | Source::Apply(_))
             && self.body.trim_ascii_start().starts_with(b"{")
         {
             json::sort_findings(&self.body, found);
@@ -165,16 +173,14 @@ impl Write<'_> {
         let name = text(object, "name");
         let shown = |patched: &dyn Patched| old.map(|old| patched.shown(old)).unwrap_or_default();
         match (refusal, source) {
-            (Refusal::Undecodable(why), Source::Body) => {
+            (Refusal::Undecodable(why), Source::Body | Source::Apply(_)) => {
                 cannot_be_handled(call, object, &self.first_fault().unwrap_or(why))
             }
-            (Refusal::Strict(found), Source::Body) => {
+            (Refusal::Strict(found), Source::Body | Source::Apply(_)) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 cannot_be_handled(call, object, &why)
             }
-            (Refusal::Undecodable(why), Source::Patch(patched)) => {
-                patch_refusal(shown(patched), &patched.why(why))
-            }
+            (Refusal::Undecodable(why), Source::Patch(patched)) => patch_refusal(shown(patched), &why),
             (Refusal::Strict(found), Source::Patch(patched)) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 patch_refusal(shown(patched), &why)

@@ -52,6 +52,17 @@ pub(crate) fn patch_refusal(shown: String, why: &str) -> ApiError {
     ApiError::invalid(About { group: "", kind: "" }, "", &[error])
 }
 
+/// The refusal of what an apply made, where it does not fit the types of its kind. It names what was applied.
+pub(super) fn not_converted(call: &Call<'_>, config: &Value, why: &str) -> ApiError {
+    let (namespace, name) = (text(config, "namespace"), text(config, "name"));
+    let (group, version, kind) = (&call.kind.group, &call.version.name, &call.kind.kind);
+    let of = format!("{group}/{version}, Kind={kind}");
+    ApiError::internal(format!(
+        "failed to convert new object ({namespace}/{name}; {of}) to proper version: unable to convert unstructured \
+         object to {of}: {why}"
+    ))
+}
+
 /// The refusal of a change to what cannot change: 400, with the causes of each field.
 pub(super) fn immutable(about: About<'_>, name: &str, errors: &[FieldError]) -> ApiError {
     ApiError::invalid(about, name, errors).with_code(400, "BadRequest")

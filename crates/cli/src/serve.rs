@@ -176,8 +176,10 @@ fn log_to_standard_error(format: args::LoggingFormat, verbosity: u8) {
         1 | 2 => tracing_subscriber::filter::LevelFilter::INFO,
         _ => tracing_subscriber::filter::LevelFilter::DEBUG,
     };
+    let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     let builder = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(colours)
         .with_max_level(level);
     match format {
         args::LoggingFormat::Text => builder.init(),

@@ -150,6 +150,16 @@ impl<'a> Call<'a> {
     }
 }
 
+/// The answer to a request that fails. What clients are not told is logged: loudly where the fault is the server's.
+fn refusal(e: &ApiError, accept: Option<&str>) -> Reply {
+    match (e.private_text(), e.code()) {
+        (None, _) => {}
+        (Some(why), code @ 500..) => tracing::error!(why, code, "request failed"),
+        (Some(why), code) => tracing::debug!(why, code, "request refused"),
+    }
+    Reply::error(e, accept)
+}
+
 /// Why a name could not be part of a path.
 fn no_segment(name: &str) -> Option<&'static str> {
     match name {
@@ -306,7 +316,7 @@ impl Api {
         label: &Label,
         when_full: WhenFull,
     ) -> Reply {
-        let refuse = |e: &ApiError| Reply::error(e, head.accept.as_deref());
+        let refuse = |e: &ApiError| refusal(e, head.accept.as_deref());
         let place = self.in_flight.try_acquire();
         if place.is_err() && when_full == WhenFull::Refuse {
             return refuse(&ApiError::too_many_requests(
@@ -327,12 +337,7 @@ impl Api {
         let caught = futures_util::FutureExt::catch_unwind(work);
         match tokio::time::timeout(limit, caught).await {
             Ok(Ok(Ok(reply))) => reply,
-            Ok(Ok(Err(e))) => {
-                if let Some(why) = e.private_text() {
-                    tracing::error!(why, code = e.code(), "request failed");
-                }
-                refuse(&e)
-            }
+            Ok(Ok(Err(e))) => refuse(&e),
             Ok(Err(_)) => {
                 tracing::error!("a request handler panicked");
                 refuse(&ApiError::internal_error(
@@ -478,19 +483,9 @@ impl Api {
         }
         let mut answer = self.dispatch(&call, head, body, &mut warnings).await;
         if !warnings.is_empty() {
-            let reply = match answer {
-                Ok(reply) => Ok(reply),
-                Err(e) => {
-                    if let Some(why) = e.private_text() {
-                        tracing::error!(why, code = e.code(), "request failed");
-                    }
-                    Ok(Reply::error(&e, head.accept.as_deref()))
-                }
-            };
-            answer = reply.map(|mut r| {
-                r.warn(&warnings);
-                r
-            });
+            let mut reply = answer.unwrap_or_else(|e| refusal(&e, head.accept.as_deref()));
+            reply.warn(&warnings);
+            answer = Ok(reply);
         }
         answer
     }

@@ -100,6 +100,16 @@ async fn flags_come_from_the_environment() {
     assert!(!log.contains(token), "the token is in the log");
 }
 
+#[tokio::test]
+async fn logs_that_are_files_have_no_colours() {
+    let server = Process::start(&["-v=3"]);
+    let version = server.client().await.apiserver_version().await;
+    version.expect("a version");
+    let log = server.log();
+    assert!(log.contains("path=\"/version\""), "{log}");
+    assert!(!log.contains('\u{1b}'), "{log}");
+}
+
 /// What was acknowledged before a stop is there after the next start.
 #[tokio::test]
 async fn terminated_in_order() {

@@ -127,6 +127,21 @@ fn definition(c: &Column) -> Value {
     Map::from_iter(entries).into()
 }
 
+/// A number without its fraction; what is beyond all integers becomes the least of them.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "truncation is what a server does here"
+)]
+fn truncated(number: f64) -> i64 {
+    const LIMIT: f64 = -(i64::MIN as f64);
+    if (-LIMIT..LIMIT).contains(&number) {
+        number as i64
+    } else {
+        i64::MIN
+    }
+}
+
 fn cell(kind: &str, value: &Value, now: i64) -> Value {
     match (kind, value) {
         ("string", Value::String(s)) => Value::String(s.clone()),
@@ -134,11 +149,7 @@ fn cell(kind: &str, value: &Value, now: i64) -> Value {
         ("string", Value::Float(f)) => Value::from(scantling_value::go::float_v(*f)),
         ("string", other) => Value::from(other.to_json()),
         ("integer", Value::Int(i)) => Value::Int(*i),
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "truncation is what a server does here"
-        )]
-        ("integer", Value::Float(f)) => Value::Int(*f as i64),
+        ("integer", Value::Float(f)) => Value::Int(truncated(*f)),
         #[expect(
             clippy::cast_precision_loss,
             reason = "a double is what the column's type asks for"

@@ -74,11 +74,16 @@ impl Core {
                 self.update(part, old, &mut object, &mut metadata)
             }
         };
-        errors.extend(match self.kind {
+        let particular = match self.kind {
             CoreKind::Namespace => namespace::check(part, &object, &metadata),
             CoreKind::Event => event::check(&object, &metadata),
             _ => Vec::new(),
-        });
+        };
+        if self.kind == CoreKind::Event && part == Part::New && !particular.is_empty() {
+            // The metadata of a new event are looked at once the rest is right.
+            errors.clear();
+        }
+        errors.extend(particular);
         object.insert("metadata", metadata.into());
         Outcome {
             object: object.into(),
@@ -166,10 +171,13 @@ impl Strategy for Core {
             .decode(std::mem::take(object))
             .map_err(|e| Refusal::Undecodable(e.to_string()))?;
         *object = decoded.members.into();
-        if self.is_namespace()
-            && let Some(metadata) = metadata_mut(object)
-        {
-            namespace::label_with_name(metadata);
+        if self.is_namespace() {
+            if let Some(metadata) = metadata_mut(object) {
+                namespace::label_with_name(metadata);
+            }
+            if let Some(members) = object.as_object_mut() {
+                namespace::set_phase(members);
+            }
         }
         settle_findings(found, findings(&[], &decoded.unknown), mode)
     }

@@ -135,10 +135,14 @@ impl<'a> Call<'a> {
     /// What the client would have the answer be.
     pub(crate) fn wanted(&self) -> ApiResult<media::Wanted> {
         let has_form = self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
-        let of_status = self.path.subresource.as_deref() == Some("status");
+        let has_columns = match self.path.subresource.as_deref() {
+            Some("status") => self.kind.strategy.status_has_columns(),
+            Some("finalize") => false,
+            _ => true,
+        };
         let offer = match has_form {
             false => media::Offer::Custom,
-            true if of_status && !self.kind.strategy.status_has_columns() => media::Offer::WithoutColumns,
+            true if !has_columns => media::Offer::WithoutColumns,
             true => media::Offer::BuiltIn,
         };
         media::wanted(self.accept, offer)

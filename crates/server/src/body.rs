@@ -41,7 +41,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     };
     // What an object says of itself counts before anything else in it.
     let says = |object: &Value| {
-        let (api_version, kind) = well_formed_type_meta(object).map_err(unrecognized)?;
+        let (api_version, kind) = read_type_meta(object, text, form).map_err(unrecognized)?;
         Ok((api_version.to_owned(), kind.to_owned()))
     };
     let mut is_odd = false;
@@ -123,11 +123,13 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         });
     }
     if object.get("apiVersion").is_some_and(Value::is_null) {
-        let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
-        return Err(cannot_be_handled(call, &object, why));
+        return Err(cannot_be_handled(call, &object, NO_VERSION));
     }
     Ok(Sent { object, found })
 }
+
+/// Why a version that is null cannot be read.
+pub(crate) const NO_VERSION: &str = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
 
 /// Why something of another JSON type is no object.
 fn no_object(found: &str) -> String {
@@ -177,6 +179,19 @@ pub(crate) fn well_formed_type_meta(object: &Value) -> Result<(&str, &str), Stri
         return Err(format!("unexpected GroupVersion string: {api_version}"));
     }
     Ok((api_version, kind))
+}
+
+/// As [`well_formed_type_meta`], of an object that was read from a text; of several faults the first in it is told.
+pub(crate) fn read_type_meta<'v>(
+    object: &'v Value,
+    text: &[u8],
+    form: BodyForm,
+) -> Result<(&'v str, &'v str), String> {
+    let read = well_formed_type_meta(object);
+    if read.is_err() && form == BodyForm::Json {
+        written_type_meta(text)?;
+    }
+    read
 }
 
 /// A document of a built-in kind need not say what it is, but may not say otherwise.

@@ -203,7 +203,7 @@ pub(crate) fn findings(repeated: &[PathBuf], unknown: &[PathBuf]) -> Vec<String>
     repeated.chain(unknown).collect()
 }
 
-/// What becomes of unknown and duplicate fields: a refusal, warnings, or nothing.
+/// What becomes of unknown and duplicate fields.
 pub(crate) fn settle_findings(
     found: &[String],
     unknown: Vec<String>,
@@ -216,6 +216,11 @@ pub(crate) fn settle_findings(
         .cloned()
         .collect();
     found.extend(unknown);
+    settle(found, mode)
+}
+
+/// What becomes of findings: a refusal, warnings, or nothing.
+pub(crate) fn settle(found: Vec<String>, mode: FieldValidation) -> Result<Vec<String>, Refusal> {
     match mode {
         FieldValidation::Strict if !found.is_empty() => Err(Refusal::Strict(found)),
         FieldValidation::Ignore => Ok(Vec::new()),

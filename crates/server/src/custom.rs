@@ -144,7 +144,7 @@ impl Strategy for Custom {
         let own = self.resource(name).filter(|_| is_own);
         if kind.ends_with("List") && !is_own && object.get("items").is_some_and(|i| i.as_array().is_some()) {
             // A list where an object should be: it is refused for its kind, and its fields are nobody's.
-            return Ok(Vec::new());
+            return crate::builtin::settle(found.to_vec(), mode);
         }
         match own {
             Some(resource) => receive(resource, object, found, &options),
@@ -255,7 +255,7 @@ fn receive_foreign(
         });
     }
     let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
-    crate::builtin::settle_findings(found, unknown.collect(), mode)
+    crate::builtin::settle(found.iter().cloned().chain(unknown).collect(), mode)
 }
 
 /// A clock for what ratcheting and rules take.

@@ -274,6 +274,10 @@ impl Strategy for Definitions {
         false
     }
 
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
         let mut outcome = Outcome {
             object,

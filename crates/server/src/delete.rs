@@ -34,7 +34,7 @@ impl Write<'_> {
         match self.delete_object(name, &options).await? {
             Deleted::Gone { uid } => {
                 let done = status::success(call.about(), name, &uid);
-                Ok(Reply::object(200, &done, call.wanted()?.encoding))
+                Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
             }
             Deleted::Held(object) => {
                 let code = if options.orphan_dependents == Some(false) {
@@ -50,7 +50,6 @@ impl Write<'_> {
     /// DELETE of a collection: the objects as they were before.
     pub(crate) async fn delete_collection(&mut self) -> ApiResult<Reply> {
         let call = self.call;
-        let shape = call.shape()?;
         let mut options = ListOptions::parse(call.query, false)?;
         options.watch = false;
         // What is deleted is read from the store, where a version means that very state.
@@ -68,7 +67,7 @@ impl Write<'_> {
                 Err(e) => return Err(e),
             }
         }
-        shape.list(
+        call.shape()?.list(
             &call.api_version(),
             &call.kind.list_kind,
             read::listed(call, found.items),
@@ -82,7 +81,9 @@ impl Write<'_> {
         }
         let content_type = self.head.content_type.as_deref();
         let body = body::decode_small(&self.body, content_type, &protobuf::DELETE_OPTIONS)?;
-        let (api_version, kind) = body::well_formed_type_meta(&body).map_err(ApiError::bad_request)?;
+        let form = media::body_form(content_type)?;
+        let read = body::read_type_meta(&body, &self.body, form);
+        let (api_version, kind) = read.map_err(ApiError::bad_request)?;
         let refused = (!matches!(kind, "" | "DeleteOptions")).then(|| {
             let api_version = if api_version.is_empty() {
                 "meta.k8s.io/v1"
@@ -94,7 +95,7 @@ impl Write<'_> {
         if let Some(why) = refused {
             return Err(ApiError::bad_request(why));
         }
-        let body = match media::body_form(content_type)? {
+        let body = match form {
             BodyForm::Json => decode_delete_options_text(&self.body),
             BodyForm::Yaml | BodyForm::Protobuf => decode_delete_options(body),
         };

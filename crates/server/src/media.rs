@@ -62,6 +62,13 @@ pub(crate) struct Wanted {
     pub(crate) view: View,
 }
 
+impl Wanted {
+    /// Whether objects are shown as they are, as JSON.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.encoding == Encoding::Json && self.view == View::Object
+    }
+}
+
 /// What can be written: each in its own set of forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {

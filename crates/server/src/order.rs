@@ -1,17 +1,24 @@
 //! The order in which a server writes the members of its own types: that of their declaration, not of the alphabet.
 //! Custom resources have no declaration; their members come by name.
 
+mod definition;
+
 use scantling_value::Value;
 
-/// The members of a type, in order, and the types of those that have one. Members that are not listed follow by name.
-struct Order(&'static [(&'static str, Option<&'static Order>)]);
+/// The order of a type's members.
+enum Order {
+    /// The members, in order, and the types of those that have one. Members that are not listed follow by name.
+    Members(&'static [(&'static str, Option<&'static Order>)]),
+    /// Those of a map, by name; all are of one type.
+    Each(&'static Order),
+}
 
-const LIST_META: Order = Order(&[
+const LIST_META: Order = Order::Members(&[
     ("resourceVersion", None),
     ("continue", None),
     ("remainingItemCount", None),
 ]);
-const MANAGER: Order = Order(&[
+const MANAGER: Order = Order::Members(&[
     ("manager", None),
     ("operation", None),
     ("apiVersion", None),
@@ -20,7 +27,7 @@ const MANAGER: Order = Order(&[
     ("fieldsV1", None),
     ("subresource", None),
 ]);
-const OWNER: Order = Order(&[
+const OWNER: Order = Order::Members(&[
     ("apiVersion", None),
     ("kind", None),
     ("name", None),
@@ -28,7 +35,7 @@ const OWNER: Order = Order(&[
     ("controller", None),
     ("blockOwnerDeletion", None),
 ]);
-const OBJECT_META: Order = Order(&[
+const OBJECT_META: Order = Order::Members(&[
     ("name", None),
     ("generateName", None),
     ("namespace", None),
@@ -44,8 +51,8 @@ const OBJECT_META: Order = Order(&[
     ("finalizers", None),
     ("managedFields", Some(&MANAGER)),
 ]);
-const CAUSE: Order = Order(&[("reason", None), ("message", None), ("field", None)]);
-const DETAILS: Order = Order(&[
+const CAUSE: Order = Order::Members(&[("reason", None), ("message", None), ("field", None)]);
+const DETAILS: Order = Order::Members(&[
     ("name", None),
     ("group", None),
     ("kind", None),
@@ -53,7 +60,7 @@ const DETAILS: Order = Order(&[
     ("causes", Some(&CAUSE)),
     ("retryAfterSeconds", None),
 ]);
-const STATUS: Order = Order(&[
+const STATUS: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("metadata", Some(&LIST_META)),
@@ -63,14 +70,14 @@ const STATUS: Order = Order(&[
     ("details", Some(&DETAILS)),
     ("code", None),
 ]);
-const OBJECT: Order = Order(&[
+const OBJECT: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("metadata", Some(&OBJECT_META)),
     ("spec", None),
     ("status", None),
 ]);
-const REFERENCE: Order = Order(&[
+const REFERENCE: Order = Order::Members(&[
     ("kind", None),
     ("namespace", None),
     ("name", None),
@@ -79,7 +86,7 @@ const REFERENCE: Order = Order(&[
     ("resourceVersion", None),
     ("fieldPath", None),
 ]);
-const EVENT: Order = Order(&[
+const EVENT: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("metadata", Some(&OBJECT_META)),
@@ -98,7 +105,7 @@ const EVENT: Order = Order(&[
     ("reportingComponent", None),
     ("reportingInstance", None),
 ]);
-const CONFIG_MAP: Order = Order(&[
+const CONFIG_MAP: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("metadata", Some(&OBJECT_META)),
@@ -106,7 +113,7 @@ const CONFIG_MAP: Order = Order(&[
     ("data", None),
     ("binaryData", None),
 ]);
-const GROUP: Order = Order(&[
+const GROUP: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("name", None),
@@ -114,14 +121,14 @@ const GROUP: Order = Order(&[
     ("preferredVersion", None),
     ("serverAddressByClientCIDRs", None),
 ]);
-const GROUPS: Order = Order(&[("kind", None), ("apiVersion", None), ("groups", Some(&GROUP))]);
-const VERSIONS: Order = Order(&[
+const GROUPS: Order = Order::Members(&[("kind", None), ("apiVersion", None), ("groups", Some(&GROUP))]);
+const VERSIONS: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("versions", None),
     ("serverAddressByClientCIDRs", None),
 ]);
-const RESOURCE: Order = Order(&[
+const RESOURCE: Order = Order::Members(&[
     ("name", None),
     ("singularName", None),
     ("namespaced", None),
@@ -133,27 +140,27 @@ const RESOURCE: Order = Order(&[
     ("categories", None),
     ("storageVersionHash", None),
 ]);
-const RESOURCES: Order = Order(&[
+const RESOURCES: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("groupVersion", None),
     ("resources", Some(&RESOURCE)),
 ]);
-const METADATA_LIST: Order = Order(&[
+const METADATA_LIST: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("metadata", Some(&LIST_META)),
     ("items", Some(&OBJECT)),
 ]);
-const COLUMN: Order = Order(&[
+const COLUMN: Order = Order::Members(&[
     ("name", None),
     ("type", None),
     ("format", None),
     ("description", None),
     ("priority", None),
 ]);
-const ROW: Order = Order(&[("cells", None), ("object", None)]);
-const TABLE: Order = Order(&[
+const ROW: Order = Order::Members(&[("cells", None), ("object", None)]);
+const TABLE: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
     ("metadata", Some(&LIST_META)),
@@ -195,13 +202,14 @@ pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
 fn ordered(value: &Value, order: &Order, out: &mut Vec<u8>) {
     match value {
         Value::Object(members) => {
-            let listed = order
-                .0
-                .iter()
-                .filter_map(|(k, o)| Some((*k, members.get(k)?, *o)));
-            let others = members.iter().map(|(k, v)| (k.as_str(), v, None));
-            let others = others.filter(|(k, ..)| order.0.iter().all(|(listed, _)| listed != k));
-            object(listed.chain(others), out);
+            let all = members.iter().map(|(k, v)| (k.as_str(), v));
+            let known = match order {
+                Order::Members(known) => *known,
+                Order::Each(order) => return object(all.map(|(k, v)| (k, v, Some(*order))), out),
+            };
+            let listed = known.iter().filter_map(|(k, o)| Some((*k, members.get(k)?, *o)));
+            let others = all.filter(|(k, _)| known.iter().all(|(listed, _)| listed != k));
+            object(listed.chain(others.map(|(k, v)| (k, v, None))), out);
         }
         Value::Array(items) => {
             out.push(b'[');
@@ -237,10 +245,14 @@ fn object<'v>(
     out.push(b'}');
 }
 
-/// The text of an object in the order of its type.
+/// The text of an object in the order of its type, to be quoted. Definitions are in order here alone: they are large, and
+/// read by nobody who looks at the order.
 pub(crate) fn text(value: &Value) -> String {
     let mut out = Vec::new();
-    write(value, &mut out);
+    match value.get("apiVersion").and_then(Value::as_str) {
+        Some("apiextensions.k8s.io/v1") => ordered(value, &definition::DEFINITION, &mut out),
+        _ => write(value, &mut out),
+    }
     String::from_utf8_lossy(&out).into_owned()
 }
 

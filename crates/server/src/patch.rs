@@ -1,5 +1,6 @@
 //! Patching: JSON patch, merge patch, strategic merge patch, and apply.
 
+use crate::api::Call;
 use crate::conversion::{Memo, with_conversions};
 use crate::managed;
 use crate::media;
@@ -22,8 +23,8 @@ impl Write<'_> {
     /// PATCH
     pub(crate) async fn patch(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
-        let shape = call.shape()?;
         let ty = self.patch_type()?;
+        call.wanted()?;
         let kind = if ty == PatchType::Apply {
             WriteKind::Apply
         } else {
@@ -47,9 +48,9 @@ impl Write<'_> {
             _ => (200, self.patch_object(name, part, &options, &patch).await?),
         };
         if part == Part::Scale {
-            return scale::shown(shape, object);
+            return scale::shown(call.shape()?, object);
         }
-        self.reply(&shape, status, object)
+        self.reply(status, object)
     }
 
     /// What kind of patch the body says it is, if the objects take such patches.
@@ -166,22 +167,17 @@ impl Write<'_> {
                 force: applying.force,
                 now,
             };
-            let object = managed::apply(call, part, old, &apply, memo);
-            let mut object = object.map_err(apply_error)?;
+            let object = managed::apply(call, part, old, &apply, memo).map_err(apply_error)?;
             applying.check_strictly()?;
-            if old.is_none() && !text(&object, "uid").is_empty() {
-                let why = format!(
-                    "uid mismatch: the provided object specified uid {}, and no existing object was found",
-                    text(&object, "uid")
-                );
-                return Err(ApiError::conflict(call.about(), name, &why));
-            }
-            fit_namespace(call, &mut object)?;
-            fit_name(&object, name)?;
             Ok(object)
         };
         if !there {
             let mut object = with_conversions(call, |memo| applied(None, memo)).await?;
+            if let Err(e) = fit_new(call, name, &mut object) {
+                // Nothing comes of it, but what was found in it is told.
+                self.warnings.extend(applying.warnings);
+                return Err(e);
+            }
             let asked = text(&object, "resourceVersion");
             if !asked.is_empty() {
                 // It counts for nothing, but has to be one.
@@ -274,6 +270,19 @@ impl Patched for Patch<'_> {
     fn is_converted(&self) -> bool {
         self.ty() == PatchType::Strategic
     }
+}
+
+/// Checks that an apply that finds no object makes the one that is asked for.
+fn fit_new(call: &Call<'_>, name: &str, object: &mut Value) -> ApiResult<()> {
+    let uid = text(object, "uid");
+    if !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        return Err(ApiError::conflict(call.about(), name, &why));
+    }
+    fit_namespace(call, object)?;
+    fit_name(object, name)
 }
 
 /// An apply on its way.

@@ -219,9 +219,8 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
 /// GET of a collection.
 pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::new(call, options)?;
-    let shape = call.shape()?;
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
-    if shape.is_plain() && !call.kind.built_in {
+    if call.wanted()?.is_plain() && !call.kind.built_in {
         let found = find(call, options, &selection, text_if_selected).await?;
         return Ok(Reply::list(Listing::new(
             &api_version,
@@ -231,7 +230,8 @@ pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Re
         )));
     }
     let found = find(call, options, &selection, object_if_selected).await?;
-    shape.list(&api_version, kind, listed(call, found.items), &found.meta)
+    call.shape()?
+        .list(&api_version, kind, listed(call, found.items), &found.meta)
 }
 
 /// Objects as the items of a list: of built-in kinds, the list says which kind they are.

@@ -108,16 +108,15 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
 /// PUT
 pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply> {
     let call = write.call;
-    let shape = call.shape()?;
-    let form = media::body_form(write.head.content_type.as_deref())?;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
+    let form = media::body_form(write.head.content_type.as_deref())?;
     let (mut sent, found) = decode(&write.body, form, options.field_validation)
         .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
     write.warnings.extend(found);
     fit_name(&sent, name)?;
     fit_namespace(call, &mut sent)?;
     let scale = replace(write, name, &options, &sent).await?;
-    shown(shape, scale)
+    shown(call.shape()?, scale)
 }
 
 /// What is said of any scale that cannot be read.

@@ -139,12 +139,13 @@ fn symbol(text: &str) -> Option<Token> {
     })
 }
 
+/// The tokens of a selector. A zero byte ends a token, and the selector where one would begin.
 fn tokens(text: &str) -> Vec<Token> {
     let is_symbol = |c: char| matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<');
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
     let mut out = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
-    while let Some(first) = rest.chars().next() {
+    while let Some(first) = rest.chars().next().filter(|c| *c != '\0') {
         let taken = if is_symbol(first) {
             // The longest run of symbols that is a token.
             let two = rest.get(..2).and_then(symbol).map(|t| (2, t));
@@ -152,7 +153,8 @@ fn tokens(text: &str) -> Vec<Token> {
             two.or(one)
                 .unwrap_or_else(|| (1, Token::Bad(format!("error expected: keyword found '{first}'"))))
         } else {
-            let end = rest.find(|c| is_symbol(c) || is_space(c)).unwrap_or(rest.len());
+            let ends = |c: char| is_symbol(c) || is_space(c) || c == '\0';
+            let end = rest.find(ends).unwrap_or(rest.len());
             let word = rest.get(..end).unwrap_or_default();
             let token = match word {
                 "in" => Token::In,
@@ -162,9 +164,10 @@ fn tokens(text: &str) -> Vec<Token> {
             (end, token)
         };
         out.push(taken.1);
+        rest = rest.get(taken.0..).unwrap_or_default();
         rest = rest
-            .get(taken.0..)
-            .unwrap_or_default()
+            .strip_prefix('\0')
+            .unwrap_or(rest)
             .trim_start_matches(is_space);
     }
     out

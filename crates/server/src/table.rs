@@ -134,11 +134,7 @@ fn cell(kind: &str, value: &Value, now: i64) -> Value {
         ("string", Value::Float(f)) => Value::from(scantling_value::go::float_v(*f)),
         ("string", other) => Value::from(other.to_json()),
         ("integer", Value::Int(i)) => Value::Int(*i),
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "truncation is what a server does here"
-        )]
-        ("integer", Value::Float(f)) => Value::Int(*f as i64),
+        ("integer", Value::Float(f)) => Value::Int(scantling_value::go::truncate(*f)),
         #[expect(
             clippy::cast_precision_loss,
             reason = "a double is what the column's type asks for"

@@ -92,7 +92,7 @@ impl<'a> Shape<'a> {
 
     /// Whether objects are shown as they are, as JSON: then their text does.
     pub(crate) fn is_plain(&self) -> bool {
-        self.wanted.encoding == Encoding::Json && self.wanted.view == View::Object
+        self.wanted.is_plain()
     }
 
     /// One object, as JSON.

@@ -74,6 +74,7 @@ enum Item {
 /// Answers a watch.
 pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::new(call, options)?;
+    let version = read::watch_version(&options.resource_version)?;
     let Shape {
         wanted, row_object, ..
     } = call.shape()?;
@@ -83,7 +84,6 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
         Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         Encoding::Json => Encoding::Json.content_type(),
     };
-    let version = read::watch_version(&options.resource_version)?;
     let (out, mut chunks) = mpsc::channel::<Bytes>(BEHIND);
     let stream = Stream {
         api: Arc::clone(call.api),

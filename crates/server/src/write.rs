@@ -18,7 +18,6 @@ use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::status::{ApiError, ApiResult};
 use crate::text::{Brought, Known, Stored, Text, known_type, note_in_form, read_back, read_written};
-use crate::view::Shape;
 use bytes::Bytes;
 use scantling_admit::Operation;
 use scantling_merge::apply::Typed;
@@ -95,7 +94,6 @@ impl Write<'_> {
         if let Some(question) = call.kind.question {
             return self.answer(question).await;
         }
-        let shape = call.shape()?;
         let form = media::body_form(self.head.content_type.as_deref())?;
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
@@ -109,11 +107,12 @@ impl Write<'_> {
         let created = self
             .create_object(object, &found, &options, Ownership::Update, Source::Body)
             .await?;
-        self.reply(&shape, 201, created)
+        self.reply(201, created)
     }
 
-    /// The answer that shows an object as it was stored.
-    pub(crate) fn reply(&self, shape: &Shape<'_>, status: u16, object: Value) -> ApiResult<Reply> {
+    /// The answer that shows an object as it was stored. Only now it shows whether there is such a table.
+    pub(crate) fn reply(&self, status: u16, object: Value) -> ApiResult<Reply> {
+        let shape = self.call.shape()?;
         match &self.text {
             Some(text) if shape.is_plain() => Ok(shape.text(status, text)),
             _ => shape.object(status, object),
@@ -222,9 +221,9 @@ impl Write<'_> {
     /// PUT
     pub(crate) async fn update(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
-        let shape = call.shape()?;
-        let form = media::body_form(self.head.content_type.as_deref())?;
+        // Unlike in a new object, what is asked is looked at before the form of the body is.
         let options = WriteOptions::parse(call.query, WriteKind::Update)?;
+        let form = media::body_form(self.head.content_type.as_deref())?;
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
         let mode = options.field_validation;
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
@@ -248,7 +247,7 @@ impl Write<'_> {
                 let created = self
                     .create_received(object, &options, Ownership::Update, Source::Body)
                     .await?;
-                return self.reply(&shape, 201, created);
+                return self.reply(201, created);
             }
         }
         self.unite_owners(&mut object, Ownership::Update);
@@ -270,7 +269,7 @@ impl Write<'_> {
             change: &change,
         };
         let updated = self.change(&edit).await?;
-        self.reply(&shape, 200, updated)
+        self.reply(200, updated)
     }
 
     /// Changes a stored object, again if another write comes in between, and returns it as it was stored.

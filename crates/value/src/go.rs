@@ -188,6 +188,16 @@ pub(crate) fn float32_g(f: f32) -> String {
     }
 }
 
+/// A number without its fraction; what is beyond all integers becomes the least of them, as processors have it.
+pub fn truncate(number: f64) -> i64 {
+    const END: f64 = 9_223_372_036_854_775_808.0;
+    if (-END..END).contains(&number) {
+        number as i64
+    } else {
+        i64::MIN
+    }
+}
+
 /// A number as `encoding/json` writes it: shortest digits, with an exponent outside of 1e-6..1e21.
 ///
 /// A document cannot hold infinities or NaN (no decoder makes them); they would write as `null`.

@@ -3,7 +3,7 @@
 
 use super::walk::{Walk, read_base64};
 use super::{DecodeError, MAX_DEPTH, Options, Struct, Type};
-use scantling_value::Value;
+use scantling_value::{Value, go};
 
 impl Struct {
     /// Brings the numbers of a document into their types, or tells the first value that does not fit its own.
@@ -42,7 +42,7 @@ impl Conversion {
                 Ok(())
             }
             (Type::Int32 | Type::Int64, Value::Float(f)) if f.trunc() == *f => {
-                *value = Value::Int(held(whole(*f), ty));
+                *value = Value::Int(held(go::truncate(*f), ty));
                 Ok(())
             }
             (Type::Bytes, Value::String(s)) => read_base64(s)
@@ -97,15 +97,5 @@ fn held(i: i64, ty: &Type) -> i64 {
     match ty {
         Type::Int32 => i64::from(i as i32),
         _ => i,
-    }
-}
-
-/// The integer that a float is; what is none becomes the least one, as processors have it.
-fn whole(f: f64) -> i64 {
-    const END: f64 = 9_223_372_036_854_775_808.0;
-    if (-END..END).contains(&f) {
-        f as i64
-    } else {
-        i64::MIN
     }
 }

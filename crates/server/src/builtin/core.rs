@@ -123,15 +123,21 @@ impl Core {
             }
         };
         let particulars = self.particulars();
-        if particulars.qualifies_finalizers {
-            errors.extend(unqualified_finalizers(&metadata));
-        }
-        errors.extend((particulars.check)(&Written {
+        let particular = (particulars.check)(&Written {
             part,
             object: &object,
             metadata: &metadata,
             old,
-        }));
+        });
+        if part == Part::New && particulars.names == NameRule::PathSegment && !particular.is_empty() {
+            // Where there is no rule for names but the one that all kinds share, new metadata are looked at once the
+            // rest is right.
+            errors.clear();
+        }
+        if particulars.qualifies_finalizers {
+            errors.extend(unqualified_finalizers(&metadata));
+        }
+        errors.extend(particular);
         object.insert("metadata", metadata.into());
         Outcome {
             object: object.into(),
@@ -246,10 +252,13 @@ impl Strategy for Core {
             .decode(std::mem::take(object))
             .map_err(|e| Refusal::Undecodable(e.to_string()))?;
         *object = decoded.members.into();
-        if self.is_namespace()
-            && let Some(metadata) = metadata_mut(object)
-        {
-            namespace::label_with_name(metadata);
+        if self.is_namespace() {
+            if let Some(metadata) = metadata_mut(object) {
+                namespace::label_with_name(metadata);
+            }
+            if let Some(members) = object.as_object_mut() {
+                namespace::set_phase(members);
+            }
         }
         settle_findings(found, findings(&[], &decoded.unknown), mode)
     }

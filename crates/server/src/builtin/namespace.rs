@@ -67,11 +67,19 @@ pub(super) fn complete(object: &mut Map, metadata: &mut Map) {
     }
     let spec = Map::from_iter([("finalizers", Value::from(finalizers))]);
     object.insert("spec", spec.into());
-    object.insert(
-        "status",
-        Map::from_iter([("phase", Value::from("Active"))]).into(),
-    );
+    object.remove("status");
+    set_phase(object);
     label_with_name(metadata);
+}
+
+/// Every namespace is in some phase.
+pub(super) fn set_phase(object: &mut Map) {
+    let status = object.get_or_insert_with("status", || Map::new().into());
+    if let Some(status) = status.as_object_mut()
+        && !matches!(status.get("phase"), Some(Value::String(phase)) if !phase.is_empty())
+    {
+        status.insert("phase", "Active".into());
+    }
 }
 
 /// Every namespace that has a name has it as a label, too.

@@ -1,6 +1,8 @@
 //! Bringing objects into form, and what is said of those that are refused on the way.
 
-use super::refusals::{cannot_be_handled, immutable, not_converted, patch_refusal, unnamed};
+use super::refusals::{
+    cannot_be_handled, cannot_be_read_strictly, immutable, not_converted, patch_refusal, unnamed,
+};
 use super::{Ownership, Write, text};
 use crate::body;
 use crate::builtin::settle_findings;
@@ -9,6 +11,9 @@ use crate::status::{About, ApiError, ApiResult};
 use scantling_admit::{FieldValidation, Outcome, Refusal};
 use scantling_schema::names::group_version;
 use scantling_value::{Map, Value, json};
+
+/// What is said of a custom resource that says no version.
+const UNVERSIONED: &str = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
 
 /// Where a refusal of admission arises; its words differ.
 #[derive(Clone, Copy)]
@@ -60,6 +65,10 @@ impl Write<'_> {
             Ownership::Settled => strategy.receive_applied(version, object).map(|()| found.to_vec()),
         };
         match received {
+            // What a patch made is read before it is missed that it says no version.
+            Ok(_) if matches!(source, Source::Patch(_)) && self.is_unversioned(object) => {
+                Err(ApiError::internal_error(UNVERSIONED))
+            }
             Ok(mut warnings) => {
                 self.in_order(&mut warnings, source);
                 self.warnings.extend(warnings);
@@ -84,7 +93,11 @@ impl Write<'_> {
     ) -> ApiResult<()> {
         let call = self.call;
         let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &why));
-        let (api_version, kind) = match body::type_meta(object) {
+        let read = match patched.is_converted() {
+            true => body::type_meta(object),
+            false => body::well_formed_type_meta(object),
+        };
+        let (api_version, kind) = match read {
             Ok((api_version, kind)) => (api_version.to_owned(), kind.to_owned()),
             Err(why) => return undecodable(why),
         };
@@ -121,11 +134,16 @@ impl Write<'_> {
         if kind.is_empty() {
             return undecodable(format!("Object 'Kind' is missing in '{}'", patched.shown(old)));
         }
-        if api_version.is_empty() {
-            let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
-            return Err(ApiError::internal_error(why));
+        if object.get("apiVersion").is_some_and(Value::is_null) {
+            return undecodable(body::NO_VERSION.to_owned());
         }
         Ok(())
+    }
+
+    /// Whether an object is a custom resource that says no version: built-in kinds know theirs by themselves.
+    fn is_unversioned(&self, object: &Value) -> bool {
+        let said = object.get("apiVersion").and_then(Value::as_str);
+        !self.call.kind.built_in && said.unwrap_or_default().is_empty()
     }
 
     /// Built-in kinds are read field by field, so that what is found in a JSON text is told in its order.
@@ -176,9 +194,13 @@ impl Write<'_> {
             (Refusal::Undecodable(why), Source::Body | Source::Apply(_)) => {
                 cannot_be_handled(call, object, &self.first_fault().unwrap_or(why))
             }
+            // By now a custom resource is what it says it is, if it says so.
+            (Refusal::Strict(_), Source::Body) if self.is_unversioned(object) => {
+                ApiError::bad_request(UNVERSIONED)
+            }
             (Refusal::Strict(found), Source::Body | Source::Apply(_)) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
-                cannot_be_handled(call, object, &why)
+                cannot_be_read_strictly(call, object, &why)
             }
             (Refusal::Undecodable(why), Source::Patch(patched)) => patch_refusal(shown(patched), &why),
             (Refusal::Strict(found), Source::Patch(patched)) => {

@@ -12,13 +12,25 @@ use scantling_value::{FieldError, Path, Value, go};
 
 /// The refusal of a body that says what it is but cannot be read as that.
 pub(crate) fn cannot_be_handled(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
+    let kind = object_kind(object, &call.kind.kind);
+    cannot_be_handled_as(&call.kind.kind, kind, said_version(call, object), why)
+}
+
+/// The refusal of a body that was read, and in which there is more than there should be.
+pub(super) fn cannot_be_read_strictly(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
+    let kind = object_kind(object, &call.kind.kind);
+    let wanted = if call.kind.built_in { &call.kind.kind } else { kind };
+    cannot_be_handled_as(wanted, kind, said_version(call, object), why)
+}
+
+/// The version that a body says it is of.
+fn said_version<'a>(call: &'a Call<'_>, object: &'a Value) -> &'a str {
     let said = object.get("apiVersion").map(|v| v.as_str().unwrap_or_default());
-    let version = match said {
+    match said {
         // Built-in kinds know their version by themselves.
         None if call.kind.built_in => &call.version.name,
         said => group_version(said.unwrap_or_default()).1,
-    };
-    cannot_be_handled_as(call, object_kind(object, &call.kind.kind), version, why)
+    }
 }
 
 /// The refusal of a body whose kind and version are those of the path where it says nothing.
@@ -34,14 +46,13 @@ pub(crate) fn cannot_be_handled_by_default(
     } else {
         group_version(api_version).1
     };
-    cannot_be_handled_as(call, kind, version, why)
+    cannot_be_handled_as(&call.kind.kind, kind, version, why)
 }
 
-fn cannot_be_handled_as(call: &Call<'_>, kind: &str, version: &str, why: &str) -> ApiError {
+fn cannot_be_handled_as(wanted: &str, kind: &str, version: &str, why: &str) -> ApiError {
     ApiError::bad_request(format!(
-        "{kind} in version {} cannot be handled as a {}: {why}",
+        "{kind} in version {} cannot be handled as a {wanted}: {why}",
         go::quote(version),
-        call.kind.kind
     ))
 }
 

@@ -18,6 +18,34 @@ pub(super) fn beginning(swagger: &str, info: &Value) -> Vec<u8> {
     out
 }
 
+/// How a document ends: the parameters that operations refer to (field 10), and how clients show who they are (12, 13).
+pub(super) fn end(parameters: &Map, (asked, ways): &(Value, Value)) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut m = Vec::new();
+    for (name, p) in parameters.iter() {
+        named(&mut m, 1, name, &own_parameter(p));
+    }
+    bytes(&mut out, 10, &m);
+    for way in asked.as_array().into_iter().flatten() {
+        let mut m = Vec::new();
+        for name in way.as_object().into_iter().flat_map(Map::keys) {
+            named(&mut m, 1, name, &[]);
+        }
+        bytes(&mut out, 12, &m);
+    }
+    let mut m = Vec::new();
+    for (name, way) in ways.as_object().into_iter().flat_map(Map::iter) {
+        let mut key = Vec::new();
+        text(&mut key, 1, way, "type");
+        text(&mut key, 2, way, "name");
+        text(&mut key, 3, way, "in");
+        text(&mut key, 4, way, "description");
+        named(&mut m, 1, name, &wrapped(2, &key));
+    }
+    bytes(&mut out, 13, &m);
+    out
+}
+
 /// One of a document's paths.
 pub(super) fn named_path(name: &str, item: &Value) -> Vec<u8> {
     let mut out = Vec::new();
@@ -150,11 +178,21 @@ fn wrapped(field: u64, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// `ParametersItem { Parameter { BodyParameter | NonBodyParameter { query | path } } }`
+/// `ParametersItem { Parameter | JsonReference }`
 fn parameter(value: &Value) -> Vec<u8> {
+    if value.get("$ref").is_some() {
+        let mut m = Vec::new();
+        text(&mut m, 1, value, "$ref");
+        return wrapped(2, &m);
+    }
+    wrapped(1, &own_parameter(value))
+}
+
+/// `Parameter { BodyParameter | NonBodyParameter { query | path } }`
+fn own_parameter(value: &Value) -> Vec<u8> {
     let place = value.get("in").and_then(Value::as_str).unwrap_or_default();
     let mut m = Vec::new();
-    let kind = if place == "body" {
+    if place == "body" {
         text(&mut m, 1, value, "description");
         text(&mut m, 2, value, "name");
         text(&mut m, 3, value, "in");
@@ -173,8 +211,7 @@ fn parameter(value: &Value) -> Vec<u8> {
         text(&mut m, ty, value, "type");
         flag(&mut m, unique, value, "uniqueItems");
         wrapped(2, &wrapped(which, &m))
-    };
-    wrapped(1, &kind)
+    }
 }
 
 /// What limits a value: fifteen fields in a row, whatever the version.

@@ -129,14 +129,21 @@ fn json(paths: &[Packed], definitions: &[Packed]) -> Listing {
         }
     };
     members(&mut pieces, definitions);
-    let mut between = b"},\"info\":".to_vec();
-    v2::info().write_json(&mut between);
-    between.extend_from_slice(b",\"paths\":{");
+    let (security, ways) = v2::security();
+    let written = |before: &str, value: &Value, after: &str| {
+        let mut out = before.as_bytes().to_vec();
+        value.write_json(&mut out);
+        out.extend_from_slice(after.as_bytes());
+        out
+    };
+    let mut between = written("},\"info\":", &v2::info(), ",");
+    let parameters = v2::shared_parameters().into();
+    between.extend(written("\"parameters\":", &parameters, ",\"paths\":{"));
     pieces.push(Text::raw(between.into()));
     members(&mut pieces, paths);
-    let mut after = b"},\"swagger\":".to_vec();
-    Value::from(v2::SWAGGER).write_json(&mut after);
-    after.push(b'}');
+    let mut after = written("},\"security\":", &security, ",");
+    after.extend(written("\"securityDefinitions\":", &ways, ","));
+    after.extend(written("\"swagger\":", &v2::SWAGGER.into(), "}"));
     Listing::joined(b"{\"definitions\":{".to_vec(), pieces, after)
 }
 
@@ -151,5 +158,6 @@ fn protobuf(paths: &[Packed], definitions: &[Packed]) -> Listing {
     pieces.extend(paths.iter().cloned().map(Text::raw));
     pieces.push(head(9, definitions));
     pieces.extend(definitions.iter().cloned().map(Text::raw));
-    Listing::joined(gnostic::beginning(v2::SWAGGER, &v2::info()), pieces, Vec::new())
+    let end = gnostic::end(&v2::shared_parameters(), &v2::security());
+    Listing::joined(gnostic::beginning(v2::SWAGGER, &v2::info()), pieces, end)
 }

@@ -66,18 +66,18 @@ const DELETE: &[&str] = &[
 
 impl<'a> Writer<'a> {
     pub(super) fn new(kind: &'a Kind, version: &'a Version) -> Self {
-        let word = group_word(&kind.group);
-        let mut chars = word.chars();
-        let lower = chars
-            .next()
-            .map(|c| c.to_ascii_lowercase().to_string() + chars.as_str())
-            .unwrap_or_default();
+        let group = match kind.group.as_str() {
+            "" => "core",
+            group => group.strip_suffix(".k8s.io").unwrap_or(group),
+        };
+        let of = |first| (word(group, first), word(&version.name, first));
+        let ((large_group, large_version), (group, version_word)) = (of(First::Large), of(First::AsItIs));
         Writer {
             kind,
             version,
             name: schema_name(&kind.group, &version.name, &kind.kind),
-            word: format!("{word}{}", capital(&version.name)),
-            tag: format!("{lower}_{}", version.name),
+            word: format!("{large_group}{large_version}"),
+            tag: format!("{group}_{version_word}"),
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
             "post",
             "create",
             "post",
-            format!("create a {kind}"),
+            format!("create {}", with_article(kind)),
             "",
             WRITE,
             whole,
@@ -238,7 +238,7 @@ impl<'a> Writer<'a> {
             "delete",
             "delete",
             "delete",
-            format!("delete a {kind}"),
+            format!("delete {}", with_article(kind)),
             "",
             DELETE,
             Some(options),
@@ -290,10 +290,8 @@ impl<'a> Writer<'a> {
             } else {
                 ""
             };
-            let id = format!(
-                "{}{}{collection}{scope}{}{}",
-                o.action, self.word, self.kind.kind, o.suffix
-            );
+            let what = format!("{collection}{scope}{}{}", self.kind.kind, o.suffix);
+            let id = format!("{}{}{}", o.action, self.word, word(&what, First::Large));
             let mut responses = Map::from_iter([("401", object([("description", "Unauthorized".into())]))]);
             for code in o.codes {
                 let said = match *code {
@@ -389,23 +387,38 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A group as a word: `s5-162.example.com` is `S5162ExampleCom`.
-fn group_word(group: &str) -> String {
-    let group = if group.is_empty() { "core" } else { group };
+/// A name as a word: `s5-162.example.com` is `S5162ExampleCom`, or begins with a small letter.
+pub(super) fn word(name: &str, first: First) -> String {
     let mut out = String::new();
-    for part in group.split('.') {
-        let clean: String = part.chars().filter(char::is_ascii_alphanumeric).collect();
-        out.push_str(&capital(&clean));
+    let mut large = first == First::Large;
+    for (i, c) in name.chars().enumerate() {
+        match c {
+            _ if !(c.is_alphabetic() || c == '_' || (i > 0 && c.is_numeric())) => large = true,
+            _ if large => {
+                out.extend(c.to_uppercase());
+                large = false;
+            }
+            _ => out.push(c),
+        }
     }
     out
 }
 
-pub(super) fn capital(word: &str) -> String {
-    let mut chars = word.chars();
-    chars
-        .next()
-        .map(|c| c.to_ascii_uppercase().to_string() + chars.as_str())
-        .unwrap_or_default()
+/// The letter that a word begins with.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum First {
+    Large,
+    AsItIs,
+}
+
+/// A kind with its article. Plurals, or what ends as if it were one, have none.
+fn with_article(kind: &str) -> String {
+    if kind.ends_with('s') && !kind.ends_with("ss") {
+        return kind.to_owned();
+    }
+    let is_vowel = |c: char| "aeiou".contains(c.to_ascii_lowercase());
+    let article = if kind.starts_with(is_vowel) { "an" } else { "a" };
+    format!("{article} {kind}")
 }
 
 fn both(schema: &Value) -> Value {
@@ -426,6 +439,22 @@ mod tests {
 
     #[test]
     fn words() {
-        assert_eq!(group_word("s5-162.example.com"), "S5162ExampleCom");
+        for (name, large, as_it_is) in [
+            ("s5-162.example.com", "S5162ExampleCom", "s5162ExampleCom"),
+            ("chaos-mesh.org", "ChaosMeshOrg", "chaosMeshOrg"),
+            ("1st.example.com", "StExampleCom", "StExampleCom"),
+            ("v1beta1", "V1beta1", "v1beta1"),
+        ] {
+            assert_eq!(word(name, First::Large), large);
+            assert_eq!(word(name, First::AsItIs), as_it_is);
+        }
+        for (kind, shown) in [
+            ("Widget", "a Widget"),
+            ("IAMRole", "an IAMRole"),
+            ("DHCPOptions", "DHCPOptions"),
+            ("Class", "a Class"),
+        ] {
+            assert_eq!(with_article(kind), shown);
+        }
     }
 }

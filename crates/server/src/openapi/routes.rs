@@ -1,6 +1,6 @@
 //! The documents of what is no resource: the version, and which groups and versions there are.
 
-use super::paths::capital;
+use super::paths::{First, word};
 use super::{META, models, object, reference};
 use crate::builtin;
 use crate::media::Encoding;
@@ -90,11 +90,11 @@ fn route(name: &str) -> Option<Route> {
         ),
         (_, Some(group)) => {
             let known = builtin::GROUPS.iter().find(|g| **g == group && !g.is_empty())?;
-            let word = known.split('.').next().unwrap_or_default();
+            let tag = known.split('.').next().unwrap_or_default();
             (
-                word,
+                tag,
                 "get information of a group",
-                format!("get{}APIGroup", capital(word)),
+                format!("get{}APIGroup", word(tag, First::Large)),
                 format!("{META}.APIGroup"),
                 &Encoding::ALL,
             )

@@ -1,8 +1,10 @@
 //! What a kind adds to the document of OpenAPI v2, made from what it adds to those of v3.
 
 use super::paths::Writer;
-use super::{SHARED, models, object};
+use super::{META, SHARED, models, object};
 use crate::kind::Kind;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE;
 use scantling_schema::publish::Format;
 use scantling_value::{Map, Value};
 
@@ -41,7 +43,9 @@ pub(super) fn of_kind(kind: &Kind) -> (Map, Map) {
         let published = kind.strategy.published(kind, version, Format::V2);
         schemas.insert(writer.name, published);
     }
-    let paths = paths.into_iter().map(|(path, item)| (path, path_item(item)));
+    let paths = paths
+        .into_iter()
+        .map(|(path, item)| (path, path_item(kind, item)));
     let schemas = schemas.into_iter().map(|(name, s)| (name, schema(s)));
     (paths.collect(), schemas.collect())
 }
@@ -50,6 +54,30 @@ pub(super) fn of_kind(kind: &Kind) -> (Map, Map) {
 pub(super) fn shared() -> Map {
     let all = SHARED.schemas.iter();
     all.map(|(name, s)| (name.clone(), schema(s.clone()))).collect()
+}
+
+/// The parameters that all kinds share, by the names under which operations refer to them.
+pub(super) fn shared_parameters() -> Map {
+    let of = |model: &str| object([("$ref", format!("{V2}{META}.{model}").into())]);
+    let bodies = [
+        body(of("DeleteOptions"), None),
+        body(of("Patch"), Some(true.into())),
+    ];
+    let others = SHARED.parameters.values().cloned().map(flat);
+    let all = others.chain(bodies);
+    all.filter_map(|p| Some((shared_name(&p)?, p))).collect()
+}
+
+/// How clients show who they are: that they have to, and the ways there are.
+pub(super) fn security() -> (Value, Value) {
+    let token = object([
+        ("description", "Bearer Token authentication".into()),
+        ("type", "apiKey".into()),
+        ("name", "authorization".into()),
+        ("in", "header".into()),
+    ]);
+    let asked = object([("BearerToken", Value::Array(Vec::new()))]);
+    (Value::Array(vec![asked]), object([("BearerToken", token)]))
 }
 
 fn take(value: &mut Value, path: &[&str]) -> Map {
@@ -62,7 +90,7 @@ fn take(value: &mut Value, path: &[&str]) -> Map {
         .unwrap_or_default()
 }
 
-/// A schema: references point elsewhere and stand for themselves, and junctors are gone.
+/// A schema: references point elsewhere and stand for themselves, and junctors and defaults are gone.
 fn schema(value: Value) -> Value {
     let Value::Object(members) = value else {
         return value;
@@ -70,7 +98,7 @@ fn schema(value: Value) -> Value {
     let mut out = Map::new();
     for (key, value) in members {
         let value = match (key.as_str(), value) {
-            ("anyOf" | "oneOf" | "not" | "nullable", _) => continue,
+            ("anyOf" | "oneOf" | "not" | "nullable" | "default", _) => continue,
             ("allOf", Value::Array(all)) => match all.as_slice() {
                 [one] if one.get("$ref").is_some() => {
                     let reference = one.get("$ref").cloned().unwrap_or_default();
@@ -99,87 +127,139 @@ fn place(reference: Value) -> Value {
     }
 }
 
-fn path_item(value: Value) -> Value {
+fn path_item(kind: &Kind, value: Value) -> Value {
     let Value::Object(members) = value else {
         return value;
     };
     let members = members.into_iter().map(|(key, value)| {
-        let value = if key == "parameters" {
-            parameters(value)
-        } else {
-            operation(value)
+        let value = match (key.as_str(), value) {
+            ("parameters", Value::Array(all)) => {
+                Value::Array(all.into_iter().map(|p| referred(flat(p))).collect())
+            }
+            (method, value) => operation(kind, method, value),
         };
         (key, value)
     });
     Value::Object(members.collect())
 }
 
-fn parameters(value: Value) -> Value {
-    let Value::Array(items) = value else { return value };
-    let flat = items.into_iter().map(|mut parameter| {
-        let keywords = take(&mut parameter, &["schema"]);
-        if let Some(members) = parameter.as_object_mut() {
-            members.remove("schema");
-            for (k, v) in keywords {
-                members.insert(k, v);
-            }
+/// A parameter with the keywords of its schema beside its own.
+fn flat(mut parameter: Value) -> Value {
+    let keywords = take(&mut parameter, &["schema"]);
+    if let Some(members) = parameter.as_object_mut() {
+        members.remove("schema");
+        for (k, v) in keywords {
+            members.insert(k, v);
         }
-        parameter
-    });
-    Value::Array(flat.collect())
+    }
+    parameter
 }
 
-/// The schema of the first media type, and the media types.
-fn content(value: &mut Value) -> (Value, Value) {
-    let kinds = take(value, &["content"]);
-    let names = Value::Array(kinds.keys().map(|k| k.as_str().into()).collect());
-    let first = kinds
-        .into_iter()
-        .next()
-        .and_then(|(_, mut v)| match take(&mut v, &["schema"]) {
-            s if s.is_empty() => None,
-            s => Some(schema(s.into())),
-        });
-    (first.unwrap_or_else(|| Map::new().into()), names)
+/// The parameter that a body is.
+fn body(schema: Value, required: Option<Value>) -> Value {
+    let members = [
+        ("name", Value::from("body")),
+        ("in", "body".into()),
+        ("schema", schema),
+    ];
+    let required = required.map(|required| ("required", required));
+    Value::Object(members.into_iter().chain(required).collect())
 }
 
-fn operation(mut value: Value) -> Value {
+/// A reference to a parameter that is shared, or the parameter.
+fn referred(parameter: Value) -> Value {
+    match shared_name(&parameter) {
+        Some(name) => object([("$ref", format!("#/parameters/{name}").into())]),
+        None => parameter,
+    }
+}
+
+/// The name under which a parameter is shared: its own and the beginning of a digest of its text. Some are not: those
+/// that are a kind's own, and those by which old clients tell what a server can do.
+fn shared_name(parameter: &Value) -> Option<String> {
+    const ORDER: [&str; 7] = [
+        "uniqueItems",
+        "type",
+        "description",
+        "name",
+        "in",
+        "required",
+        "schema",
+    ];
+    let text = |key| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
+    let schema = parameter.at(["schema", "$ref"]).and_then(Value::as_str);
+    let is_own = |schema: &str| !schema.starts_with("#/definitions/io.k8s.apimachinery");
+    if matches!(text("name"), "name" | "fieldValidation" | "dryRun") || schema.is_some_and(is_own) {
+        return None;
+    }
+    let member = |key: &str| Some(format!("\"{key}\":{}", parameter.get(key)?.to_json()));
+    let members: Vec<String> = ORDER.into_iter().filter_map(member).collect();
+    let digest = fnv1(format!("{{{}}}", members.join(",")).as_bytes()).to_be_bytes();
+    let beginning = BASE64_URL_SAFE.encode(digest.get(..6)?);
+    Some(format!("{}-{beginning}", text("name")))
+}
+
+/// The FNV-1 digest of 64 bits (not FNV-1a, which crates have).
+fn fnv1(text: &[u8]) -> u64 {
+    let start: u64 = 0xcbf2_9ce4_8422_2325;
+    text.iter().fold(start, |digest, byte| {
+        digest.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte)
+    })
+}
+
+/// The schema of the first media type; none without media types.
+fn content(value: &mut Value) -> Option<Value> {
+    let (_, mut first) = take(value, &["content"]).into_iter().next()?;
+    Some(schema(take(&mut first, &["schema"]).into()))
+}
+
+/// The media types of the body of an operation, and of its answer.
+fn media_types(kind: &Kind, method: &str, operation: &Map) -> (Value, Value) {
+    const OBJECTS: &[&str] = &["application/json", "application/yaml"];
+    let consumes = match method {
+        "patch" => kind.strategy.patch_types(),
+        _ if kind.built_in => &["*/*"],
+        _ => OBJECTS,
+    };
+    let mut produces = OBJECTS.to_vec();
+    if kind.built_in {
+        produces.push("application/vnd.kubernetes.protobuf");
+        if operation.get("x-kubernetes-action").and_then(Value::as_str) == Some("list") {
+            produces.push("application/json;stream=watch");
+            produces.push("application/vnd.kubernetes.protobuf;stream=watch");
+        }
+    }
+    (consumes.to_vec().into(), produces.into())
+}
+
+fn operation(kind: &Kind, method: &str, mut value: Value) -> Value {
     let Some(members) = value.as_object_mut() else {
         return value;
     };
-    let mut all = match members.remove("parameters").map(parameters) {
-        Some(Value::Array(items)) => items,
+    let (consumes, produces) = media_types(kind, method, members);
+    let mut all: Vec<Value> = match members.remove("parameters") {
+        Some(Value::Array(items)) => items.into_iter().map(flat).collect(),
         _ => Vec::new(),
     };
-    if let Some(mut body) = members.remove("requestBody") {
-        let required = body.get("required").cloned();
-        let (schema, consumes) = content(&mut body);
-        let mut parameter = Map::from_iter([
-            ("name", Value::from("body")),
-            ("in", "body".into()),
-            ("schema", schema),
-        ]);
-        if let Some(required) = required {
-            parameter.insert("required", required);
-        }
-        all.insert(0, parameter.into());
-        members.insert("consumes", consumes);
+    if let Some(mut sent) = members.remove("requestBody") {
+        let required = sent.get("required").cloned();
+        let schema = content(&mut sent).unwrap_or_else(|| Map::new().into());
+        all.insert(0, body(schema, required));
     }
     if !all.is_empty() {
-        members.insert("parameters", Value::Array(all));
+        let all = all.into_iter().map(referred);
+        members.insert("parameters", Value::Array(all.collect()));
     }
-    members.insert(
-        "produces",
-        Value::from(vec!["application/json", "application/yaml"]),
-    );
+    members.insert("consumes", consumes);
+    members.insert("produces", produces);
     members.insert("schemes", Value::from(vec!["https"]));
     if let Some(Value::Object(responses)) = members.get_mut("responses") {
         for (_, response) in responses.iter_mut() {
-            let (schema, kinds) = content(response);
-            if let Some(m) = response.as_object_mut() {
-                m.remove("content");
-                if kinds.as_array().is_some_and(|k| !k.is_empty()) {
-                    m.insert("schema", schema);
+            let schema = content(response);
+            if let Some(members) = response.as_object_mut() {
+                members.remove("content");
+                if let Some(schema) = schema {
+                    members.insert("schema", schema);
                 }
             }
         }

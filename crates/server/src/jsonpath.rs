@@ -1,428 +1,227 @@
-//! The JSONPath of printer columns: the part of kubectl's template language that a single expression may use.
+//! The JSONPath of printer columns: the part of kubectl's template language that a column may use.
 //!
 //! Public crates implement RFC 9535; columns are written in an older dialect (`.a\.b`, `[?(@.type=="Ready")]`,
-//! recursive `..name`, slices with steps), so this one is read by hand.
+//! recursive `..name`, slices with steps, `[]` for the first element), with oddities that definitions in use rely on. So
+//! this one is read by hand, as a server reads it.
+
+mod read;
 
 use scantling_value::Value;
 use std::cmp::Ordering;
 
-/// A parsed expression.
+/// A parsed column: a template, of which the first expression is shown. The others may still fail.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JsonPath {
-    steps: Vec<Step>,
+    expressions: Vec<Path>,
 }
+
+type Path = Vec<Step>;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Field(String),
     Wildcard,
     Descend,
-    Slice {
-        start: Option<i64>,
-        end: Option<i64>,
-        step: Option<i64>,
-        single: bool,
-    },
-    Union(Vec<JsonPath>),
-    Filter {
-        left: Operand,
-        test: Option<(Compare, Operand)>,
-    },
+    Slice(Slice),
+    Union(Vec<Path>),
+    Filter(Filter),
+    /// A text: it stands for itself, once.
+    Text(Value),
+    /// A number or a boolean: it stands for itself, once for each value.
+    Constant(Value),
+    /// A word that means nothing where it stands.
+    Word(String),
+}
+
+/// Elements of a list, from the end where they are negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Slice {
+    start: i64,
+    end: End,
+    step: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Compare {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
+enum End {
+    /// That of the list.
+    Last,
+    /// The one after the start: a single element is asked for.
+    AfterStart,
+    At(i64),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Operand {
-    Path(JsonPath),
-    Constant(Value),
+struct Filter {
+    left: Path,
+    /// Without one, it is asked whether there is anything on the left.
+    test: Option<(String, Path)>,
 }
-
-/// How deep brackets may nest.
-const DEPTH: usize = 16;
 
 impl JsonPath {
     /// Reads an expression without the braces of a template: `.spec.list[0].name`.
     pub(crate) fn parse(text: &str) -> Result<JsonPath, String> {
-        parse(text, DEPTH)
+        let expressions = read::template(text)?;
+        Ok(JsonPath { expressions })
     }
 
     /// The values that the expression finds; missing keys find nothing.
-    pub(crate) fn find<'a>(&self, root: &'a Value) -> Result<Vec<&'a Value>, String> {
-        self.find_from(vec![root])
-    }
-
-    fn find_from<'a>(&self, mut found: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
-        for step in &self.steps {
-            let mut next = Vec::new();
-            for v in found {
-                step.apply(v, &mut next)?;
-            }
-            found = next;
-        }
-        Ok(found)
+    pub(crate) fn find<'a>(&'a self, root: &'a Value) -> Result<Vec<&'a Value>, String> {
+        let found = self.expressions.iter().map(|path| follow(path, vec![root]));
+        let all: Vec<Vec<&Value>> = found.collect::<Result<_, _>>()?;
+        Ok(all.into_iter().next().unwrap_or_default())
     }
 }
 
-fn parse(text: &str, depth: usize) -> Result<JsonPath, String> {
-    let depth = depth.checked_sub(1).ok_or("the expression nests too deep")?;
-    let mut steps = Vec::new();
-    let mut rest = text.trim();
-    rest = rest.strip_prefix(['$', '@']).unwrap_or(rest);
-    // What follows a closing brace is text around the expression.
-    rest = rest.split_once('}').map_or(rest, |(inside, _)| inside);
-    if rest == "." {
-        steps.push(Step::Field(String::new()));
-        rest = "";
-    }
-    while let Some(c) = rest.chars().next() {
-        if let Some(after) = rest.strip_prefix("..") {
-            steps.push(Step::Descend);
-            // A name follows directly; `..[` and `..*` are read by their own rules.
-            rest = after;
-            if !rest.is_empty() && !rest.starts_with(['[', '.']) {
-                let (name, after) = field_name(rest);
-                steps.push(if name == "*" {
-                    Step::Wildcard
-                } else {
-                    Step::Field(name)
-                });
-                rest = after;
-            }
-        } else if let Some(after) = rest.strip_prefix('.') {
-            let (name, after) = field_name(after);
-            match name.as_str() {
-                "" => {}
-                "*" => steps.push(Step::Wildcard),
-                _ => steps.push(Step::Field(name)),
-            }
-            rest = after;
-        } else if let Some(after) = rest.strip_prefix('[') {
-            let (inside, after) = bracket(after)?;
-            steps.push(bracket_step(inside, depth)?);
-            rest = after;
-        } else {
-            return Err(format!(
-                "unrecognized character in action: U+{:04X} '{c}'",
-                u32::from(c)
-            ));
-        }
-    }
-    Ok(JsonPath { steps })
-}
-
-/// A name up to the next step; a backslash takes the character after it as it is.
-fn field_name(text: &str) -> (String, &str) {
-    let mut name = String::new();
-    let mut chars = text.char_indices();
-    while let Some((i, c)) = chars.next() {
-        match c {
-            '\\' => name.extend(chars.next().map(|(_, c)| c)),
-            '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}' => {
-                return (name, text.get(i..).unwrap_or_default());
-            }
-            c if c.is_whitespace() => return (name, text.get(i..).unwrap_or_default().trim_start()),
-            c => name.push(c),
-        }
-    }
-    (name, "")
-}
-
-/// What stands in brackets, and what follows them. Quotes hide brackets; filters may hold brackets of their own.
-fn bracket(text: &str) -> Result<(&str, &str), String> {
-    let (mut depth, mut quote) = (1usize, None);
-    for (i, c) in text.char_indices() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '[') => depth += 1,
-            (None, ']') => {
-                depth -= 1;
-                if depth == 0 {
-                    return Ok((
-                        text.get(..i).unwrap_or_default(),
-                        text.get(i + 1..).unwrap_or_default(),
-                    ));
-                }
-            }
-            (None, _) => {}
-        }
-    }
-    Err("unterminated array".to_owned())
-}
-
-fn bracket_step(inside: &str, depth: usize) -> Result<Step, String> {
-    let inside = inside.trim();
-    if let Some(filter) = inside.strip_prefix("?(").and_then(|f| f.strip_suffix(')')) {
-        return filter_step(filter, depth);
-    }
-    if let Some(name) = key(inside) {
-        return Ok(Step::Field(name));
-    }
-    if inside == "*" {
-        return Ok(Step::Slice {
-            start: None,
-            end: None,
-            step: None,
-            single: false,
-        });
-    }
-    if inside.contains(',') {
-        let parts = inside.split(',').map(|p| {
-            let p = p.trim();
-            let step = match key(p) {
-                Some(name) => Step::Field(name),
-                None => bracket_step(p, depth)?,
-            };
-            Ok(JsonPath { steps: vec![step] })
-        });
-        return Ok(Step::Union(parts.collect::<Result<_, String>>()?));
-    }
-    let numbers = inside.split(':').map(|n| match n {
-        "" => Ok(None),
-        n => n
-            .parse::<i64>()
-            .map(Some)
-            .map_err(|_| format!("invalid array index {inside}")),
-    });
-    match numbers.collect::<Result<Vec<_>, _>>()?.as_slice() {
-        [Some(start)] => Ok(Step::Slice {
-            start: Some(*start),
-            end: None,
-            step: None,
-            single: true,
-        }),
-        [start, end] => Ok(Step::Slice {
-            start: *start,
-            end: *end,
-            step: None,
-            single: false,
-        }),
-        [start, end, step] => Ok(Step::Slice {
-            start: *start,
-            end: *end,
-            step: *step,
-            single: false,
-        }),
-        _ => Err(format!("invalid array index {inside}")),
-    }
-}
-
-/// A key in brackets: in single quotes, in which dots may be escaped, too.
-fn key(text: &str) -> Option<String> {
-    text.starts_with('\'')
-        .then(|| quoted(text))
-        .flatten()
-        .map(|name| name.replace("\\.", "."))
-}
-
-fn quoted(text: &str) -> Option<String> {
-    let inner = ['\'', '"']
-        .into_iter()
-        .find_map(|q| text.strip_prefix(q)?.strip_suffix(q).filter(|t| !t.contains(q)))?;
-    Some(inner.to_owned())
-}
-
-fn filter_step(text: &str, depth: usize) -> Result<Step, String> {
-    const OPERATORS: [(&str, Compare); 6] = [
-        ("==", Compare::Equal),
-        ("!=", Compare::NotEqual),
-        ("<=", Compare::LessOrEqual),
-        (">=", Compare::GreaterOrEqual),
-        ("<", Compare::Less),
-        (">", Compare::Greater),
-    ];
-    let mut quote = None;
-    for (i, c) in text.char_indices() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, _) => {
-                let rest = text.get(i..).unwrap_or_default();
-                if let Some((op, compare)) = OPERATORS.into_iter().find(|(op, _)| rest.starts_with(op)) {
-                    let left = operand(text.get(..i).unwrap_or_default(), depth)?;
-                    let right = operand(rest.get(op.len()..).unwrap_or_default(), depth)?;
-                    return Ok(Step::Filter {
-                        left,
-                        test: Some((compare, right)),
-                    });
-                }
-            }
-        }
-    }
-    Ok(Step::Filter {
-        left: operand(text, depth)?,
-        test: None,
-    })
-}
-
-fn operand(text: &str, depth: usize) -> Result<Operand, String> {
-    let text = text.trim();
-    let constant = match text {
-        "true" => Some(Value::Bool(true)),
-        "false" => Some(Value::Bool(false)),
-        t => quoted(t)
-            .map(Value::from)
-            .or_else(|| t.parse::<i64>().ok().map(Value::Int))
-            .or_else(|| t.parse::<f64>().ok().map(Value::Float)),
-    };
-    match constant {
-        Some(v) => Ok(Operand::Constant(v)),
-        None => Ok(Operand::Path(parse(text, depth)?)),
-    }
+/// The values at the end of a path from some values.
+fn follow<'a>(path: &'a [Step], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
+    path.iter().try_fold(from, |found, step| step.from(found))
 }
 
 impl Step {
-    fn apply<'a>(&self, v: &'a Value, out: &mut Vec<&'a Value>) -> Result<(), String> {
+    fn from<'a>(&'a self, found: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
+        let mut out = Vec::new();
         match self {
-            Step::Field(name) => match v {
-                Value::Object(m) => out.extend(m.get(name)),
-                Value::Null => {}
-                _ => return Err(format!("{name} is not found")),
-            },
-            Step::Wildcard => match v {
-                Value::Object(m) => out.extend(m.values()),
-                Value::Array(a) => out.extend(a),
+            Step::Field(name) => out.extend(found.iter().filter_map(|v| v.get(name))),
+            Step::Wildcard => found.into_iter().for_each(|v| match v {
+                Value::Object(members) => out.extend(members.values()),
+                Value::Array(items) => out.extend(items),
                 _ => {}
-            },
-            Step::Descend => descend(v, out),
-            Step::Slice {
-                start,
-                end,
-                step,
-                single,
-            } => {
-                let Value::Array(a) = v else {
-                    return if v.is_null() {
-                        Ok(())
-                    } else {
-                        Err("value is not array or slice".to_owned())
-                    };
-                };
-                slice(a, *start, *end, *step, *single, out)?;
-            }
-            Step::Union(paths) => {
-                for p in paths {
-                    out.extend(p.find(v)?);
-                }
-            }
-            Step::Filter { left, test } => {
-                let Value::Array(a) = v else {
-                    return if v.is_null() {
-                        Ok(())
-                    } else {
-                        Err("value is not array or slice".to_owned())
-                    };
-                };
-                for item in a {
-                    if passes(item, left, test.as_ref())? {
-                        out.push(item);
+            }),
+            Step::Descend => found.into_iter().for_each(|v| descend(v, &mut out)),
+            Step::Slice(slice) => {
+                for value in found {
+                    if !slice.of(value, &mut out)? {
+                        break;
                     }
                 }
             }
+            Step::Union(paths) => {
+                for path in paths {
+                    out.extend(follow(path, found.clone())?);
+                }
+            }
+            Step::Filter(filter) => {
+                for value in found {
+                    filter.of(value, &mut out)?;
+                }
+            }
+            Step::Text(text) => out.push(text),
+            Step::Constant(value) => out.resize(found.len(), value),
+            Step::Word(word) => return Err(format!("unrecognized identifier {word}")),
         }
-        Ok(())
+        Ok(out)
     }
 }
 
-fn slice<'a>(
-    a: &'a [Value],
-    start: Option<i64>,
-    end: Option<i64>,
-    step: Option<i64>,
-    single: bool,
-    out: &mut Vec<&'a Value>,
-) -> Result<(), String> {
-    let len = i64::try_from(a.len()).unwrap_or(i64::MAX);
-    let from_end = |i: i64| if i < 0 { i.saturating_add(len) } else { i };
-    let first = from_end(start.unwrap_or(0));
-    let last = if single {
-        first.saturating_add(1)
-    } else {
-        end.map_or(len, from_end)
-    };
-    if first < 0 || last > len || (single && first >= len) {
-        let at = if single || first < 0 || first >= len {
-            first
-        } else {
-            last
-        };
-        return Err(format!("array index out of bounds: index {at}, length {len}"));
-    }
-    let step = step.unwrap_or(1);
-    if step <= 0 {
-        return Err("step must be > 0".to_owned());
-    }
-    let (Ok(first), Ok(last), Ok(step)) = (
-        usize::try_from(first),
-        usize::try_from(last),
-        usize::try_from(step),
-    ) else {
-        return Ok(());
-    };
-    out.extend(a.get(first..last).unwrap_or_default().iter().step_by(step));
-    Ok(())
-}
-
-/// Everything below a value, the value itself first.
-fn descend<'a>(v: &'a Value, out: &mut Vec<&'a Value>) {
-    let mut open = vec![v];
-    while let Some(v) = open.pop() {
-        match v {
-            Value::Object(m) => {
-                out.push(v);
-                let children: Vec<_> = m.values().collect();
+/// Everything below a value that has anything in it, the value itself first. A text has letters in it.
+fn descend<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(members) if !members.is_empty() => {
+                out.push(value);
+                let children: Vec<_> = members.values().collect();
                 open.extend(children.into_iter().rev());
             }
-            Value::Array(a) => open.extend(a.iter().rev()),
+            Value::Array(items) if !items.is_empty() => {
+                out.push(value);
+                open.extend(items.iter().rev());
+            }
+            Value::String(text) if !text.is_empty() => out.push(value),
             _ => {}
         }
     }
 }
 
-fn passes(item: &Value, left: &Operand, test: Option<&(Compare, Operand)>) -> Result<bool, String> {
-    fn one<'a>(item: &'a Value, operand: &'a Operand) -> Result<Option<&'a Value>, String> {
-        let found = match operand {
-            Operand::Constant(v) => vec![v],
-            Operand::Path(p) => p.find(item)?,
+impl Slice {
+    /// The elements of a list. Answers with whether there is more to look at: where no element is asked for, there is not.
+    fn of<'a>(&self, value: &'a Value, out: &mut Vec<&'a Value>) -> Result<bool, String> {
+        let items = match value {
+            Value::Null => return Ok(true),
+            Value::Array(items) => items,
+            _ => return Err("value is not array or slice".to_owned()),
         };
-        match found.as_slice() {
-            [] => Ok(None),
-            [v] => Ok(Some(v)),
+        let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
+        let from_end = |i: i64| if i < 0 { i.saturating_add(length) } else { i };
+        let start = from_end(self.start);
+        let end = match self.end {
+            End::Last => length,
+            End::AfterStart if self.start == -1 => length,
+            End::AfterStart => from_end(self.start.saturating_add(1)),
+            End::At(end) => from_end(end),
+        };
+        if start == end {
+            return Ok(false);
+        }
+        let out_of_bounds = |at| format!("array index out of bounds: index {at}, length {length}");
+        if !(0..length).contains(&start) {
+            return Err(out_of_bounds(start));
+        }
+        if !(0..=length).contains(&end) {
+            return Err(out_of_bounds(end.saturating_sub(1)));
+        }
+        if start > end {
+            return Err(format!(
+                "starting index {start} is greater than ending index {end}"
+            ));
+        }
+        let step = self.step.unwrap_or(1);
+        let (Ok(start), Ok(end), Ok(step @ 1..)) = (
+            usize::try_from(start),
+            usize::try_from(end),
+            usize::try_from(step),
+        ) else {
+            return Err("step must be > 0".to_owned());
+        };
+        out.extend(items.get(start..end).unwrap_or_default().iter().step_by(step));
+        Ok(true)
+    }
+}
+
+impl Filter {
+    fn of<'a>(&'a self, value: &'a Value, out: &mut Vec<&'a Value>) -> Result<(), String> {
+        let Value::Array(items) = value else {
+            return Err("value is not array or slice and cannot be filtered".to_owned());
+        };
+        for item in items {
+            if self.passes(item)? {
+                out.push(item);
+            }
+        }
+        Ok(())
+    }
+
+    fn passes(&self, item: &Value) -> Result<bool, String> {
+        let left = follow(&self.left, vec![item]);
+        let Some((operator, right)) = &self.test else {
+            // What cannot be followed is taken to be there.
+            return Ok(left.map_or(true, |found| !found.is_empty()));
+        };
+        match (left?.as_slice(), follow(right, vec![item])?.as_slice()) {
+            ([], _) | (_, []) => Ok(false),
+            ([left], [right]) => compare(left, operator, right),
             _ => Err("can only compare one element at a time".to_owned()),
         }
     }
-    let l = one(item, left)?;
-    let Some((compare, right)) = test else {
-        return Ok(l.is_some());
-    };
-    let (Some(l), Some(r)) = (l, one(item, right)?) else {
-        return Ok(false);
-    };
-    let order = match (l, r) {
+}
+
+fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, String> {
+    let order = match (left, right) {
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
         (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
-        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        (Value::Bool(a), Value::Bool(b)) if matches!(operator, "==" | "!=") => Some(a.cmp(b)),
         _ => return Err("incompatible types for comparison".to_owned()),
     };
-    Ok(match compare {
-        Compare::Equal => order == Some(Ordering::Equal),
-        Compare::NotEqual => order != Some(Ordering::Equal),
-        Compare::Less => order == Some(Ordering::Less),
-        Compare::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        Compare::Greater => order == Some(Ordering::Greater),
-        Compare::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+    let is = |wanted: &[Ordering]| order.is_some_and(|order| wanted.contains(&order));
+    Ok(match operator {
+        "==" => is(&[Ordering::Equal]),
+        "!=" => !is(&[Ordering::Equal]),
+        "<" => is(&[Ordering::Less]),
+        "<=" => is(&[Ordering::Less, Ordering::Equal]),
+        ">" => is(&[Ordering::Greater]),
+        ">=" => is(&[Ordering::Greater, Ordering::Equal]),
+        other => return Err(format!("unrecognized filter operator {other}")),
     })
 }
 
@@ -440,33 +239,59 @@ mod tests {
         .unwrap();
         let table = [
             (".spec.n", "1"),
+            (".spec.", ""),
             (r".spec.a\.b", r#""dot""#),
-            (".spec['a.b']", r#""dot""#),
+            (r".spec['a\.b']", r#""dot""#),
+            (".spec['a.b']", ""),
             (".spec.list[0].t", r#""A""#),
+            (".spec.list[].t", r#""A""#),
             (".spec.list[-1].s", r#""z""#),
             (".spec.list[0:2].s", r#""x" "y""#),
+            (".spec.list[::2].s", r#""x" "z""#),
             (".spec.list[*].s", r#""x" "y" "z""#),
+            (".spec.list[0,2].s", r#""x" "z""#),
+            (".spec['n','none']", "1"),
             (r#".spec.list[?(@.t=="B")].s"#, r#""y" "z""#),
             (r#".spec.list[?(@.t == 'A')].s"#, r#""x""#),
             (".spec.list[?(@.none)].s", ""),
+            (
+                ".spec.list[?(@.t=~'A')].s",
+                "error: unrecognized character in action: U+007E '~'",
+            ),
+            (
+                ".spec.list[?(@.t=>'A')].s",
+                "error: unrecognized filter operator =>",
+            ),
             (".m.*.v", "1 2"),
             ("..v", "1 2"),
+            (".m 1", "1"),
+            (".m 'x'", r#""x""#),
             (".none.x", ""),
+            (
+                ".spec.n} and {.spec.list[9]",
+                "error: array index out of bounds: index 9, length 3",
+            ),
             (
                 ".spec.list[9].t",
                 "error: array index out of bounds: index 9, length 3",
             ),
+            (
+                ".spec.list[2:1].t",
+                "error: starting index 2 is greater than ending index 1",
+            ),
             (".spec.list[", "error: unterminated array"),
-            ("x", "error: unrecognized character in action: U+0078 'x'"),
+            (".spec.list[a]", "error: invalid array index a"),
+            (".spec.list[?(@.t", "error: unterminated filter"),
+            ("x", "error: unrecognized identifier x"),
+            (".spec\t.n", "error: unrecognized character in action: U+0009"),
         ];
         for (path, want) in table {
-            let got = match JsonPath::parse(path).and_then(|p| {
-                p.find(&doc)
-                    .map(|f| f.iter().map(|v| v.to_json()).collect::<Vec<_>>().join(" "))
-            }) {
-                Ok(text) => text,
-                Err(e) => format!("error: {e}"),
-            };
+            let found = JsonPath::parse(path).and_then(|p| {
+                let found = p.find(&doc)?;
+                let texts: Vec<String> = found.iter().map(|v| v.to_json()).collect();
+                Ok(texts.join(" "))
+            });
+            let got = found.unwrap_or_else(|e| format!("error: {e}"));
             assert_eq!(got, want, "{path}");
         }
     }

@@ -272,7 +272,8 @@ struct Patching<'a> {
 
 impl Patched for Patching<'_> {
     fn shown(&self, old: &Value) -> String {
-        self.patch.shown(&order::text(old))
+        let spent = self.patch.spent(old);
+        spent.unwrap_or_else(|| self.patch.shown(&order::text(old)))
     }
 
     /// What a strategic patch makes is not decoded but converted, which has words of its own.

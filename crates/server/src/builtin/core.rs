@@ -84,10 +84,17 @@ impl Core {
             errors.clear();
         }
         errors.extend(particular);
+        // What is checked by several rules is wrong once.
+        let mut told: Vec<FieldError> = Vec::with_capacity(errors.len());
+        for error in errors {
+            if !told.contains(&error) {
+                told.push(error);
+            }
+        }
         object.insert("metadata", metadata.into());
         Outcome {
             object: object.into(),
-            refusal: (!errors.is_empty()).then_some(Refusal::Invalid(errors)),
+            refusal: (!told.is_empty()).then_some(Refusal::Invalid(told)),
             warnings: Vec::new(),
             stats: Stats::default(),
         }
@@ -96,12 +103,10 @@ impl Core {
     /// Completes a new object; returns what is wrong with its metadata.
     fn create(&self, identity: &Identity, object: &mut Map, metadata: &mut Map) -> Vec<FieldError> {
         identity.mark(metadata);
-        let (scope, names) = if self.is_namespace() {
+        if self.is_namespace() {
             namespace::complete(object, metadata);
-            (Scope::Cluster, NameRule::Label)
-        } else {
-            (Scope::Namespaced, NameRule::PathSegment)
-        };
+        }
+        let (scope, names) = self.naming();
         let at = Path::ROOT.field("metadata");
         meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
     }
@@ -133,7 +138,23 @@ impl Core {
             }
         }
         let (new, old) = (Value::Object(metadata.clone()), Value::Object(before));
-        meta::check_update(Some(&new), Some(&old), &Path::ROOT.field("metadata"))
+        let at = Path::ROOT.field("metadata");
+        let (scope, names) = self.naming();
+        let mut errors = meta::check_common(Some(&new), scope, &at);
+        if self.is_namespace() && part == Part::Whole {
+            errors.extend(meta::check_new(Some(&new), scope, names, &at));
+        }
+        errors.extend(meta::check_update(Some(&new), Some(&old), &at));
+        errors
+    }
+
+    /// Where objects stand, and what names they may have.
+    fn naming(&self) -> (Scope, NameRule) {
+        if self.is_namespace() {
+            (Scope::Cluster, NameRule::Label)
+        } else {
+            (Scope::Namespaced, NameRule::PathSegment)
+        }
     }
 }
 
@@ -237,6 +258,10 @@ impl Strategy for Core {
 
     fn unconditional_update(&self) -> bool {
         true
+    }
+
+    fn is_kept_in_memory(&self) -> bool {
+        self.kind != CoreKind::Event
     }
 
     fn creates_on_update(&self) -> bool {

@@ -98,6 +98,9 @@ pub(crate) fn structural(group: &str, version: &str, kind: &str) -> Arc<Structur
         .unwrap_or_default()
 }
 
+/// How often a model may stand within itself. What is further down has any type; few definitions go that deep.
+const LEVELS: usize = 4;
+
 /// A schema with what it refers to in place.
 fn resolve(schema: &Value, within: &mut Vec<String>) -> Value {
     let members = match schema {
@@ -117,7 +120,7 @@ fn resolve(schema: &Value, within: &mut Vec<String>) -> Value {
     };
     let model = ALL.get(name).or_else(|| SHARED.schemas.get(name));
     let typed = model.is_some_and(|m| m.get("type").is_some());
-    if !typed || within.iter().any(|w| w == name) {
+    if !typed || within.iter().filter(|w| *w == name).count() == LEVELS {
         return object([("x-kubernetes-preserve-unknown-fields", true.into())]);
     }
     within.push(name.to_owned());

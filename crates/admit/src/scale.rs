@@ -102,6 +102,9 @@ fn lookup<'v, T>(
 ) -> Result<Option<T>, String> {
     let mut at = object;
     for (walked, step) in steps(path).enumerate() {
+        if at.is_null() {
+            return Ok(None);
+        }
         let Value::Object(map) = at else {
             return Err(misfit(steps(path).take(walked + 1), at, OBJECT));
         };

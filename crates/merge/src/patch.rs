@@ -237,6 +237,14 @@ impl<'t> Patch<'t> {
         found
     }
 
+    /// What a refusal shows of a strategic patch to a document.
+    pub fn spent(&self, document: &Value) -> Option<String> {
+        match &self.content {
+            Content::Strategic(patch) => Some(go::value_v(&strategic::spent(document, patch.clone()))),
+            Content::Json(_) | Content::Merge(_) | Content::Apply(_) => None,
+        }
+    }
+
     /// What a refusal shows: what the patch makes of the text of a document, or the patch itself.
     pub fn shown(&self, document: &str) -> String {
         match &self.content {

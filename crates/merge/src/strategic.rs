@@ -78,6 +78,38 @@ pub fn apply(document: Value, patch: Value, schema: &Structural) -> Result<Value
     }
 }
 
+/// What a server is left with of a patch once it is applied: directives are gone where they were followed, and so is what
+/// there was nothing to take from.
+pub fn spent(document: &Value, mut patch: Value) -> Value {
+    if let (Value::Object(document), Value::Object(patch)) = (document, &mut patch) {
+        spend(document, patch);
+    }
+    patch
+}
+
+fn spend(original: &Map, patch: &mut Map) {
+    if let Some(directive) = patch.get(PATCH) {
+        if directive.as_str() == Some("replace") {
+            patch.remove(PATCH);
+        }
+        return;
+    }
+    patch.remove(RETAIN_KEYS);
+    let orders = patch.keys().filter(|k| k.starts_with(SET_ORDER));
+    for order in orders.cloned().collect::<Vec<Str>>() {
+        patch.remove(&order);
+        let list = order.strip_prefix(SET_ORDER).and_then(|l| l.strip_prefix('/'));
+        patch.remove(list.unwrap_or_default());
+    }
+    for (key, change) in patch.iter_mut() {
+        match (original.get(key), change) {
+            (Some(Value::Object(old)), Value::Object(new)) => spend(old, new),
+            (Some(Value::Array(_)), Value::Array(_)) => {}
+            (_, new) => discard_nulls(new),
+        }
+    }
+}
+
 /// The schema of a member.
 fn member<'s>(schema: Option<&'s Structural>, name: &str) -> Option<&'s Structural> {
     let schema = schema?;

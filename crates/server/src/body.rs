@@ -8,7 +8,7 @@ use crate::write::{cannot_be_handled, cannot_be_handled_by_default};
 use scantling_admit::FieldValidation;
 use scantling_schema::names::group_version;
 use scantling_value::json::{self, Written};
-use scantling_value::{Decoded, Limits, Map, Value, go, yaml};
+use scantling_value::{Decoded, Limits, Map, Str, Value, go, yaml};
 
 /// An object as it was sent.
 #[derive(Debug)]
@@ -83,6 +83,8 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     };
     if form == BodyForm::Json && !decoded.duplicates.is_empty() {
         is_odd = true;
+    }
+    if form == BodyForm::Json && (is_odd || misspells_type(&decoded.value)) {
         written_type_meta(text).map_err(unrecognized)?;
     }
     let mut object = decoded.value;
@@ -159,14 +161,26 @@ pub(crate) fn type_meta(object: &Value) -> Result<(&str, &str), String> {
     Ok((field("apiVersion")?, field("kind")?))
 }
 
+/// The fields by which an object says what it is.
+const TYPE_FIELDS: [&str; 2] = ["apiVersion", "kind"];
+
+/// Whether an object has fields that would say what it is but for their case: those who only ask for that do not mind.
+fn misspells_type(object: &Value) -> bool {
+    let names = object.as_object().into_iter().flat_map(Map::keys);
+    let is_type = |name: &str| TYPE_FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name));
+    names
+        .map(Str::as_str)
+        .any(|name| is_type(name) && !TYPE_FIELDS.contains(&name))
+}
+
 /// Checks what an object says it is of wherever it does so: a text may say it twice.
 fn written_type_meta(text: &[u8]) -> Result<(), String> {
     let Ok(Written::Object(members)) = json::decode_written(text, Limits::SERVER) else {
         return Ok(());
     };
     for (name, value) in members {
-        if matches!(name.as_str(), "apiVersion" | "kind") {
-            type_meta(&Map::from_iter([(name, Value::from(value))]).into())?;
+        if let Some(name) = TYPE_FIELDS.iter().find(|field| field.eq_ignore_ascii_case(&name)) {
+            type_meta(&Map::from_iter([(*name, Value::from(value))]).into())?;
         }
     }
     Ok(())

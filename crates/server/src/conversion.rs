@@ -12,6 +12,7 @@ mod review;
 mod trust;
 
 pub(crate) use memo::{Memo, with_conversions};
+pub(crate) use review::group_version_kind;
 
 use crate::api::Call;
 use crate::custom::ByWebhook;

@@ -274,6 +274,16 @@ impl Strategy for Definitions {
         false
     }
 
+    fn bare(&self, version: &Version) -> Option<Value> {
+        let api = api_version(version);
+        let (bare, _) = self.decode(Map::new().into(), api).ok()?;
+        let mut bare = bare.into_document(api);
+        // Not even a default is known of it.
+        let spec = bare.as_object_mut()?.get_mut("spec")?;
+        spec.as_object_mut()?.remove("conversion");
+        Some(bare)
+    }
+
     fn kept_by_status(&self) -> &'static [&'static str] {
         &["spec"]
     }

@@ -103,9 +103,10 @@ impl Write<'_> {
         let call = self.call;
         let key = call.key(name)?;
         let entry = call.live(&key, name).await?;
-        let patch = patch.as_ref().map_err(ApiError::clone)?;
         let object = crate::read::shown(call, &entry).await?;
         let live = scale::scale_to_patch(call, &object)?;
+        // Only where there is a scale it matters what the patch is.
+        let patch = patch.as_ref().map_err(ApiError::clone)?;
         let live = managed::managed_scale(call, &object).unwrap_or(live);
         let made = patch.apply(&live, None).map_err(patch_error)?;
         let refused = |why: &str| crate::write::patch_refusal(patch.shown(&order::text(&live)), why);
@@ -264,7 +265,8 @@ impl Write<'_> {
 
 impl Patched for Patch<'_> {
     fn shown(&self, old: &Value) -> String {
-        Patch::shown(self, &order::text(old))
+        let spent = self.spent(old);
+        spent.unwrap_or_else(|| Patch::shown(self, &order::text(old)))
     }
 
     fn is_converted(&self) -> bool {

@@ -86,7 +86,9 @@ impl Call<'_> {
 
     /// What is stored in a state under the key of a name.
     pub(crate) async fn entry(&self, key: &str, name: &str, at: ReadAt) -> ApiResult<Arc<Entry>> {
-        let entry = self.api.store.get(key, at).await.map_err(store_error)?;
+        let memory = self.kind.strategy.is_kept_in_memory();
+        let entry = self.api.store.get(key, at).await;
+        let entry = entry.map_err(|e| read_error(e, memory))?;
         entry.ok_or_else(|| ApiError::not_found(self.about(), name))
     }
 }
@@ -143,12 +145,13 @@ pub(crate) fn by_key(call: &Call<'_>, entry: &Entry, e: ApiError) -> ApiError {
     if !e.is_unreadable() {
         return e;
     }
+    ApiError::internal_error(corrupt(key_within(call, &entry.key), &e))
+}
+
+/// A key without what all keys begin with: that is how it is known where nothing is written.
+pub(crate) fn key_within<'k>(call: &Call<'_>, key: &'k str) -> &'k str {
     let root = call.api.keys.prefix();
-    let key = entry
-        .key
-        .strip_prefix(root.trim_end_matches('/'))
-        .unwrap_or(&entry.key);
-    ApiError::internal_error(corrupt(key, &e))
+    key.strip_prefix(root.trim_end_matches('/')).unwrap_or(key)
 }
 
 /// What the store says of an entry that cannot be read.
@@ -168,6 +171,17 @@ fn parse_version(text: &str) -> Result<u64, String> {
 
 /// What a client of etcd sends at most: more than etcd takes, and refused in other words.
 const LARGEST_MESSAGE: usize = 2 << 20;
+
+/// A failure of the store while something is read. Where a server does not read from memory, it does not expect what is
+/// asked for to come, either.
+fn read_error(e: StoreError, memory: bool) -> ApiError {
+    match e {
+        StoreError::FutureRevision { requested, current } if !memory => {
+            ApiError::version_too_large(requested, current)
+        }
+        e => store_error(e),
+    }
+}
 
 /// A failure of the store, as clients are told of it.
 pub(crate) fn store_error(e: StoreError) -> ApiError {
@@ -299,10 +313,16 @@ pub(crate) async fn find<T>(
         .ok()
         .and_then(NonZeroUsize::new)
         .filter(|_| !any);
-    let (mut after, mut at) = start(options, limit.is_some())?;
-    after = after.map(|a| format!("{prefix}{a}"));
-    // A selector on the name finds one key.
+    // A selector on the name finds one key, which makes no pages.
     let only = selection.fields.exact("metadata.name").map(str::to_owned);
+    let spot = call.path.namespace.is_some()
+        || !call.kind.namespaced
+        || selection.fields.exact("metadata.namespace").is_some();
+    let single = only.is_some() && spot;
+    let exact = limit.is_some() || options.version_match == Some(VersionMatch::Exact);
+    let memory = call.kind.strategy.is_kept_in_memory() && !(single && exact);
+    let (mut after, mut at) = start(options, limit.is_some() && !single)?;
+    after = after.map(|a| format!("{prefix}{a}"));
     let mut items = Vec::new();
     let mut unreadable = Vec::new();
     loop {
@@ -323,7 +343,7 @@ pub(crate) async fn find<T>(
                     .map(|c| Continue { revision: None, ..c }.encode());
                 ApiError::expired(CONTINUE_EXPIRED).continuing(latest.unwrap_or_default())
             }
-            e => store_error(e),
+            e => read_error(e, memory),
         })?;
         at = ReadAt::Exact(revision);
         let mut last = None;

@@ -113,8 +113,8 @@ pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply
     let (mut sent, found) = decode(&write.body, form, options.field_validation)
         .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
     write.warnings.extend(found);
-    fit_name(&sent, name)?;
     fit_namespace(call, &mut sent)?;
+    fit_name(&sent, name)?;
     let scale = replace(write, name, &options, &sent).await?;
     shown(call.shape()?, scale)
 }

@@ -88,11 +88,21 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         None
     }
 
+    /// An object of which nothing is known, as bookmarks are.
+    fn bare(&self, version: &Version) -> Option<Value> {
+        self.blank(version)
+    }
+
     /// The schema that documents publish.
     fn published(&self, kind: &Kind, version: &Version, format: Format) -> Value;
 
     /// Whether field selectors may use this field; if not, what a request with it is told.
     fn selectable(&self, kind: &Kind, version: &Version, field: &str) -> Result<(), String>;
+
+    /// Whether a server keeps the objects in memory, and reads them there.
+    fn is_kept_in_memory(&self) -> bool {
+        true
+    }
 
     /// Whether an update may come without a resource version.
     fn unconditional_update(&self) -> bool {

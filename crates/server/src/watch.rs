@@ -330,12 +330,13 @@ impl Stream {
         if let Some(a) = annotations {
             metadata.insert("annotations", a.into());
         }
-        let entries = [
-            ("kind", Value::from(self.kind.kind.as_str())),
-            ("apiVersion", self.call()?.api_version().into()),
-            ("metadata", metadata.into()),
-        ];
-        let object = Value::Object(entries.into_iter().collect());
+        let call = self.call()?;
+        let bare = call.kind.strategy.bare(call.version);
+        let mut object = bare.and_then(Value::into_object).unwrap_or_default();
+        object.insert("kind", self.kind.kind.as_str().into());
+        object.insert("apiVersion", call.api_version().into());
+        object.insert("metadata", metadata.into());
+        let object = object.into();
         let mut line = Vec::new();
         self.write(Happened::Bookmark, Item::Object(object), &mut line)?;
         self.push(line.into())

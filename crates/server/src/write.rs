@@ -129,13 +129,13 @@ impl Write<'_> {
         source: Source<'_>,
     ) -> ApiResult<Value> {
         let call = self.call;
+        let mode = options.field_validation;
+        let mut object = object;
+        self.receive(&mut object, found, mode, ownership, source, None)?;
         if call.kind.leaving {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
         }
-        let mode = options.field_validation;
-        let mut object = object;
-        self.receive(&mut object, found, mode, ownership, source, None)?;
         self.create_received(object, options, ownership, source).await
     }
 
@@ -228,8 +228,8 @@ impl Write<'_> {
         let mode = options.field_validation;
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
         body::fit_version(call, &object)?;
-        fit_name(&object, name)?;
         fit_namespace(call, &mut object)?;
+        fit_name(&object, name)?;
         let part = match call.path.subresource.as_deref() {
             None => Part::Whole,
             Some("finalize") => Part::Finalizers,
@@ -241,7 +241,12 @@ impl Write<'_> {
             let there = call.api.store.get(&key, ReadAt::Latest).await;
             if there.map_err(store_error)?.is_none() {
                 if !uid.is_empty() {
-                    return Err(other_uid(call, name, &key, &uid, ""));
+                    let key = if options.dry_run {
+                        read::key_within(call, &key)
+                    } else {
+                        &key
+                    };
+                    return Err(other_uid(call, name, key, &uid, ""));
                 }
                 remove_version(&mut object);
                 let created = self
@@ -308,6 +313,11 @@ impl Write<'_> {
         })?;
         let existing_uid = text(&old, "uid");
         if !uid.is_empty() && uid != existing_uid {
+            let key = if options.dry_run {
+                read::key_within(call, key)
+            } else {
+                key
+            };
             return Err(other_uid(call, name, key, uid, existing_uid));
         }
         let Change {

@@ -138,6 +138,7 @@ impl Core {
             errors.extend(unqualified_finalizers(&metadata));
         }
         errors.extend(particular);
+        let errors = once(errors);
         object.insert("metadata", metadata.into());
         Outcome {
             object: object.into(),
@@ -192,7 +193,7 @@ impl Core {
             errors.extend(meta::check_new(Some(&new), scope, names, &at));
         }
         errors.extend(meta::check_update(Some(&new), Some(&old), &at));
-        once(errors)
+        errors
     }
 }
 
@@ -318,6 +319,10 @@ impl Strategy for Core {
 
     fn unconditional_update(&self) -> bool {
         true
+    }
+
+    fn is_kept_in_memory(&self) -> bool {
+        self.kind != CoreKind::Event
     }
 
     fn creates_on_update(&self) -> bool {

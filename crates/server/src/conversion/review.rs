@@ -345,7 +345,7 @@ fn check_texts(field: &str, texts: &Value) -> Result<(), String> {
 }
 
 /// Version and kind as errors name them: `example.com/v1, Kind=Widget`.
-fn group_version_kind(api_version: &str, kind: &str) -> String {
+pub(crate) fn group_version_kind(api_version: &str, kind: &str) -> String {
     let (group, version) = group_version(api_version);
     format!("{group}/{version}, Kind={kind}")
 }

@@ -6,11 +6,12 @@ use super::refusals::{
 use super::{Ownership, Write, text};
 use crate::body;
 use crate::builtin::settle_findings;
+use crate::conversion::group_version_kind;
 use crate::media;
 use crate::status::{About, ApiError, ApiResult};
 use scantling_admit::{FieldValidation, Outcome, Refusal};
 use scantling_schema::names::group_version;
-use scantling_value::{Map, Value, json};
+use scantling_value::{Limits, Map, Value, json, yaml};
 
 /// What is said of a custom resource that says no version.
 const UNVERSIONED: &str = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
@@ -78,8 +79,23 @@ impl Write<'_> {
                 self.in_order(&mut found, source);
                 Err(self.refused(Refusal::Strict(found), object, source, old))
             }
+            Err(Refusal::Undecodable(why)) if ownership == Ownership::Settled && self.call.kind.built_in => {
+                Err(self.not_converted(&why))
+            }
             Err(refusal) => Err(self.refused(refusal, object, source, old)),
         }
+    }
+
+    /// The refusal of an apply that makes an object of the wrong form: it names what was sent.
+    fn not_converted(&self, why: &str) -> ApiError {
+        let call = self.call;
+        let sent = yaml::decode(&self.body, Limits::SERVER).unwrap_or_default();
+        let ty = group_version_kind(&call.api_version(), &call.kind.kind);
+        let (namespace, name) = (text(&sent, "namespace"), text(&sent, "name"));
+        ApiError::internal(format!(
+            "failed to convert new object ({namespace}/{name}; {ty}) to proper version: \
+             unable to convert unstructured object to {ty}: {why}"
+        ))
     }
 
     /// Checks that what a patch made says what it is. Built-in kinds know that by themselves: what the patch made of
@@ -202,7 +218,12 @@ impl Write<'_> {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 cannot_be_read_strictly(call, object, &why)
             }
-            (Refusal::Undecodable(why), Source::Patch(patched)) => patch_refusal(shown(patched), &why),
+            (Refusal::Undecodable(why), Source::Patch(patched)) => {
+                let shown = shown(patched);
+                let first = call.kind.strategy.read_text(call.version, shown.as_bytes());
+                let first = first.and_then(Result::err).filter(|_| !patched.is_converted());
+                patch_refusal(shown, &first.unwrap_or(why))
+            }
             (Refusal::Strict(found), Source::Patch(patched)) => {
                 let why = format!("strict decoding error: {}", found.join(", "));
                 patch_refusal(shown(patched), &why)

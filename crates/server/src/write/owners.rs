@@ -32,8 +32,8 @@ impl Write<'_> {
             ),
             Ownership::Settled => format!(
                 ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server \
-                 dedups owner references in 1.20+, and may reject such requests as early as 1.24; duplicate UID(s) \
-                 observed: {uids}"
+                 dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+                 requests; duplicate UID(s) observed: {uids}"
             ),
         });
     }

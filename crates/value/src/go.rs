@@ -202,6 +202,17 @@ pub fn write_float_json(out: &mut Vec<u8>, f: f64) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// The integer part of a number; beyond 64 bits it is what an x86 processor makes of it.
+pub fn cut(number: f64) -> i64 {
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    if !(-TWO_TO_63..TWO_TO_63).contains(&number) {
+        return i64::MIN;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
+    let cut = number as i64;
+    cut
+}
+
 fn non_finite(f: f64) -> &'static str {
     if f.is_nan() {
         "NaN"

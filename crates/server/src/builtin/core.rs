@@ -91,14 +91,21 @@ impl Core {
     /// Completes a new object; returns what is wrong with its metadata.
     fn create(&self, identity: &Identity, object: &mut Map, metadata: &mut Map) -> Vec<FieldError> {
         identity.mark(metadata);
-        let (scope, names) = if self.is_namespace() {
+        if self.is_namespace() {
             namespace::complete(object, metadata);
+        }
+        let (scope, names) = self.naming();
+        let at = Path::ROOT.field("metadata");
+        meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
+    }
+
+    /// Where objects stand, and how they may be called.
+    fn naming(&self) -> (Scope, NameRule) {
+        if self.is_namespace() {
             (Scope::Cluster, NameRule::Label)
         } else {
             (Scope::Namespaced, NameRule::PathSegment)
-        };
-        let at = Path::ROOT.field("metadata");
-        meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
+        }
     }
 
     /// Puts what a write may not change back as it was; returns what is wrong with the metadata.
@@ -128,7 +135,21 @@ impl Core {
             }
         }
         let (new, old) = (Value::Object(metadata.clone()), Value::Object(before));
-        meta::check_update(Some(&new), Some(&old), &Path::ROOT.field("metadata"))
+        let at = Path::ROOT.field("metadata");
+        let (scope, names) = self.naming();
+        let mut errors = meta::check_common(Some(&new), scope, &at);
+        if part == Part::Whole {
+            errors.extend(meta::check_new(Some(&new), scope, names, &at));
+        }
+        errors.extend(meta::check_update(Some(&new), Some(&old), &at));
+        // These kinds tell each error once, whoever finds it.
+        let mut told = Vec::with_capacity(errors.len());
+        for error in errors {
+            if !told.contains(&error) {
+                told.push(error);
+            }
+        }
+        told
     }
 }
 

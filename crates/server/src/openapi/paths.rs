@@ -66,18 +66,13 @@ const DELETE: &[&str] = &[
 
 impl<'a> Writer<'a> {
     pub(super) fn new(kind: &'a Kind, version: &'a Version) -> Self {
-        let word = group_word(&kind.group);
-        let mut chars = word.chars();
-        let lower = chars
-            .next()
-            .map(|c| c.to_ascii_lowercase().to_string() + chars.as_str())
-            .unwrap_or_default();
+        let (group, version_name) = (group_name(&kind.group), &version.name);
         Writer {
             kind,
             version,
             name: schema_name(&kind.group, &version.name, &kind.kind),
-            word: format!("{word}{}", capital(&version.name)),
-            tag: format!("{lower}_{}", version.name),
+            word: capital(&joined(group)) + &capital(&joined(version_name)),
+            tag: format!("{}_{}", joined(group), joined(version_name)),
         }
     }
 
@@ -292,7 +287,10 @@ impl<'a> Writer<'a> {
             };
             let id = format!(
                 "{}{}{collection}{scope}{}{}",
-                o.action, self.word, self.kind.kind, o.suffix
+                o.action,
+                self.word,
+                joined(&self.kind.kind),
+                o.suffix
             );
             let mut responses = Map::from_iter([("401", object([("description", "Unauthorized".into())]))]);
             for code in o.codes {
@@ -389,13 +387,26 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A group as a word: `s5-162.example.com` is `S5162ExampleCom`.
-fn group_word(group: &str) -> String {
-    let group = if group.is_empty() { "core" } else { group };
-    let mut out = String::new();
-    for part in group.split('.') {
-        let clean: String = part.chars().filter(char::is_ascii_alphanumeric).collect();
-        out.push_str(&capital(&clean));
+/// What a group is called in words: those of Kubernetes go by their first name.
+fn group_name(group: &str) -> &str {
+    if group.is_empty() {
+        return "core";
+    }
+    group.strip_suffix(".k8s.io").unwrap_or(group)
+}
+
+/// The words of a name as one: `my-group.example.com` is `myGroupExampleCom`. No word begins with a digit.
+fn joined(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut begins = false;
+    for (i, c) in name.chars().enumerate() {
+        if !(c.is_alphabetic() || c == '_' || (i > 0 && c.is_numeric())) {
+            begins = true;
+        } else if std::mem::take(&mut begins) {
+            out.extend(c.to_uppercase());
+        } else {
+            out.push(c);
+        }
     }
     out
 }
@@ -426,6 +437,9 @@ mod tests {
 
     #[test]
     fn words() {
-        assert_eq!(group_word("s5-162.example.com"), "S5162ExampleCom");
+        assert_eq!(joined("s5-162.example.com"), "s5162ExampleCom");
+        assert_eq!(joined("my-group.1x.example.com"), "myGroup1xExampleCom");
+        assert_eq!(joined("1a-b"), "AB");
+        assert_eq!(group_name("apiextensions.k8s.io"), "apiextensions");
     }
 }

@@ -110,7 +110,7 @@ async fn routes_have_documents() {
         ("apis/authorization.k8s.io", "getAuthorizationAPIGroup"),
         (
             "apis/authorization.k8s.io/v1",
-            "createAuthorizationK8sIoV1SelfSubjectAccessReview",
+            "createAuthorizationV1SelfSubjectAccessReview",
         ),
     ];
     for (name, operation) in table {

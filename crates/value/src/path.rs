@@ -69,7 +69,7 @@ impl<'a> Path<'a> {
 
     /// The path in the notation of lists of unknown fields, in which a name may be empty: `spec..a`.
     pub fn listed(&self) -> String {
-        Listed(self).to_string()
+        Listed(self.segments()).to_string()
     }
 
     /// The steps from the root.
@@ -114,12 +114,12 @@ pub(crate) fn write_segments<'a>(
     if first { f.write_str("<nil>") } else { Ok(()) }
 }
 
-/// A path in the notation of lists of unknown fields.
-struct Listed<'a>(&'a Path<'a>);
+/// Steps in the notation of lists of unknown fields.
+struct Listed<'a>(Vec<Segment<'a>>);
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_segments(f, self.0.segments(), Nameless::Field)
+        write_segments(f, self.0.iter().copied(), Nameless::Field)
     }
 }
 
@@ -150,6 +150,13 @@ impl PathBuf {
             OwnedSegment::Key(k) => Segment::Key(k),
             OwnedSegment::Index(i) => Segment::Index(*i),
         })
+    }
+}
+
+impl PathBuf {
+    /// The path in the notation of lists of unknown fields, see [`Path::listed`].
+    pub fn listed(&self) -> String {
+        Listed(self.segments().collect()).to_string()
     }
 }
 

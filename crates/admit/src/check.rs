@@ -95,7 +95,8 @@ impl<'a> Check<'a> {
             return;
         };
         let old = self.old.filter(|_| self.options.gates.ratcheting);
-        let old = old.and_then(|old| old.get("status"));
+        // Where there was no status, a null is no change.
+        let old = old.map(|old| old.get("status").unwrap_or(&Value::Null));
         let prefix = Path::ROOT.field("status");
         let errors = validate::validate(node, status, &prefix, old.map(|old| (&self.ratchet, old)));
         self.note(errors);

@@ -35,7 +35,10 @@ impl Scale {
         for (walked, step) in self.steps_to_wanted().enumerate() {
             match at {
                 Value::Object(map) => at = map.get_or_insert_with(step, || Value::Object(Map::new())),
-                other => return Err(misfit(self.steps_to_wanted().take(walked + 1), other, OBJECT)),
+                _ => {
+                    let path = joined(self.steps_to_wanted().take(walked));
+                    return Err(format!("value cannot be set because {path} is not a {OBJECT}"));
+                }
             }
         }
         *at = Value::Int(replicas);
@@ -102,13 +105,12 @@ fn lookup<'v, T>(
 ) -> Result<Option<T>, String> {
     let mut at = object;
     for (walked, step) in steps(path).enumerate() {
-        if at.is_null() {
-            return Ok(None);
-        }
-        let Value::Object(map) = at else {
-            return Err(misfit(steps(path).take(walked + 1), at, OBJECT));
+        let next = match at {
+            Value::Object(map) => map.get(step),
+            Value::Null => None,
+            _ => return Err(misfit(steps(path).take(walked + 1), at, OBJECT)),
         };
-        let Some(next) = map.get(step) else {
+        let Some(next) = next else {
             return Ok(None);
         };
         at = next;
@@ -120,12 +122,15 @@ fn lookup<'v, T>(
 }
 
 fn misfit<'p>(walked: impl Iterator<Item = &'p str>, value: &Value, wanted: &str) -> String {
-    let path: String = walked.flat_map(|step| [".", step]).collect();
-    let ty = go::value_type(value);
+    let (path, ty) = (joined(walked), go::value_type(value));
     format!(
         "{path} accessor error: {} is of the type {ty}, expected {wanted}",
         go_text(value)
     )
+}
+
+fn joined<'p>(steps: impl Iterator<Item = &'p str>) -> String {
+    steps.flat_map(|step| [".", step]).collect()
 }
 
 /// A value as Go's `%v` writes it.

@@ -415,14 +415,16 @@ impl Server {
         let replicas = new.at(["spec", "replicas"]).cloned().unwrap_or_default();
         let mut at = &mut stored;
         for name in &names[..names.len() - 1] {
-            at = at
-                .as_object_mut()
-                .unwrap()
-                .get_or_insert_with(name, || Value::Object(Map::new()));
+            let Some(members) = at.as_object_mut() else {
+                // Whoever sets the number refuses what is in its way.
+                return Answer::Elsewhere;
+            };
+            at = members.get_or_insert_with(name, || Value::Object(Map::new()));
         }
-        at.as_object_mut()
-            .unwrap()
-            .insert(names[names.len() - 1].as_str(), replicas);
+        let Some(members) = at.as_object_mut() else {
+            return Answer::Elsewhere;
+        };
+        members.insert(names[names.len() - 1].as_str(), replicas);
         metadata(&mut stored).insert("managedFields", Value::Array(merged));
         let in_storage = definition.convert(&stored, &definition.storage).unwrap();
         self.objects.insert(t.object.clone(), in_storage);

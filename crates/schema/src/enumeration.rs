@@ -1,7 +1,7 @@
 //! `enum`: which values are listed.
 
 use crate::structural::Json;
-use scantling_value::{Value, same_text};
+use scantling_value::{Value, go, same_text};
 use std::cmp::Ordering;
 
 /// The strings of a list: short ones first, those of one length in order.
@@ -44,15 +44,11 @@ pub(crate) fn contains(listed: &[Json], texts: &Texts, value: &Value) -> bool {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "the conversions of a server"
-)]
+#[expect(clippy::cast_precision_loss, reason = "the conversions of a server")]
 fn matches(listed: &Value, value: &Value) -> bool {
     match (listed, value) {
         (Value::Null, _) => false,
-        (Value::Int(a), Value::Float(b)) => *a == *b as i64,
+        (Value::Int(a), Value::Float(b)) => *a == go::cut(*b),
         (Value::Float(a), Value::Int(b)) => *a == *b as f64,
         (Value::String(a), Value::Int(b)) => {
             let c = u32::try_from(*b)

@@ -4,6 +4,7 @@
 use crate::format::{Format, FormatKind};
 use crate::plan::{Node, Types};
 use crate::validate::{Sink, Stop};
+use scantling_value::go::cut;
 use scantling_value::{Path, Value};
 
 /// Whether a float counts as an integer. Servers allow for a rounding error of 1e-9.
@@ -189,15 +190,4 @@ impl Number {
             Number::Float(_) => Value::Float(bound),
         }
     }
-}
-
-/// The integer part of a bound; beyond 64 bits it is what an x86 processor makes of it.
-fn cut(bound: f64) -> i64 {
-    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-    if !(-TWO_TO_63..TWO_TO_63).contains(&bound) {
-        return i64::MIN;
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
-    let cut = bound as i64;
-    cut
 }

@@ -245,7 +245,7 @@ pub(crate) enum Purpose {
     /// To check objects.
     Values,
     /// To check the defaults of a definition. Servers do so with another reading of the schema: formats that they do
-    /// not support take part in the check of types, and integer-or-string is no type.
+    /// not support take part in the check of types, integer-or-string is no type, and junctors close no objects.
     Defaults,
 }
 

@@ -208,7 +208,7 @@ impl Pruner<'_> {
 
     fn record(&mut self, at: &Path<'_>, name: &str) {
         if self.options.unknown == Unknown::List {
-            self.paths.push(at.field(name).to_string());
+            self.paths.push(at.field(name).listed());
         }
     }
 }

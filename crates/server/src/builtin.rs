@@ -198,8 +198,12 @@ pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
 
 /// What is said of fields that stand twice, and of unknown ones.
 pub(crate) fn findings(repeated: &[PathBuf], unknown: &[PathBuf]) -> Vec<String> {
-    let repeated = repeated.iter().map(|p| format!("duplicate field \"{p}\""));
-    let unknown = unknown.iter().map(|p| format!("unknown field \"{p}\""));
+    let repeated = repeated
+        .iter()
+        .map(|p| format!("duplicate field \"{}\"", p.listed()));
+    let unknown = unknown
+        .iter()
+        .map(|p| format!("unknown field \"{}\"", p.listed()));
     repeated.chain(unknown).collect()
 }
 

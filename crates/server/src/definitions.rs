@@ -403,12 +403,15 @@ fn keep_system_fields(new: &mut Map, old: &Map) {
     for field in [
         "creationTimestamp",
         "deletionTimestamp",
-        "uid",
         "deletionGracePeriodSeconds",
     ] {
         if let Some(v) = old.get(field) {
             new.insert(field, v.clone());
         }
+    }
+    // Another one stays, to be refused.
+    if let Some(uid) = old.get("uid") {
+        new.get_or_insert_with("uid", || uid.clone());
     }
 }
 

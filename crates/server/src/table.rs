@@ -3,6 +3,7 @@
 pub(crate) mod core;
 
 use crate::jsonpath::JsonPath;
+use scantling_cel::data::timestamp::{self, Moment};
 use scantling_value::{Map, Value};
 
 /// A column that a definition declares.
@@ -134,7 +135,7 @@ fn cell(kind: &str, value: &Value, now: i64) -> Value {
         ("string", Value::Float(f)) => Value::from(scantling_value::go::float_v(*f)),
         ("string", other) => Value::from(other.to_json()),
         ("integer", Value::Int(i)) => Value::Int(*i),
-        ("integer", Value::Float(f)) => Value::Int(scantling_value::go::truncate(*f)),
+        ("integer", Value::Float(f)) => Value::Int(scantling_value::go::cut(*f)),
         #[expect(
             clippy::cast_precision_loss,
             reason = "a double is what the column's type asks for"
@@ -143,16 +144,26 @@ fn cell(kind: &str, value: &Value, now: i64) -> Value {
         ("number", Value::Float(f)) => Value::Float(*f),
         ("boolean", Value::Bool(b)) => Value::Bool(*b),
         ("date", Value::String(s)) if s.is_empty() => Value::from("<unknown>"),
-        ("date", Value::String(s)) => Value::from(match s.parse::<jiff::Timestamp>() {
-            Ok(t) => human_duration(now.saturating_sub(t.as_second())),
-            Err(_) => "<invalid>".to_owned(),
-        }),
+        ("date", Value::String(s)) => {
+            let age = timestamp::parse(s).map(|time| age(time, now));
+            Value::from(age.unwrap_or_else(|| "<invalid>".to_owned()))
+        }
         _ => Value::Null,
     }
 }
 
+/// How long ago a time was, by a clock that counts 292 years at most. The first moment of all means that none is known.
+fn age(time: Moment, now: i64) -> String {
+    const FIRST: i64 = -62_135_596_800;
+    const MOST: i64 = i64::MAX / 1_000_000_000;
+    if (time.seconds, time.nanos) == (FIRST, 0) {
+        return "<unknown>".to_owned();
+    }
+    human_duration(now.saturating_sub(time.seconds).clamp(-MOST, MOST))
+}
+
 /// A duration as people read it: two units at most, fewer the longer it is.
-pub(crate) fn human_duration(seconds: i64) -> String {
+fn human_duration(seconds: i64) -> String {
     let (minute, hour, day) = (60, 3600, 86_400);
     let year = 365 * day;
     let two = |whole: i64, unit: &str, rest: i64, small: &str| {

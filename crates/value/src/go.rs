@@ -188,16 +188,6 @@ pub(crate) fn float32_g(f: f32) -> String {
     }
 }
 
-/// A number without its fraction; what is beyond all integers becomes the least of them, as processors have it.
-pub fn truncate(number: f64) -> i64 {
-    const END: f64 = 9_223_372_036_854_775_808.0;
-    if (-END..END).contains(&number) {
-        number as i64
-    } else {
-        i64::MIN
-    }
-}
-
 /// A number as `encoding/json` writes it: shortest digits, with an exponent outside of 1e-6..1e21.
 ///
 /// A document cannot hold infinities or NaN (no decoder makes them); they would write as `null`.
@@ -210,6 +200,17 @@ pub fn write_float_json(out: &mut Vec<u8>, f: f64) {
         with_exponent(f, 1)
     };
     out.extend_from_slice(text.as_bytes());
+}
+
+/// The integer part of a number; beyond 64 bits it is what an x86 processor makes of it.
+pub fn cut(number: f64) -> i64 {
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    if !(-TWO_TO_63..TWO_TO_63).contains(&number) {
+        return i64::MIN;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
+    let cut = number as i64;
+    cut
 }
 
 fn non_finite(f: f64) -> &'static str {

@@ -67,6 +67,11 @@ impl<'a> Path<'a> {
         self.segment
     }
 
+    /// The path in the notation of lists of unknown fields, in which a name may be empty: `spec..a`.
+    pub fn listed(&self) -> String {
+        Listed(self.segments()).to_string()
+    }
+
     /// The steps from the root.
     pub fn segments(&self) -> Vec<Segment<'a>> {
         let mut out = Vec::new();
@@ -80,14 +85,25 @@ impl<'a> Path<'a> {
     }
 }
 
+/// How a field without a name is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nameless {
+    /// Like a key, as in errors, which tell fields from keys by whether there is a name.
+    Key,
+    /// After a dot, as in lists of unknown fields.
+    Field,
+}
+
 /// Writes steps in the notation of API errors: `spec.list[0].map[key]`; no steps write as `<nil>`.
 pub(crate) fn write_segments<'a>(
     f: &mut fmt::Formatter<'_>,
     segments: impl IntoIterator<Item = Segment<'a>>,
+    nameless: Nameless,
 ) -> fmt::Result {
     let mut first = true;
     for s in segments {
         match s {
+            Segment::Field("") if nameless == Nameless::Key => f.write_str("[]")?,
             Segment::Field(n) if first => f.write_str(n)?,
             Segment::Field(n) => write!(f, ".{n}")?,
             Segment::Key(k) => write!(f, "[{k}]")?,
@@ -98,9 +114,18 @@ pub(crate) fn write_segments<'a>(
     if first { f.write_str("<nil>") } else { Ok(()) }
 }
 
+/// Steps in the notation of lists of unknown fields.
+struct Listed<'a>(Vec<Segment<'a>>);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_segments(f, self.0.iter().copied(), Nameless::Field)
+    }
+}
+
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_segments(f, self.segments())
+        write_segments(f, self.segments(), Nameless::Key)
     }
 }
 
@@ -128,6 +153,13 @@ impl PathBuf {
     }
 }
 
+impl PathBuf {
+    /// The path in the notation of lists of unknown fields, see [`Path::listed`].
+    pub fn listed(&self) -> String {
+        Listed(self.segments().collect()).to_string()
+    }
+}
+
 impl From<&Path<'_>> for PathBuf {
     fn from(p: &Path<'_>) -> Self {
         let own = |s: Segment<'_>| match s {
@@ -143,6 +175,6 @@ impl From<&Path<'_>> for PathBuf {
 
 impl fmt::Display for PathBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_segments(f, self.segments())
+        write_segments(f, self.segments(), Nameless::Key)
     }
 }

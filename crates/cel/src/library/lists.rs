@@ -356,7 +356,7 @@ fn sum_durations<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
         let Val::Duration(d) = item? else {
             return Err(EvalError::NoSuchOverload);
         };
-        sum = sum.checked_add(d.nanos).ok_or(EvalError::DurationOverflow)?;
+        sum = sum.checked_add(d.nanos).ok_or(EvalError::IntOverflow)?;
     }
     Ok(Val::Duration(Duration { nanos: sum }))
 }

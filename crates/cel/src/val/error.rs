@@ -20,12 +20,10 @@ pub enum EvalError {
     DivisionByZero,
     /// Integer remainder by zero.
     ModulusByZero,
-    /// A result that no `int` holds.
+    /// A result that no `int`, or no duration, holds.
     IntOverflow,
     /// A result that no `uint` holds.
     UintOverflow,
-    /// A result that no duration holds.
-    DurationOverflow,
     /// A result that no timestamp holds.
     TimestampOverflow,
     /// Any other error. See [`EvalError::text`].
@@ -77,7 +75,6 @@ impl fmt::Display for EvalError {
             EvalError::ModulusByZero => "modulus by zero",
             EvalError::IntOverflow => "integer overflow",
             EvalError::UintOverflow => "unsigned integer overflow",
-            EvalError::DurationOverflow => "duration overflow",
             EvalError::TimestampOverflow => "timestamp overflow",
             EvalError::Text(text) => text,
         })

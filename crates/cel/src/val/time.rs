@@ -66,7 +66,7 @@ impl Timestamp {
     pub fn since(self, earlier: Timestamp) -> Result<Duration, EvalError> {
         i64::try_from(self.total() - earlier.total())
             .map(|nanos| Duration { nanos })
-            .map_err(|_| EvalError::DurationOverflow)
+            .map_err(|_| EvalError::IntOverflow)
     }
 }
 

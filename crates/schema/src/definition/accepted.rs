@@ -121,12 +121,12 @@ impl Deref for Accepted {
     }
 }
 
-/// The rules for updates that all kinds share. A server checks them twice, so that such errors come twice.
+/// The rules for updates that all kinds share. Definitions are checked once more, so that such errors come several times.
 fn common_update(new: &Definition, old: &Definition) -> Vec<FieldError> {
     let metadata = |d: &Definition| Value::from(d.metadata.clone());
-    meta::check_update(
-        Some(&metadata(new)),
-        Some(&metadata(old)),
-        &Path::ROOT.field("metadata"),
-    )
+    let (new, old) = (metadata(new), metadata(old));
+    let at = Path::ROOT.field("metadata");
+    let mut errors = meta::check_common(Some(&new), Scope::Cluster, &at);
+    errors.extend(meta::check_update(Some(&new), Some(&old), &at));
+    errors
 }

@@ -180,7 +180,7 @@ impl Coercer<'_> {
                 return true;
             }
             let Some(i) = rest.iter().position(|(field, ..)| same_text(field, name)) else {
-                self.unknown.push(at.field(name).to_string());
+                self.unknown.push(format!("{at}.{name}"));
                 return false;
             };
             let Some(((field, kind, empty), behind)) = rest.get(i..).and_then(<[_]>::split_first) else {

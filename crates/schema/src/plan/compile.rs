@@ -187,11 +187,10 @@ impl Compiler {
     }
 
     fn checks(&mut self, v: &ValueValidation, types: Types) -> Checks {
-        let mut branches = |list: &[Arc<Structural>]| -> Box<[Arc<Node>]> {
-            list.iter().map(|s| self.node(s, Place::Below)).collect()
-        };
+        let mut branches =
+            |list: &[Arc<Structural>]| -> Box<[Arc<Node>]> { list.iter().map(|s| self.branch(s)).collect() };
         let (all_of, any_of, one_of) = (branches(&v.all_of), branches(&v.any_of), branches(&v.one_of));
-        let not = v.not.as_ref().map(|s| self.node(s, Place::Below));
+        let not = v.not.as_ref().map(|s| self.branch(s));
         let format = Format::parse(&v.format, types, self.purpose);
         let odd = |bound: Option<crate::structural::Number>| {
             bound.is_some_and(|n| !number::in_range(&Value::Float(n.0), types, format.as_ref()))
@@ -215,6 +214,14 @@ impl Compiler {
         }
     }
 
+    /// The node of a schema in a junctor.
+    fn branch(&mut self, schema: &Arc<Structural>) -> Arc<Node> {
+        match self.purpose {
+            Purpose::Values => self.node(schema, Place::Below),
+            Purpose::Defaults => self.node(&opened(schema), Place::Below),
+        }
+    }
+
     fn pattern(&mut self, text: &Str) -> Arc<Pattern> {
         if let Some(known) = self.patterns.get(text).and_then(Weak::upgrade) {
             return known;
@@ -235,6 +242,17 @@ fn names(schema: &Structural, properties: &[Arc<Node>]) -> Box<[Name]> {
 fn slots(nodes: &[Arc<Node>], test: impl Fn(&Node) -> bool) -> Box<[u32]> {
     let found = (0u32..).zip(nodes).filter(|(_, node)| test(node));
     found.map(|(slot, _)| slot).collect()
+}
+
+/// The schema without `additionalProperties: false`, which is all that junctors may say of other fields.
+fn opened(schema: &Arc<Structural>) -> Arc<Structural> {
+    let property = |(name, s): &(Str, Arc<Structural>)| (name.clone(), opened(s));
+    Arc::new(Structural {
+        additional: None,
+        properties: schema.properties.iter().map(property).collect(),
+        items: schema.items.as_ref().map(opened),
+        ..Structural::clone(schema)
+    })
 }
 
 fn has_defaults(schema: &Structural) -> bool {

@@ -42,7 +42,7 @@ impl Conversion {
                 Ok(())
             }
             (Type::Int32 | Type::Int64, Value::Float(f)) if f.trunc() == *f => {
-                *value = Value::Int(held(go::truncate(*f), ty));
+                *value = Value::Int(held(go::cut(*f), ty));
                 Ok(())
             }
             (Type::Bytes, Value::String(s)) => read_base64(s)

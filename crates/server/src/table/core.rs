@@ -1,7 +1,8 @@
 //! The tables of built-in kinds. Their cells are made, not found by a path.
 
-use super::{CREATED, Cell, Column, Columns, NAME, human_duration};
+use super::{CREATED, Cell, Column, Columns, NAME, age};
 use crate::write::text;
+use scantling_cel::data::timestamp;
 use scantling_value::Value;
 
 fn column(name: &str, description: &str) -> Column {
@@ -192,10 +193,8 @@ fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
 
 /// How long ago a time was.
 fn since(time: &str, now: i64) -> String {
-    match time.parse::<jiff::Timestamp>() {
-        Ok(t) => human_duration(now.saturating_sub(t.as_second())),
-        Err(_) => "<unknown>".to_owned(),
-    }
+    let age = timestamp::parse(time).map(|time| age(time, now));
+    age.unwrap_or_else(|| "<unknown>".to_owned())
 }
 
 fn first_seen(event: &Value, now: i64) -> String {

@@ -157,6 +157,6 @@ fn negate<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
 fn duration(nanos: Option<i64>) -> Res<'static> {
     match nanos {
         Some(nanos) => Ok(Val::Duration(Duration { nanos })),
-        None => Err(EvalError::DurationOverflow),
+        None => Err(EvalError::IntOverflow),
     }
 }

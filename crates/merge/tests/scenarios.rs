@@ -622,6 +622,7 @@ const ELSEWHERE: &[&str] = &[
     "apply/metadata-that-are-nothing",
     "apply/subresources-at-two-versions",
     "api/dry-run-of-everything",
+    "api/owners-twice",
     "api/metadata-of-everything",
     "api/scope-name-and-kind-mismatches",
     "api/tables-of-every-column",

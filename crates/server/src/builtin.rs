@@ -17,7 +17,7 @@ use scantling_admit::{FieldValidation, Refusal};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
 use scantling_schema::structural::Structural;
-use scantling_value::{PathBuf, go};
+use scantling_value::{Map, PathBuf, go};
 use std::sync::{Arc, OnceLock};
 
 /// The groups whose kinds are built in, in the order in which servers list them.
@@ -176,6 +176,22 @@ fn version(name: &str, columns: Columns) -> Version {
         finalize: false,
         columns,
         selectable: Vec::new(),
+    }
+}
+
+/// Puts what metadata get from the server alone back as they were. Another uid stays, to be refused.
+pub(crate) fn keep_system_fields(new: &mut Map, old: &Map) {
+    for field in [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        if let Some(value) = old.get(field) {
+            new.insert(field, value.clone());
+        }
+    }
+    if let Some(uid) = old.get("uid") {
+        new.get_or_insert_with("uid", || uid.clone());
     }
 }
 

@@ -353,7 +353,7 @@ impl Definitions {
             Operation::Create(_) => None,
             Operation::Update(old) | Operation::UpdateStatus(old) => {
                 let (old, _) = self.decode(old.clone(), api).map_err(Refusal::Undecodable)?;
-                keep_system_fields(&mut new.metadata, &old.metadata);
+                builtin::keep_system_fields(&mut new.metadata, &old.metadata);
                 if let (Operation::UpdateStatus(_), Some(generation)) =
                     (operation, old.metadata.get("generation"))
                 {
@@ -397,22 +397,6 @@ fn identified(document: &Value) -> Value {
     let kind = document.get("kind").cloned().unwrap_or_default();
     let metadata = Map::from_iter([("name", name)]);
     Map::from_iter([("kind", kind), ("metadata", metadata.into())]).into()
-}
-
-fn keep_system_fields(new: &mut Map, old: &Map) {
-    for field in [
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ] {
-        if let Some(v) = old.get(field) {
-            new.insert(field, v.clone());
-        }
-    }
-    // Another one stays, to be refused.
-    if let Some(uid) = old.get("uid") {
-        new.get_or_insert_with("uid", || uid.clone());
-    }
 }
 
 /// Marks a definition as being deleted: its objects go first.

@@ -241,12 +241,7 @@ impl Write<'_> {
             let there = call.api.store.get(&key, ReadAt::Latest).await;
             if there.map_err(store_error)?.is_none() {
                 if !uid.is_empty() {
-                    let key = if options.dry_run {
-                        read::key_within(call, &key)
-                    } else {
-                        &key
-                    };
-                    return Err(other_uid(call, name, key, &uid, ""));
+                    return Err(other_uid(call, name, &key, &options, (&uid, "")));
                 }
                 remove_version(&mut object);
                 let created = self
@@ -313,12 +308,7 @@ impl Write<'_> {
         })?;
         let existing_uid = text(&old, "uid");
         if !uid.is_empty() && uid != existing_uid {
-            let key = if options.dry_run {
-                read::key_within(call, key)
-            } else {
-                key
-            };
-            return Err(other_uid(call, name, key, uid, existing_uid));
+            return Err(other_uid(call, name, key, options, (uid, existing_uid)));
         }
         let Change {
             mut object,

@@ -16,6 +16,7 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     selectable: &super::NAMES,
     qualifies_finalizers: true,
     creates_on_update: false,
+    kept_in_memory: true,
     check,
 };
 

@@ -1,6 +1,6 @@
 //! How objects of the core kinds are read, decided and deleted.
 
-use super::{Model, config_map, event, findings, namespace, selectable, settle_findings};
+use super::{Model, config_map, event, findings, keep_system_fields, namespace, selectable, settle_findings};
 use crate::body::Sent;
 use crate::discovery::api_version;
 use crate::kind::{Kind, Version};
@@ -33,6 +33,8 @@ pub(super) struct Particulars {
     pub(super) qualifies_finalizers: bool,
     /// Whether an update makes an object that is not there.
     pub(super) creates_on_update: bool,
+    /// Whether a server keeps the objects in memory, and reads them there.
+    pub(super) kept_in_memory: bool,
     /// What is wrong with an object, beyond what is asked of all metadata.
     pub(super) check: fn(&Written<'_>) -> Vec<FieldError>,
 }
@@ -54,6 +56,7 @@ static OF_REVIEWS: Particulars = Particulars {
     selectable: &[],
     qualifies_finalizers: false,
     creates_on_update: false,
+    kept_in_memory: true,
     check: |_| Vec::new(),
 };
 
@@ -82,13 +85,6 @@ impl Part {
         }
     }
 }
-
-/// What of its metadata an object gets from the server alone, and keeps.
-const KEPT_METADATA: [&str; 3] = [
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-];
 
 impl Core {
     /// The kind of that group and name.
@@ -166,17 +162,10 @@ impl Core {
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
-        for field in KEPT_METADATA {
-            if let Some(value) = before.get(field) {
-                metadata.insert(field, value.clone());
-            }
-        }
+        keep_system_fields(metadata, &before);
         keep(metadata, &before, "generation");
-        // What is asked for of these stays, to be compared.
-        for field in ["uid", "resourceVersion"] {
-            if let Some(value) = before.get(field) {
-                metadata.get_or_insert_with(field, || value.clone());
-            }
+        if let Some(version) = before.get("resourceVersion") {
+            metadata.get_or_insert_with("resourceVersion", || version.clone());
         }
         if self.is_namespace()
             && let Some(old) = old.as_object()
@@ -322,7 +311,7 @@ impl Strategy for Core {
     }
 
     fn is_kept_in_memory(&self) -> bool {
-        self.kind != CoreKind::Event
+        self.particulars().kept_in_memory
     }
 
     fn creates_on_update(&self) -> bool {

@@ -25,6 +25,7 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     ],
     qualifies_finalizers: false,
     creates_on_update: true,
+    kept_in_memory: false,
     check,
 };
 

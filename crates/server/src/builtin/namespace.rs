@@ -14,6 +14,7 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     selectable: &["metadata.name", "status.phase"],
     qualifies_finalizers: true,
     creates_on_update: false,
+    kept_in_memory: true,
     check,
 };
 

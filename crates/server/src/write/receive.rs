@@ -6,12 +6,11 @@ use super::refusals::{
 use super::{Ownership, Write, text};
 use crate::body;
 use crate::builtin::settle_findings;
-use crate::conversion::group_version_kind;
 use crate::media;
 use crate::status::{About, ApiError, ApiResult};
 use scantling_admit::{FieldValidation, Outcome, Refusal};
 use scantling_schema::names::group_version;
-use scantling_value::{Limits, Map, Value, json, yaml};
+use scantling_value::{Map, Value, json};
 
 /// What is said of a custom resource that says no version.
 const UNVERSIONED: &str = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
@@ -79,23 +78,8 @@ impl Write<'_> {
                 self.in_order(&mut found, source);
                 Err(self.refused(Refusal::Strict(found), object, source, old))
             }
-            Err(Refusal::Undecodable(why)) if ownership == Ownership::Settled && self.call.kind.built_in => {
-                Err(self.not_converted(&why))
-            }
             Err(refusal) => Err(self.refused(refusal, object, source, old)),
         }
-    }
-
-    /// The refusal of an apply that makes an object of the wrong form: it names what was sent.
-    fn not_converted(&self, why: &str) -> ApiError {
-        let call = self.call;
-        let sent = yaml::decode(&self.body, Limits::SERVER).unwrap_or_default();
-        let ty = group_version_kind(&call.api_version(), &call.kind.kind);
-        let (namespace, name) = (text(&sent, "namespace"), text(&sent, "name"));
-        ApiError::internal(format!(
-            "failed to convert new object ({namespace}/{name}; {ty}) to proper version: \
-             unable to convert unstructured object to {ty}: {why}"
-        ))
     }
 
     /// Checks that what a patch made says what it is. Built-in kinds know that by themselves: what the patch made of
@@ -207,6 +191,9 @@ impl Write<'_> {
         let name = text(object, "name");
         let shown = |patched: &dyn Patched| old.map(|old| patched.shown(old)).unwrap_or_default();
         match (refusal, source) {
+            (Refusal::Undecodable(why), Source::Apply(config)) if call.kind.built_in => {
+                not_converted(call, config, &why)
+            }
             (Refusal::Undecodable(why), Source::Body | Source::Apply(_)) => {
                 cannot_be_handled(call, object, &self.first_fault().unwrap_or(why))
             }

@@ -3,6 +3,8 @@
 use super::receive::object_kind;
 use super::{metadata_mut, text};
 use crate::api::Call;
+use crate::conversion::group_version_kind;
+use crate::options::WriteOptions;
 use crate::read;
 use crate::request::parse_uint;
 use crate::status::{About, ApiError, ApiResult};
@@ -66,8 +68,7 @@ pub(crate) fn patch_refusal(shown: String, why: &str) -> ApiError {
 /// The refusal of what an apply made, where it does not fit the types of its kind. It names what was applied.
 pub(super) fn not_converted(call: &Call<'_>, config: &Value, why: &str) -> ApiError {
     let (namespace, name) = (text(config, "namespace"), text(config, "name"));
-    let (group, version, kind) = (&call.kind.group, &call.version.name, &call.kind.kind);
-    let of = format!("{group}/{version}, Kind={kind}");
+    let of = group_version_kind(&call.api_version(), &call.kind.kind);
     ApiError::internal(format!(
         "failed to convert new object ({namespace}/{name}; {of}) to proper version: unable to convert unstructured \
          object to {of}: {why}"
@@ -80,7 +81,18 @@ pub(super) fn immutable(about: About<'_>, name: &str, errors: &[FieldError]) -> 
 }
 
 /// The refusal of a write to an object that is another one than was meant.
-pub(super) fn other_uid(call: &Call<'_>, name: &str, key: &str, asked: &str, found: &str) -> ApiError {
+pub(super) fn other_uid(
+    call: &Call<'_>,
+    name: &str,
+    key: &str,
+    options: &WriteOptions,
+    (asked, found): (&str, &str),
+) -> ApiError {
+    let key = if options.dry_run {
+        read::key_within(call, key)
+    } else {
+        key
+    };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
          UID in precondition: {asked}, UID in object meta: {found}"

@@ -446,7 +446,10 @@ mod tests {
         #[test]
         fn tables_match_what_the_engine_matches(pattern in anchored_pattern(), text in "[ab/\u{e9}\n]{0,7}|[ab]{10,40}") {
             let tree = parse::parse(&pattern).unwrap();
-            let table = Table::of(&tree).unwrap();
+            let table = Table::of(&tree);
+            // A few have too many states for a table. Too many of those, and the test fails.
+            prop_assume!(table.is_some());
+            let table = table.unwrap();
             prop_assert_eq!(table.is_match(&text), engine(&tree).unwrap().is_match(&text));
         }
 

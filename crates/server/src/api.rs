@@ -6,7 +6,7 @@ use crate::config::AuthorizationMode;
 use crate::definitions::GROUP;
 use crate::discovery::{self, Root};
 use crate::kind::{Document, Kind, Kinds, Version};
-use crate::media::{self, Encoding};
+use crate::media::{self, Accept, Encoding, Encodings};
 use crate::metrics::{Answered, Label, Metrics};
 use crate::options::ListOptions;
 use crate::progress::Progress;
@@ -14,7 +14,7 @@ use crate::reply::{Body, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
 use crate::status::{About, ApiError, ApiResult};
 use crate::view::Shape;
-use crate::{auth, builtin, health, openapi, pretty, read, transport, watch, write};
+use crate::{auth, builtin, health, openapi, patch, pretty, read, transport, watch, write};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -45,6 +45,8 @@ pub(crate) struct Api {
     pub(crate) lines: crate::lines::Lines,
     pub(crate) tokens: Tokens,
     pub(crate) authorization: AuthorizationMode,
+    /// What requests and answers may be written in.
+    pub(crate) spoken: Encodings,
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: Semaphore,
     pub(crate) request_timeout: Duration,
@@ -66,7 +68,7 @@ pub(crate) struct Call<'a> {
     pub(crate) version: &'a Version,
     pub(crate) path: &'a ObjectPath,
     pub(crate) query: &'a Query,
-    pub(crate) accept: Option<&'a str>,
+    pub(crate) accept: Accept<'a>,
     /// What the request is counted under.
     pub(crate) label: &'a Label,
 }
@@ -155,7 +157,7 @@ impl<'a> Call<'a> {
 }
 
 /// The answer to a request that fails. What clients are not told is logged: loudly where the fault is the server's.
-fn refusal(e: &ApiError, accept: Option<&str>) -> Reply {
+fn refusal(e: &ApiError, accept: Accept<'_>) -> Reply {
     match (e.private_text(), e.code()) {
         (None, _) => {}
         (Some(why), code @ 500..) => tracing::error!(why, code, "request failed"),
@@ -194,6 +196,23 @@ pub(crate) struct Head {
     pub(crate) user: Option<Arc<User>>,
     /// The path and the query, as they came.
     pub(crate) uri: Uri,
+    /// What the server speaks.
+    pub(crate) spoken: Encodings,
+}
+
+impl Head {
+    /// What the client takes.
+    pub(crate) fn accept(&self) -> Accept<'_> {
+        Accept {
+            text: self.accept.as_deref(),
+            spoken: self.spoken,
+        }
+    }
+
+    /// What the body says it is written in.
+    pub(crate) fn body_encoding(&self) -> ApiResult<Encoding> {
+        media::body_encoding(self.content_type.as_deref(), self.spoken)
+    }
 }
 
 /// What becomes of a request while as many run as may.
@@ -249,6 +268,7 @@ impl Api {
             user_agent: text(header::USER_AGENT).unwrap_or_default(),
             user: user.clone(),
             uri: parts.uri.clone(),
+            spoken: self.spoken,
         };
         let mode = self.authorization;
         let allowed = match &user {
@@ -268,7 +288,7 @@ impl Api {
                 };
                 self.guarded(&head, target, body, &label, when_full).await
             }
-            Err(e) => Reply::error(&e, head.accept.as_deref()),
+            Err(e) => Reply::error(&e, head.accept()),
         };
         if indents {
             reply = reply.indented();
@@ -320,7 +340,7 @@ impl Api {
         label: &Label,
         when_full: WhenFull,
     ) -> Reply {
-        let refuse = |e: &ApiError| refusal(e, head.accept.as_deref());
+        let refuse = |e: &ApiError| refusal(e, head.accept());
         let place = self.in_flight.try_acquire();
         if place.is_err() && when_full == WhenFull::Refuse {
             return refuse(&ApiError::too_many_requests(
@@ -362,18 +382,18 @@ impl Api {
         body: Incoming,
         label: &Label,
     ) -> ApiResult<Reply> {
-        let accept = head.accept.as_deref();
+        let accept = head.accept();
         if let Target::Object(path) = target {
             return self.object(head, &path, body, label).await;
         }
-        if let Some(offered) = routed(&target) {
+        if let Some(offered) = routed(&target, accept.spoken) {
             if head.method != Method::GET {
                 return Err(ApiError::no_such_method());
             }
-            media::check(accept, offered)?;
+            media::check(accept.text, &media::content_types(offered))?;
         }
         let kinds = self.kinds.load();
-        let document = |v: Value| -> ApiResult<Reply> {
+        let document = |v: Value, accept: Accept<'_>| -> ApiResult<Reply> {
             let wanted = media::wanted(accept, media::Offer::Document)?;
             Ok(Reply::object(200, &v, wanted.encoding))
         };
@@ -396,11 +416,17 @@ impl Api {
             }),
             Target::Groups => self.aggregated(&kinds, head, Root::Groups, || discovery::groups(&kinds)),
             Target::Group(name) => {
-                discovery::group(&kinds, &name).map_or_else(|| Ok(Reply::page_not_found()), document)
+                let found = discovery::group(&kinds, &name);
+                found.map_or_else(|| Ok(Reply::page_not_found()), |group| document(group, accept))
             }
             Target::Resources(GroupVersion { group, version }) => {
                 match discovery::resources(&kinds, &group, &version) {
-                    Some(found) => document(found),
+                    Some(found) if builtin::has_group(&group) => document(found, accept),
+                    // What definitions make is described in what every server speaks.
+                    Some(found) => {
+                        let spoken = Encoding::USUAL;
+                        document(found, Accept { spoken, ..accept })
+                    }
                     None if builtin::has_group(&group) => Err(ApiError::no_resource()),
                     None => Ok(Reply::page_not_found()),
                 }
@@ -418,9 +444,9 @@ impl Api {
         root: Root,
         plain: impl Fn() -> Value,
     ) -> ApiResult<Reply> {
-        let accept = head.accept.as_deref().unwrap_or_default();
+        let accept = head.accept();
         let Some(encoding) = discovery::aggregated_encoding(accept) else {
-            let wanted = media::wanted(Some(accept), media::Offer::Document)?;
+            let wanted = media::wanted(accept, media::Offer::Document)?;
             return Ok(Reply::object(200, &plain(), wanted.encoding));
         };
         let place = kinds.written.discovery(root);
@@ -429,7 +455,9 @@ impl Api {
             _ if head.if_none_match.as_ref() == Some(&written.tag) => {
                 Reply::bytes(304, Encoding::Json.content_type(), Bytes::new())
             }
-            Encoding::Yaml => Reply::object(200, &discovery::aggregated(kinds, root), encoding),
+            Encoding::Yaml | Encoding::Cbor => {
+                Reply::object(200, &discovery::aggregated(kinds, root), encoding)
+            }
             Encoding::Json | Encoding::Protobuf => {
                 Reply::bytes(200, Encoding::Json.content_type(), written.text.clone())
             }
@@ -478,7 +506,7 @@ impl Api {
             version,
             path,
             query: &head.query,
-            accept: head.accept.as_deref(),
+            accept: head.accept(),
             label,
         };
         let mut warnings: Vec<String> = version.deprecation.iter().cloned().collect();
@@ -487,7 +515,7 @@ impl Api {
         }
         let mut answer = self.dispatch(&call, head, body, &mut warnings).await;
         if !warnings.is_empty() {
-            let mut reply = answer.unwrap_or_else(|e| refusal(&e, head.accept.as_deref()));
+            let mut reply = answer.unwrap_or_else(|e| refusal(&e, head.accept()));
             reply.warn(&warnings);
             answer = Ok(reply);
         }
@@ -598,11 +626,11 @@ fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
 }
 
 /// What is offered at a path that takes `GET` alone; nothing where every method is answered alike.
-fn routed(target: &Target) -> Option<&'static [Encoding]> {
+fn routed(target: &Target, spoken: Encodings) -> Option<Encodings> {
     match target {
         Target::Version => Some(&[Encoding::Json]),
-        Target::CoreVersions => Some(&Encoding::ALL),
-        Target::Resources(gv) if builtin::serves(&gv.group, &gv.version) => Some(&Encoding::ALL),
+        Target::CoreVersions => Some(spoken),
+        Target::Resources(gv) if builtin::serves(&gv.group, &gv.version) => Some(spoken),
         _ => None,
     }
 }
@@ -631,9 +659,14 @@ fn check_route(head: &Head, path: &ObjectPath, kind: &Kind, version: &Version) -
         return Err(ApiError::no_such_method());
     }
     if head.method == Method::PATCH {
-        media::check_body(head.content_type.as_deref(), kind.strategy.patch_types())?;
+        let types = patch::taken(&*kind.strategy, head.spoken);
+        media::check_body(head.content_type.as_deref(), &types)?;
     }
-    media::check(head.accept.as_deref(), &Encoding::ALL)
+    let mut offered = media::content_types(head.spoken);
+    if path.watch || head.method == Method::GET && !named {
+        offered.extend(media::stream_types(head.spoken));
+    }
+    media::check(head.accept.as_deref(), &offered)
 }
 
 /// Whether a request lasts as long as its client likes.

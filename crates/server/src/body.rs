@@ -1,7 +1,8 @@
 //! The body of a request as an object, refused in a server's words where it is none.
 
 use crate::api::Call;
-use crate::media::{self, BodyForm};
+use crate::cbor::{self, Fault};
+use crate::media::Encoding;
 use crate::protobuf;
 use crate::status::{ApiError, ApiResult};
 use crate::write::{cannot_be_handled, cannot_be_handled_by_default};
@@ -27,7 +28,7 @@ const NO_MESSAGE: &str = "object *unstructured.Unstructured does not implement t
                           cannot be encoded to a protobuf message";
 
 /// Decodes an object of a kind.
-pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldValidation) -> ApiResult<Sent> {
+pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: Encoding, mode: FieldValidation) -> ApiResult<Sent> {
     let unrecognized = |why: String| {
         let kind = &call.kind.kind;
         let message = format!(
@@ -46,7 +47,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
     };
     let mut is_odd = false;
     let decoded = match form {
-        BodyForm::Json => match json::decode_strict(text, Limits::SERVER) {
+        Encoding::Json => match json::decode_strict(text, Limits::SERVER) {
             Ok(decoded) => decoded,
             Err(e) => {
                 // A number beyond all numbers is JSON; only what is made of it has no place for it.
@@ -68,10 +69,10 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
                 }
             }
         },
-        BodyForm::Yaml => {
+        Encoding::Yaml => {
             yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?
         }
-        BodyForm::Protobuf => {
+        Encoding::Protobuf => {
             let envelope = protobuf::open(text).map_err(unrecognized)?;
             let described = envelope.described().filter(|_| call.kind.built_in);
             let read = described.map_or_else(|| Err(NO_MESSAGE.to_owned()), |m| envelope.read(m));
@@ -80,21 +81,45 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
                 duplicates: Vec::new(),
             }
         }
+        Encoding::Cbor => Decoded {
+            value: cbor::decode_object(text).map_err(|fault| match fault {
+                Fault::Unreadable(why) => unrecognized(no_kind(&why)),
+                Fault::Misfit {
+                    api_version,
+                    kind,
+                    why,
+                } => cannot_be_handled_by_default(call, &api_version, &kind, &why),
+            })?,
+            duplicates: Vec::new(),
+        },
     };
-    if form == BodyForm::Json && !decoded.duplicates.is_empty() {
+    if form == Encoding::Json && !decoded.duplicates.is_empty() {
         is_odd = true;
     }
-    if form == BodyForm::Json && (is_odd || misspells_type(&decoded.value)) {
+    if form == Encoding::Json && (is_odd || misspells_type(&decoded.value)) {
         written_type_meta(text).map_err(unrecognized)?;
     }
     let mut object = decoded.value;
     let found = match (form, mode) {
         // A refusal of YAML names all its duplicates in one text.
-        (BodyForm::Yaml, FieldValidation::Strict) if !decoded.duplicates.is_empty() => {
+        (Encoding::Yaml, FieldValidation::Strict) if !decoded.duplicates.is_empty() => {
             vec![yaml::strict_error(&decoded.duplicates)]
         }
         _ => decoded.duplicates,
     };
+    if form == Encoding::Cbor && !call.kind.built_in {
+        // What says what it is in another type than text says nothing.
+        let said = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (said("apiVersion"), said("kind"));
+        let missing = |field: &str| format!("Object '{field}' is missing in '{}'", cbor::notation(text));
+        if kind.is_empty() || api_version.matches('/').count() > 1 {
+            return Err(unrecognized(missing("Kind")));
+        }
+        if group_version(api_version).1.is_empty() {
+            return Err(cannot_be_handled(call, &object, &missing("apiVersion")));
+        }
+        return Ok(Sent { object, found });
+    }
     let (api_version, kind) = says(&object)?;
     if call.kind.built_in {
         if object.is_null() {
@@ -116,7 +141,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         return Err(match (mode, form) {
             (FieldValidation::Warn | FieldValidation::Strict, _) => unrecognized(missing(&sent)),
             // A decoder that is not strict takes the kind for that of the path, until it makes an object of it.
-            (FieldValidation::Ignore, BodyForm::Yaml) => {
+            (FieldValidation::Ignore, Encoding::Yaml) => {
                 cannot_be_handled_by_default(call, &api_version, "", &missing(&object.to_json()))
             }
             (FieldValidation::Ignore, _) => {
@@ -128,6 +153,11 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: BodyForm, mode: FieldVa
         return Err(cannot_be_handled(call, &object, NO_VERSION));
     }
     Ok(Sent { object, found })
+}
+
+/// Why it cannot be told what an object in CBOR is.
+fn no_kind(why: &str) -> String {
+    format!("unable to determine group/version/kind: {why}")
 }
 
 /// Why a version that is null cannot be read.
@@ -199,10 +229,10 @@ pub(crate) fn well_formed_type_meta(object: &Value) -> Result<(&str, &str), Stri
 pub(crate) fn read_type_meta<'v>(
     object: &'v Value,
     text: &[u8],
-    form: BodyForm,
+    form: Encoding,
 ) -> Result<(&'v str, &'v str), String> {
     let read = well_formed_type_meta(object);
-    if read.is_err() && form == BodyForm::Json {
+    if read.is_err() && form == Encoding::Json {
         written_type_meta(text)?;
     }
     read
@@ -257,22 +287,19 @@ fn other_version(found: &str, expected: &str) -> ApiError {
 }
 
 /// Decodes a small object of a type that all kinds share.
-pub(crate) fn decode_small(
-    text: &[u8],
-    content_type: Option<&str>,
-    message: &protobuf::Message,
-) -> ApiResult<Value> {
+pub(crate) fn decode_small(text: &[u8], form: Encoding, message: &protobuf::Message) -> ApiResult<Value> {
     let bad = |why: &dyn std::fmt::Display| {
         ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     };
-    let body = match media::body_form(content_type)? {
-        BodyForm::Json => json::decode_any_range(text, Limits::SERVER).map_err(|e| bad(&e))?,
-        BodyForm::Yaml => {
+    let body = match form {
+        Encoding::Json => json::decode_any_range(text, Limits::SERVER).map_err(|e| bad(&e))?,
+        Encoding::Yaml => {
             yaml::decode(text, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?
         }
-        BodyForm::Protobuf => protobuf::open(text)
+        Encoding::Protobuf => protobuf::open(text)
             .and_then(|envelope| envelope.read(message))
             .map_err(ApiError::bad_request)?,
+        Encoding::Cbor => cbor::decode(text).map_err(|why| ApiError::bad_request(no_kind(&why)))?,
     };
     match body {
         Value::Object(_) => Ok(body),
@@ -289,9 +316,6 @@ fn summary(text: &[u8]) -> String {
     match head.first() {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(head)),
-        Some(_) => format!(
-            "{}{more}",
-            head.iter().map(|b| format!("{b:02x}")).collect::<String>()
-        ),
+        Some(_) => format!("{}{more}", go::hex(head)),
     }
 }

@@ -1,5 +1,6 @@
 //! How a server is set up: values, no flags and no environment.
 
+use crate::media::{Encoding, Encodings};
 use scantling_schema::definition::Gates;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,16 +78,29 @@ impl Default for Config {
     }
 }
 
+/// The gate of an encoding: of the server alone, and not of definitions.
+const CBOR: &str = "CBORServingAndStorage";
+
 impl Config {
     /// The gates, as the feature gates set them. What only this server has is off unless switched on.
     pub(crate) fn gates(&self) -> Result<Gates, String> {
         let mut gates = Gates::default();
-        for (name, on) in &self.feature_gates {
+        for (name, on) in self.feature_gates.iter().filter(|(name, _)| *name != CBOR) {
             if !gates.set(name, *on) {
                 let known = Gates::NAMES.join(", ");
-                return Err(format!("unknown feature gate {name}: known ones are {known}"));
+                return Err(format!(
+                    "unknown feature gate {name}: known ones are {known}, {CBOR}"
+                ));
             }
         }
         Ok(gates)
+    }
+
+    /// What requests and answers may be written in.
+    pub(crate) fn spoken(&self) -> Encodings {
+        match self.feature_gates.get(CBOR) {
+            Some(true) => Encoding::WITH_CBOR,
+            _ => Encoding::USUAL,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Deleting: at once, or by marking what finalizers hold.
 
 use crate::body;
-use crate::media::{self, BodyForm};
+use crate::media::Encoding;
 use crate::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::protobuf;
 use crate::read::{self, Selection, store_error};
@@ -79,9 +79,8 @@ impl Write<'_> {
         if self.body.is_empty() {
             return DeleteOptions::parse(self.call.query, None);
         }
-        let content_type = self.head.content_type.as_deref();
-        let body = body::decode_small(&self.body, content_type, &protobuf::DELETE_OPTIONS)?;
-        let form = media::body_form(content_type)?;
+        let form = self.head.body_encoding()?;
+        let body = body::decode_small(&self.body, form, &protobuf::DELETE_OPTIONS)?;
         let read = body::read_type_meta(&body, &self.body, form);
         let (api_version, kind) = read.map_err(ApiError::bad_request)?;
         let refused = (!matches!(kind, "" | "DeleteOptions")).then(|| {
@@ -96,8 +95,8 @@ impl Write<'_> {
             return Err(ApiError::bad_request(why));
         }
         let body = match form {
-            BodyForm::Json => decode_delete_options_text(&self.body),
-            BodyForm::Yaml | BodyForm::Protobuf => decode_delete_options(body),
+            Encoding::Json => decode_delete_options_text(&self.body),
+            Encoding::Yaml | Encoding::Protobuf | Encoding::Cbor => decode_delete_options(body),
         };
         let body = Value::from(body.map_err(|e| ApiError::bad_request(e.to_string()))?);
         DeleteOptions::parse(self.call.query, Some(&body))

@@ -2,7 +2,7 @@
 
 use crate::builtin;
 use crate::kind::{Kind, Kinds, Version};
-use crate::media::{self, Encoding};
+use crate::media::{self, Accept, Encoding};
 use base64::Engine as _;
 use scantling_schema::definition::compare_versions;
 use scantling_value::{Map, Value};
@@ -20,8 +20,9 @@ pub(crate) enum Root {
 
 /// The encoding in which a client asks for the aggregated form of `/api` and `/apis`, if it asks for that at all: where
 /// it does, the plain form does not count, however much it is preferred.
-pub(crate) fn aggregated_encoding(accept: &str) -> Option<Encoding> {
-    media::clauses(accept).iter().find_map(|clause| {
+pub(crate) fn aggregated_encoding(accept: Accept<'_>) -> Option<Encoding> {
+    let clauses = media::clauses(accept.text.unwrap_or_default());
+    clauses.iter().find_map(|clause| {
         let asked = [clause.param("g"), clause.param("v"), clause.param("as")];
         let aggregated = asked
             == [
@@ -29,10 +30,11 @@ pub(crate) fn aggregated_encoding(accept: &str) -> Option<Encoding> {
                 Some("v2"),
                 Some("APIGroupDiscoveryList"),
             ];
-        let encodings = [Encoding::Json, Encoding::Yaml];
+        // It has no message.
+        let mut encodings = accept.spoken.iter().filter(|e| **e != Encoding::Protobuf);
         encodings
-            .into_iter()
             .find(|e| aggregated && clause.takes(e.content_type()))
+            .copied()
     })
 }
 
@@ -40,7 +42,10 @@ pub(crate) fn aggregated_encoding(accept: &str) -> Option<Encoding> {
 pub(crate) fn aggregated_type(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-        _ => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        Encoding::Cbor => "application/cbor;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        Encoding::Json | Encoding::Protobuf => {
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        }
     }
 }
 

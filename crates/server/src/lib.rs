@@ -2,7 +2,7 @@
 //!
 //! [`Server::start`] takes a [`Config`] and a store, listens, and serves until [`Server::stop`]. The modules follow a
 //! request on its way: `listen` (connections, TLS), `api` (who asks, what for), `request` and `options` (what is asked),
-//! `body` (what is sent), `read`, `watch`, `write`, `patch`, `delete`, `scale` (what is done), `conversion` (of objects
+//! `body`, `protobuf`, `cbor` (what is sent), `read`, `watch`, `write`, `patch`, `delete`, `scale` (what is done), `conversion` (of objects
 //! between versions, by webhooks), `text`, `view`, `table`,
 //! `listing`, `reply` (what is answered), `status` (what went wrong). Kinds are data (`kind`); what is particular about one is its
 //! `strategy` (`custom`, `definitions`, `builtin`). The `controller` turns definitions into kinds.
@@ -35,6 +35,7 @@ mod auth;
 mod authorize;
 mod body;
 mod builtin;
+mod cbor;
 mod config;
 mod controller;
 mod conversion;
@@ -42,6 +43,8 @@ mod custom;
 mod definitions;
 mod delete;
 mod discovery;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod health;
 mod jsonpath;
 mod kind;

@@ -1,5 +1,6 @@
 //! The lines of recent events: written once, however many watch.
 
+use crate::cbor;
 use crate::media::Encoding;
 use crate::order;
 use crate::protobuf;
@@ -32,8 +33,12 @@ impl Happened {
 
     /// Appends the event in the encoding of a stream.
     pub(crate) fn write_object(self, out: &mut Vec<u8>, object: &Value, encoding: Encoding) {
-        let framed = (encoding == Encoding::Protobuf).then(|| protobuf::event(self.word(), object));
-        match framed.flatten() {
+        let framed = match encoding {
+            Encoding::Protobuf => protobuf::event(self.word(), object),
+            Encoding::Cbor => Some(cbor::event(self.word(), object)),
+            Encoding::Json | Encoding::Yaml => None,
+        };
+        match framed {
             Some(event) => out.extend_from_slice(&event),
             None => self.write(out, |out| order::write(object, out)),
         }

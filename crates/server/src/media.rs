@@ -11,6 +11,8 @@ pub(crate) enum Encoding {
     Yaml,
     /// Kubernetes' envelope; custom resources have no such form, but their metadata and refusals do.
     Protobuf,
+    /// Where the gate is on.
+    Cbor,
 }
 
 impl Encoding {
@@ -20,8 +22,30 @@ impl Encoding {
             Encoding::Json => "application/json",
             Encoding::Yaml => "application/yaml",
             Encoding::Protobuf => "application/vnd.kubernetes.protobuf",
+            Encoding::Cbor => "application/cbor",
         }
     }
+
+    /// The media type of a stream; documents in YAML do not follow each other in one.
+    pub(crate) fn stream_type(self) -> Option<&'static str> {
+        match self {
+            Encoding::Json => Some("application/json;stream=watch"),
+            Encoding::Yaml => None,
+            Encoding::Protobuf => Some("application/vnd.kubernetes.protobuf;stream=watch"),
+            Encoding::Cbor => Some("application/cbor-seq"),
+        }
+    }
+}
+
+/// The encodings that a server speaks.
+pub(crate) type Encodings = &'static [Encoding];
+
+/// What a client takes of what a server speaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accept<'a> {
+    /// The header.
+    pub(crate) text: Option<&'a str>,
+    pub(crate) spoken: Encodings,
 }
 
 /// What a client wants an object or a list turned into.
@@ -163,34 +187,40 @@ pub(crate) fn clauses(accept: &str) -> Vec<Clause<'_>> {
     out
 }
 
-const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-
 impl Encoding {
-    /// What built-in kinds are offered in.
-    pub(crate) const ALL: [Encoding; 3] = [Encoding::Json, Encoding::Yaml, Encoding::Protobuf];
+    /// What every server speaks.
+    pub(crate) const USUAL: Encodings = &[Encoding::Json, Encoding::Yaml, Encoding::Protobuf];
 
-    /// Whether there are streams in it.
-    fn streams(self) -> bool {
-        self != Encoding::Yaml
-    }
+    /// What it speaks where the gate for CBOR is on.
+    pub(crate) const WITH_CBOR: Encodings =
+        &[Encoding::Json, Encoding::Yaml, Encoding::Protobuf, Encoding::Cbor];
+}
+
+/// The media types of encodings.
+pub(crate) fn content_types(encodings: &[Encoding]) -> Vec<&'static str> {
+    encodings.iter().map(|e| e.content_type()).collect()
+}
+
+/// The media types of streams.
+pub(crate) fn stream_types(encodings: &[Encoding]) -> Vec<&'static str> {
+    encodings.iter().filter_map(|e| e.stream_type()).collect()
 }
 
 /// The refusal of an `Accept` header that nothing fits.
-pub(crate) fn not_acceptable() -> ApiError {
-    ApiError::not_acceptable(format!("only the following media types are accepted: {OFFERED}"))
+pub(crate) fn not_acceptable(spoken: Encodings) -> ApiError {
+    let offered = content_types(spoken).join(", ");
+    ApiError::not_acceptable(format!("only the following media types are accepted: {offered}"))
 }
 
 /// Refuses an `Accept` header that names none of what a route offers, whatever its parameters say.
-pub(crate) fn check(accept: Option<&str>, offered: &[Encoding]) -> ApiResult<()> {
+pub(crate) fn check(accept: Option<&str>, offered: &[&str]) -> ApiResult<()> {
     let Some(accept) = accept.filter(|a| !a.is_empty()) else {
         return Ok(());
     };
     let mut kinds = accept.split(',').map(|c| essence(Some(c)));
-    let takes = |kind: &str| kind == "*/*" || offered.iter().any(|e| e.content_type() == kind);
-    if kinds.any(takes) {
+    if kinds.any(|kind| kind == "*/*" || offered.contains(&kind)) {
         return Ok(());
     }
-    let offered: Vec<&str> = offered.iter().map(|e| e.content_type()).collect();
     let message = format!(
         "406: Not Acceptable\n\nAvailable representations: {}",
         offered.join(", ")
@@ -199,11 +229,9 @@ pub(crate) fn check(accept: Option<&str>, offered: &[Encoding]) -> ApiResult<()>
 }
 
 /// The refusal of an `Accept` header that no stream fits.
-pub(crate) fn no_stream() -> ApiError {
-    ApiError::not_acceptable(
-        "only the following media types are accepted: application/json;stream=watch, \
-         application/vnd.kubernetes.protobuf;stream=watch",
-    )
+pub(crate) fn no_stream(spoken: Encodings) -> ApiError {
+    let offered = stream_types(spoken).join(", ");
+    ApiError::not_acceptable(format!("only the following media types are accepted: {offered}"))
 }
 
 /// An `Accept` header that asks for anything else than JSON as it is, which is what most ask for, or may do so.
@@ -212,19 +240,17 @@ fn particular(accept: Option<&str>) -> Option<&str> {
 }
 
 /// The form that the client prefers of those that there are.
-pub(crate) fn wanted(accept: Option<&str>, offer: Offer) -> ApiResult<Wanted> {
-    let Some(accept) = particular(accept) else {
+pub(crate) fn wanted(accept: Accept<'_>, offer: Offer) -> ApiResult<Wanted> {
+    let Some(text) = particular(accept.text) else {
         return Ok(Wanted::default());
     };
-    let clauses = clauses(accept);
+    let clauses = clauses(text);
     let fitting = clauses.iter().find_map(|clause| {
         let taken = |e: &&Encoding| clause.takes(e.content_type());
-        Encoding::ALL
-            .iter()
-            .filter(taken)
-            .find_map(|encoding| form(clause, *encoding, offer))
+        let mut taken = accept.spoken.iter().filter(taken);
+        taken.find_map(|encoding| form(clause, *encoding, offer))
     });
-    fitting.ok_or_else(not_acceptable)
+    fitting.ok_or_else(|| not_acceptable(accept.spoken))
 }
 
 /// Whether the client would have JSON indented.
@@ -238,7 +264,7 @@ pub(crate) fn pretty(accept: Option<&str>) -> bool {
 fn form(clause: &Clause<'_>, encoding: Encoding, offer: Offer) -> Option<Wanted> {
     let streams = clause
         .param("stream")
-        .is_none_or(|s| s == "watch" && encoding.streams());
+        .is_none_or(|s| s == "watch" && encoding.stream_type().is_some());
     let versions = clause
         .param("sv")
         .is_none_or(|v| v == "v1" && offer != Offer::Document);
@@ -249,7 +275,7 @@ fn form(clause: &Clause<'_>, encoding: Encoding, offer: Offer) -> Option<Wanted>
     let possible = match (encoding, &view) {
         (_, View::Table(_) | View::Metadata(_) | View::MetadataList(_)) if offer == Offer::Document => false,
         (Encoding::Protobuf, View::Object) => offer != Offer::Custom,
-        (Encoding::Protobuf, View::Table(_)) => false,
+        (Encoding::Protobuf | Encoding::Cbor, View::Table(_)) => false,
         (_, View::Table(_)) => offer != Offer::WithoutColumns,
         _ => true,
     };
@@ -275,28 +301,16 @@ fn view_of(clause: &Clause<'_>) -> Option<View> {
     }
 }
 
-/// What a body is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyForm {
-    Json,
-    Yaml,
-    Protobuf,
-}
-
-/// The form of an object's body; none given means JSON.
-pub(crate) fn body_form(content_type: Option<&str>) -> ApiResult<BodyForm> {
+/// The encoding of an object's body; none given means JSON.
+pub(crate) fn body_encoding(content_type: Option<&str>, spoken: Encodings) -> ApiResult<Encoding> {
     let Some(text) = content_type.filter(|t| !t.is_empty()) else {
-        return Ok(BodyForm::Json);
+        return Ok(Encoding::Json);
     };
-    match media_type(text).as_deref() {
-        Some("application/json") => Ok(BodyForm::Json),
-        Some("application/yaml") => Ok(BodyForm::Yaml),
-        Some("application/vnd.kubernetes.protobuf") => Ok(BodyForm::Protobuf),
-        _ => Err(ApiError::unsupported_media_type(&[
-            "application/json",
-            "application/yaml",
-            "application/vnd.kubernetes.protobuf",
-        ])),
+    let media_type = media_type(text).unwrap_or_default();
+    let mut spoken_ones = spoken.iter();
+    match spoken_ones.find(|e| e.content_type() == media_type) {
+        Some(encoding) => Ok(*encoding),
+        None => Err(ApiError::unsupported_media_type(&content_types(spoken))),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::api::Head;
 use crate::discovery::served_versions;
 use crate::kind::{Document, Kind, Kinds, Version};
 use crate::media;
-use crate::reply::Reply;
+use crate::reply::{PLAIN_TEXT, Reply};
 use crate::status::ApiResult;
 use bytes::Bytes;
 use hyper::header;
@@ -139,7 +139,11 @@ impl Documents {
             .written
             .index
             .get_or_init(|| Document::new(index(kinds).to_json()));
-        Ok(conditional(head, &index.tag, index.text.clone()))
+        let mut reply = conditional(head, &index.tag, index.text.clone());
+        // A server does not say what it is, which makes it text, and does not ask what the client takes.
+        reply.content_type = PLAIN_TEXT;
+        reply.headers.remove(header::VARY);
+        Ok(reply)
     }
 
     /// `/openapi/v3/apis/<group>/<version>`

@@ -1,9 +1,10 @@
 //! Patching: JSON patch, merge patch, strategic merge patch, and apply.
 
 use crate::api::Call;
+use crate::cbor;
 use crate::conversion::{Memo, with_conversions};
 use crate::managed;
-use crate::media;
+use crate::media::{self, Encoding, Encodings};
 use crate::options::{WriteKind, WriteOptions};
 use crate::order;
 use crate::read::store_error;
@@ -11,13 +12,27 @@ use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::scale;
 use crate::status::{ApiError, ApiResult};
+use crate::strategy::Strategy;
 use crate::write::{Change, Edit, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text};
+use bytes::Bytes;
 use jiff::Timestamp;
 use scantling_admit::FieldValidation;
 use scantling_merge::apply::{ApplyError, Force};
 use scantling_merge::patch::{Patch, PatchError, PatchType, Reading};
 use scantling_store::ReadAt;
 use scantling_value::{Limits, Map, Value};
+
+/// The media type of an apply in CBOR.
+const APPLY_IN_CBOR: &str = "application/apply-patch+cbor";
+
+/// The media types of the patches that a kind takes from those who speak these encodings.
+pub(crate) fn taken(strategy: &dyn Strategy, spoken: Encodings) -> Vec<&'static str> {
+    let mut types = strategy.patch_types().to_vec();
+    if spoken.contains(&Encoding::Cbor) {
+        types.push(APPLY_IN_CBOR);
+    }
+    types
+}
 
 impl Write<'_> {
     /// PATCH
@@ -31,7 +46,7 @@ impl Write<'_> {
             WriteKind::Patch
         };
         let options = WriteOptions::parse(call.query, kind)?;
-        let text = self.body.clone();
+        let text = self.patch_text()?;
         // A text that is no patch is refused before anything else is looked at; one that is a bad patch, after that.
         let patch = match Patch::decode(ty, &text, reading(options.field_validation), Limits::SERVER) {
             Err(PatchError::Syntax(why)) => return Err(ApiError::bad_request(why)),
@@ -56,10 +71,28 @@ impl Write<'_> {
     /// What kind of patch the body says it is, if the objects take such patches.
     pub(crate) fn patch_type(&self) -> ApiResult<PatchType> {
         let strategy = &self.call.kind.strategy;
-        let asked = PatchType::from_media_type(media::essence(self.head.content_type.as_deref()));
+        let asked = match self.is_apply_in_cbor() {
+            true => Some(PatchType::Apply),
+            false => PatchType::from_media_type(media::essence(self.head.content_type.as_deref())),
+        };
         asked
             .filter(|ty| *ty != PatchType::Strategic || strategy.strategic_schema().is_some())
-            .ok_or_else(|| ApiError::unsupported_media_type(strategy.patch_types()))
+            .ok_or_else(|| ApiError::unsupported_media_type(&taken(&**strategy, self.head.spoken)))
+    }
+
+    fn is_apply_in_cbor(&self) -> bool {
+        let spoken = self.head.spoken.contains(&Encoding::Cbor);
+        spoken && media::essence(self.head.content_type.as_deref()) == APPLY_IN_CBOR
+    }
+
+    /// The body as the text of a patch.
+    fn patch_text(&self) -> ApiResult<Bytes> {
+        if !self.is_apply_in_cbor() {
+            return Ok(self.body.clone());
+        }
+        let patch = cbor::decode(&self.body);
+        let patch = patch.map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+        Ok(patch.to_json().into())
     }
 
     async fn patch_object(

@@ -1,6 +1,7 @@
 //! Getting and listing.
 
 use crate::api::Call;
+use crate::cbor;
 use crate::conversion::Converted;
 use crate::listing::Listing;
 use crate::options::{ListOptions, VersionMatch};
@@ -106,8 +107,12 @@ pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
     Ok(object)
 }
 
-/// Decodes JSON, which is what this server writes, or protobuf, in which a kube-apiserver writes its own kinds.
+/// Decodes JSON, which is what this server writes; or CBOR, which it writes where that is spoken; or protobuf, in which
+/// a kube-apiserver writes its own kinds.
 fn decode(value: &[u8]) -> Result<Value, String> {
+    if cbor::is_tagged(value) {
+        return cbor::decode(value);
+    }
     if !protobuf::is_enveloped(value) {
         return json::decode(value, Limits::SERVER).map_err(|e| e.to_string());
     }

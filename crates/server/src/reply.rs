@@ -1,7 +1,7 @@
 //! Answers: bodies, encodings, headers.
 
 use crate::listing::Listing;
-use crate::media::{Encoding, Offer, wanted};
+use crate::media::{Accept, Encoding, Offer, wanted};
 use crate::pretty::Indenter;
 use crate::status::ApiError;
 use bytes::Bytes;
@@ -65,6 +65,7 @@ impl Reply {
             Encoding::Json => None,
             Encoding::Yaml => Some(scantling_value::yaml::encode(value).into_bytes()),
             Encoding::Protobuf => crate::protobuf::write(value),
+            Encoding::Cbor => Some(crate::cbor::encode(value)),
         };
         if let Some(body) = written {
             return Reply::bytes(status, encoding.content_type(), body);
@@ -87,7 +88,7 @@ impl Reply {
     }
 
     /// An error, in the encoding that was asked for as far as there is one.
-    pub(crate) fn error(e: &ApiError, accept: Option<&str>) -> Reply {
+    pub(crate) fn error(e: &ApiError, accept: Accept<'_>) -> Reply {
         let mut r = match wanted(accept, Offer::Document) {
             Ok(wanted) => Reply::object(e.code(), &e.to_status(), wanted.encoding),
             // Where the client takes no form that there is, the error is for people.

@@ -30,9 +30,9 @@ impl Write<'_> {
         let call = self.call;
         let shape = call.shape()?;
         if matches!(shape.wanted.view, View::Table(_)) {
-            return Err(media::not_acceptable());
+            return Err(media::not_acceptable(call.accept.spoken));
         }
-        let form = media::body_form(self.head.content_type.as_deref())?;
+        let form = self.head.body_encoding()?;
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
         let mode = options.field_validation;
         let Sent { mut object, found } = body::decode(call, &self.body, form, mode)?;

@@ -3,9 +3,10 @@
 use crate::api::Call;
 use crate::body;
 use crate::builtin::findings;
+use crate::cbor;
 use crate::conversion::Memo;
 use crate::managed::SCALE_VERSION;
-use crate::media::{self, BodyForm, View};
+use crate::media::{Encoding, View};
 use crate::options::{WriteKind, WriteOptions};
 use crate::protobuf;
 use crate::read;
@@ -109,7 +110,7 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
 pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply> {
     let call = write.call;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-    let form = media::body_form(write.head.content_type.as_deref())?;
+    let form = write.head.body_encoding()?;
     let (mut sent, found) = decode(&write.body, form, options.field_validation)
         .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
     write.warnings.extend(found);
@@ -126,20 +127,21 @@ const NOT_DECODED: &str = "no kind is registered for the type v1.Scale in scheme
 const SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
 
 /// Reads a scale; the texts are warnings about it.
-fn decode(text: &[u8], form: BodyForm, mode: FieldValidation) -> Option<(Value, Vec<String>)> {
+fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, Vec<String>)> {
     let (sent, found) = match form {
-        BodyForm::Json => {
+        Encoding::Json => {
             check_type(&json::decode_any_range(text, Limits::SERVER).ok()?).ok()?;
             let read = CoreKind::Scale.decode_text(text).ok()?;
             let found = findings(&read.repeated, &read.unknown);
             (read.members.into(), found)
         }
-        BodyForm::Yaml => {
+        Encoding::Yaml => {
             let read = yaml::decode_strict(text, Limits::SERVER).ok()?;
             let (sent, unknown) = check(read.value).ok()?;
             (sent, read.duplicates.into_iter().chain(unknown).collect())
         }
-        BodyForm::Protobuf => check(protobuf::open(text).ok()?.read(&protobuf::SCALE).ok()?).ok()?,
+        Encoding::Cbor => check(cbor::decode(text).ok()?).ok()?,
+        Encoding::Protobuf => check(protobuf::open(text).ok()?.read(&protobuf::SCALE).ok()?).ok()?,
     };
     match mode {
         FieldValidation::Strict if !found.is_empty() => None,

@@ -119,6 +119,7 @@ impl Server {
             lines: crate::lines::Lines::default(),
             tokens,
             authorization: config.authorization_mode,
+            spoken: config.spoken(),
             metrics,
             in_flight: Semaphore::new(config.max_requests_inflight),
             request_timeout: config.request_timeout,

@@ -5,11 +5,14 @@
 //! remembers it for the kind as it is now.
 
 use crate::api::Call;
+use crate::cbor;
 use crate::conversion::Converted;
 use crate::kind::Kind;
 use crate::managed;
+use crate::media::Encoding;
 use crate::read::{shown, undecodable};
 use crate::status::ApiResult;
+use crate::write::remove_version;
 use scantling_merge::apply::Typed;
 use scantling_store::{Entry, Event, Packed};
 use scantling_value::{Map, Str, Value};
@@ -177,26 +180,41 @@ impl Stored {
     /// The stored form of an object of a request's version.
     pub(crate) async fn of(call: &Call<'_>, object: &Value) -> ApiResult<Stored> {
         if call.version.storage {
-            return Ok(Stored::whole(object));
+            return Ok(Stored::encoded(call, object));
         }
         let converted = call.store(object.clone()).await?;
-        Ok(Stored::converted(converted))
+        Ok(Stored::converted(call, converted))
     }
 
-    fn converted(object: Value) -> Stored {
-        let mut stored = Stored::whole(&object);
+    fn converted(call: &Call<'_>, object: Value) -> Stored {
+        let mut stored = Stored::encoded(call, &object);
         stored.converted = Some(object);
         stored
     }
 
+    /// The stored form of an object that is in the version that is stored. Custom resources are stored in CBOR where
+    /// that is spoken, as by a kube-apiserver; no text says where in it the resource version would belong.
+    fn encoded(call: &Call<'_>, object: &Value) -> Stored {
+        if call.kind.built_in || !call.api.spoken.contains(&Encoding::Cbor) {
+            return Stored::whole(object);
+        }
+        let mut object = object.clone();
+        remove_version(&mut object);
+        Stored {
+            value: cbor::encode(&object).into(),
+            place: None,
+            converted: None,
+        }
+    }
+
     /// The stored form of the same object without its managers, which are gone from the object of the request's version.
-    pub(crate) fn without_managers(self, own: &Value) -> Stored {
+    pub(crate) fn without_managers(self, call: &Call<'_>, own: &Value) -> Stored {
         match self.converted {
             Some(mut object) => {
                 managed::forget(&mut object);
-                Stored::converted(object)
+                Stored::converted(call, object)
             }
-            None => Stored::whole(own),
+            None => Stored::encoded(call, own),
         }
     }
 
@@ -205,7 +223,7 @@ impl Stored {
         self.converted.as_ref().unwrap_or(own)
     }
 
-    /// The stored form of an object that is in the version that is stored.
+    /// The stored form, as JSON, of an object that is in the version that is stored.
     pub(crate) fn whole(object: &Value) -> Stored {
         let mut out = Vec::with_capacity(2048);
         let place = write_unversioned(object, &mut out);

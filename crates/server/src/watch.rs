@@ -4,7 +4,7 @@ use crate::api::{Api, Call};
 use crate::conversion::Converted;
 use crate::kind::{Kind, Version};
 use crate::lines::{Happened, Which};
-use crate::media::{Encoding, Wanted};
+use crate::media::{Accept, Encoding, Wanted};
 use crate::metrics::{Events, Label, Running};
 use crate::options::ListOptions;
 use crate::read::{self, Selection};
@@ -78,11 +78,10 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
     let Shape {
         wanted, row_object, ..
     } = call.shape()?;
-    let content_type = match wanted.encoding {
-        // Documents in YAML do not follow each other in a stream.
-        Encoding::Yaml => return Err(crate::media::no_stream()),
-        Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-        Encoding::Json => Encoding::Json.content_type(),
+    let content_type = match (wanted.encoding, wanted.encoding.stream_type()) {
+        (_, None) => return Err(crate::media::no_stream(call.accept.spoken)),
+        (Encoding::Json, _) => Encoding::Json.content_type(),
+        (_, Some(ty)) => ty,
     };
     let (out, mut chunks) = mpsc::channel::<Bytes>(BEHIND);
     let stream = Stream {
@@ -265,7 +264,10 @@ impl Stream {
             version: self.version()?,
             path: &self.path,
             query: &self.query,
-            accept: None,
+            accept: Accept {
+                text: None,
+                spoken: self.api.spoken,
+            },
             label: &self.label,
         })
     }

@@ -10,7 +10,7 @@ use crate::body::{self, Sent};
 use crate::conversion::{Memo, with_conversions};
 use crate::kind::Kind;
 use crate::managed;
-use crate::media;
+use crate::media::Encoding;
 use crate::options::{WriteKind, WriteOptions};
 use crate::protobuf;
 use crate::read::{self, store_error};
@@ -19,7 +19,7 @@ use crate::request::parse_uint;
 use crate::status::{ApiError, ApiResult};
 use crate::text::{Brought, Known, Stored, Text, known_type, note_in_form, read_back, read_written};
 use bytes::Bytes;
-use scantling_admit::Operation;
+use scantling_admit::{FieldValidation, Operation};
 use scantling_merge::apply::Typed;
 use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
 use scantling_value::{Map, Value};
@@ -94,8 +94,8 @@ impl Write<'_> {
         if let Some(question) = call.kind.question {
             return self.answer(question).await;
         }
-        let form = media::body_form(self.head.content_type.as_deref())?;
-        let options = WriteOptions::parse(call.query, WriteKind::Create)?;
+        let form = self.head.body_encoding()?;
+        let options = self.as_read(form, WriteOptions::parse(call.query, WriteKind::Create)?);
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
         let fits = body::fit_version(call, &object).and_then(|()| fit_namespace(call, &mut object));
         if let Err(e) = fits {
@@ -218,12 +218,25 @@ impl Write<'_> {
         }
     }
 
+    /// The options of a request whose body is in an encoding. What is unknown in custom resources in CBOR is not told:
+    /// a server reads them without asking what they are.
+    fn as_read(&self, form: Encoding, options: WriteOptions) -> WriteOptions {
+        if form != Encoding::Cbor || self.call.kind.built_in {
+            return options;
+        }
+        WriteOptions {
+            field_validation: FieldValidation::Ignore,
+            ..options
+        }
+    }
+
     /// PUT
     pub(crate) async fn update(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
         // Unlike in a new object, what is asked is looked at before the form of the body is.
         let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-        let form = media::body_form(self.head.content_type.as_deref())?;
+        let form = self.head.body_encoding()?;
+        let options = self.as_read(form, options);
         let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
         let mode = options.field_validation;
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
@@ -423,7 +436,7 @@ impl Write<'_> {
                 Err(StoreError::TooLarge { .. })
                     if ownership == Ownership::Update && managed::forget(object) =>
                 {
-                    stored = stored.without_managers(object);
+                    stored = stored.without_managers(self.call, object);
                 }
                 Err(e) => return Err(e),
             }
@@ -478,7 +491,7 @@ pub(crate) fn set_version(object: &mut Value, revision: u64) {
     }
 }
 
-fn remove_version(object: &mut Value) {
+pub(crate) fn remove_version(object: &mut Value) {
     if let Some(m) = metadata_mut(object) {
         m.remove("resourceVersion");
     }

@@ -160,6 +160,15 @@ pub fn json_kind(value: &Value) -> &'static str {
     }
 }
 
+/// Bytes in hexadecimal, as `%x` writes them.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        // Writing to memory does not fail.
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
 /// The name of a document's type, as `%T` writes it.
 pub fn value_type(value: &Value) -> &'static str {
     match value {

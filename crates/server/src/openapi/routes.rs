@@ -79,14 +79,14 @@ fn route(name: &str) -> Option<Route> {
             "get available API versions",
             "getCoreAPIVersions".to_owned(),
             format!("{META}.APIVersions"),
-            &Encoding::ALL,
+            Encoding::USUAL,
         ),
         ("apis", _) => (
             "apis",
             "get available API versions",
             "getAPIVersions".to_owned(),
             format!("{META}.APIGroupList"),
-            &Encoding::ALL,
+            Encoding::USUAL,
         ),
         (_, Some(group)) => {
             let known = builtin::GROUPS.iter().find(|g| **g == group && !g.is_empty())?;
@@ -96,7 +96,7 @@ fn route(name: &str) -> Option<Route> {
                 "get information of a group",
                 format!("get{}APIGroup", word(tag, First::Large)),
                 format!("{META}.APIGroup"),
-                &Encoding::ALL,
+                Encoding::USUAL,
             )
         }
         _ => return None,

@@ -6,7 +6,7 @@ use super::refusals::{
 use super::{Ownership, Write, text};
 use crate::body;
 use crate::builtin::settle_findings;
-use crate::media;
+use crate::media::Encoding;
 use crate::status::{About, ApiError, ApiResult};
 use scantling_admit::{FieldValidation, Outcome, Refusal};
 use scantling_schema::names::group_version;
@@ -174,8 +174,8 @@ impl Write<'_> {
 
     /// What is wrong first with a body that cannot be decoded, if it is one whose letters tell.
     fn first_fault(&self) -> Option<String> {
-        let form = media::body_form(self.head.content_type.as_deref()).ok()?;
-        let text = Some(&self.body).filter(|_| form == media::BodyForm::Json)?;
+        let form = self.head.body_encoding().ok()?;
+        let text = Some(&self.body).filter(|_| form == Encoding::Json)?;
         let read = self.call.kind.strategy.read_text(self.call.version, text)?;
         read.err()
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod bad_input;
+mod cbor;
 #[path = "../support/client.rs"]
 mod client;
 mod conversion;

@@ -1,0 +1,90 @@
+//! CBOR (RFC 8949), as Kubernetes has it behind the gate `CBORServingAndStorage`: bodies, answers, applies, streams, and
+//! what is stored of custom resources.
+//!
+//! Text is written as byte strings, which need no check that they are text, and numbers keep their type. Every document
+//! begins with the tag that says that it is CBOR.
+
+mod notation;
+mod read;
+mod scan;
+
+pub(crate) use notation::notation;
+pub(crate) use read::{Fault, decode, decode_object};
+
+use ciborium_ll::{Encoder, Header, simple};
+use scantling_value::{Map, Value};
+
+/// The tag of self-described CBOR.
+const SELF_DESCRIBED: u64 = 55_799;
+
+/// How every document begins.
+const PREFIX: &[u8] = &[0xd9, 0xd9, 0xf7];
+
+/// Whether bytes say that they are CBOR.
+pub(crate) fn is_tagged(bytes: &[u8]) -> bool {
+    bytes.starts_with(PREFIX)
+}
+
+/// A document, its keys in the one order that RFC 8949 calls deterministic.
+pub(crate) fn encode(value: &Value) -> Vec<u8> {
+    let mut out = PREFIX.to_vec();
+    write(value, &mut out);
+    out
+}
+
+/// An event of a stream. The items of a sequence end by themselves.
+pub(crate) fn event(word: &str, object: &Value) -> Vec<u8> {
+    let mut out = PREFIX.to_vec();
+    head(Header::Map(Some(2)), &mut out);
+    text("type", &mut out);
+    text(word, &mut out);
+    text("object", &mut out);
+    out.extend_from_slice(PREFIX);
+    write(object, &mut out);
+    out
+}
+
+fn write(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => head(Header::Simple(simple::NULL), out),
+        Value::Bool(true) => head(Header::Simple(simple::TRUE), out),
+        Value::Bool(false) => head(Header::Simple(simple::FALSE), out),
+        Value::Int(n) => match u64::try_from(*n) {
+            Ok(n) => head(Header::Positive(n), out),
+            Err(_) => head(Header::Negative(!n.cast_unsigned()), out),
+        },
+        Value::Float(n) => head(Header::Float(*n), out),
+        Value::String(s) => text(s, out),
+        Value::Array(items) => {
+            head(Header::Array(Some(items.len())), out);
+            for item in items {
+                write(item, out);
+            }
+        }
+        Value::Object(map) => write_map(map, out),
+    }
+}
+
+fn write_map(map: &Map, out: &mut Vec<u8>) {
+    head(Header::Map(Some(map.len())), out);
+    let mut members: Vec<_> = map.iter().collect();
+    // By their bytes, of which the first tell the length. A map's own order is by text.
+    members.sort_by_key(|(key, _)| key.len());
+    for (key, value) in members {
+        text(key, out);
+        write(value, out);
+    }
+}
+
+fn text(text: &str, out: &mut Vec<u8>) {
+    head(Header::Bytes(Some(text.len())), out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn head(header: Header, out: &mut Vec<u8>) {
+    // Writing to memory does not fail.
+    let _ = Encoder::from(out).push(header);
+}
+
+#[cfg(test)]
+mod tests;

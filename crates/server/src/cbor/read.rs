@@ -1,0 +1,305 @@
+//! Documents out of CBOR, refused in the words of a server's decoder.
+
+use super::SELF_DESCRIBED;
+use super::scan::Scanner;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ciborium_ll::{Header, simple};
+use scantling_cel::data::timestamp::{self, Fields, Moment};
+use scantling_value::{Map, Str, Value, go};
+use std::collections::HashSet;
+
+/// The tags of times: as text, and in seconds.
+const TIME: u64 = 0;
+const SECONDS: u64 = 1;
+
+/// Why bytes are no object.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Fault {
+    /// Not even what kind of object it would be can be told.
+    Unreadable(String),
+    /// An object of this version and kind has no place for something in it.
+    Misfit {
+        api_version: String,
+        kind: String,
+        why: String,
+    },
+}
+
+/// Reads an object, or null.
+pub(crate) fn decode_object(data: &[u8]) -> Result<Value, Fault> {
+    let scanner = Scanner::of(data).map_err(Fault::Unreadable)?;
+    let found = Reader(scanner).value(Later::Text);
+    let why = match found {
+        Ok(object @ (Value::Object(_) | Value::Null)) => return Ok(object),
+        Ok(_) => String::new(),
+        Err(why) => why,
+    };
+    let (api_version, kind) = type_meta(data).map_err(Fault::Unreadable)?;
+    Err(Fault::Misfit {
+        api_version,
+        kind,
+        why,
+    })
+}
+
+/// Reads an object, or null, that need not tell its kind.
+pub(crate) fn decode(data: &[u8]) -> Result<Value, String> {
+    let mut reader = Reader(Scanner::of(data)?);
+    let ty = reader.content_type();
+    match reader.value(Later::Text)? {
+        object @ (Value::Object(_) | Value::Null) => Ok(object),
+        _ => Err(cannot(ty, "map[string]interface {}")),
+    }
+}
+
+/// What an object says that it is, whatever else is in it.
+fn type_meta(data: &[u8]) -> Result<(String, String), String> {
+    let mut reader = Reader(Scanner::of(data)?);
+    let ty = reader.content_type();
+    let (mut api_version, mut kind) = (String::new(), String::new());
+    let mut left = match reader.untagged()? {
+        Header::Map(left) => left,
+        Header::Array(_) => {
+            let hint = " (cannot decode CBOR array to struct without toarray option)";
+            return Err(cannot(ty, "v1.TypeMeta") + hint);
+        }
+        Header::Simple(value) => return Err(unknown_simple(value, ty, "v1.TypeMeta")),
+        _ => return Err(cannot(ty, "v1.TypeMeta")),
+    };
+    let mut seen = HashSet::new();
+    while reader.0.has_more(&mut left) {
+        // Keys that are no text name no field.
+        let Some(key) = reader.text_key()? else {
+            reader.0.skip(0)?;
+            continue;
+        };
+        let index = seen.len();
+        let field = match &*key {
+            "apiVersion" => &mut api_version,
+            "kind" => &mut kind,
+            _ => {
+                reader.0.skip(0)?;
+                check_new(&mut seen, key, index)?;
+                continue;
+            }
+        };
+        let ty = reader.content_type();
+        match reader.value(Later::Text)? {
+            Value::String(text) => *field = text.to_string(),
+            Value::Null => {}
+            _ => {
+                return Err(format!(
+                    "cbor: cannot unmarshal {ty} into Go struct field v1.TypeMeta.{key} of type string"
+                ));
+            }
+        }
+        check_new(&mut seen, key, index)?;
+    }
+    Ok((api_version, kind))
+}
+
+/// Refuses a key that there was already, as the so manyth of its map.
+fn check_new(seen: &mut HashSet<Str>, key: Str, index: usize) -> Result<(), String> {
+    if seen.contains(&key) {
+        let key = go::quote(&key);
+        return Err(format!(
+            "cbor: found duplicate map key {key} at map element index {index}"
+        ));
+    }
+    seen.insert(key);
+    Ok(())
+}
+
+fn cannot(found: &str, wanted: &str) -> String {
+    format!("cbor: cannot unmarshal {found} into Go value of type {wanted}")
+}
+
+/// What is wrong with a simple value where an object is wanted.
+fn unknown_simple(value: u8, ty: &str, wanted: &str) -> String {
+    match value {
+        simple::FALSE | simple::TRUE => cannot(ty, wanted),
+        _ => format!(
+            "cbor: data item of cbor type {ty} is not accepted by protocol: simple value {value} is not recognized"
+        ),
+    }
+}
+
+/// How byte strings become text: as they are, unless a tag around them says which text is expected of them.
+#[derive(Clone, Copy)]
+enum Later {
+    Text,
+    Base64Url,
+    Base64,
+    Hex,
+}
+
+impl Later {
+    fn of_tag(tag: u64) -> Option<Later> {
+        match tag {
+            21 => Some(Later::Base64Url),
+            22 => Some(Later::Base64),
+            23 => Some(Later::Hex),
+            _ => None,
+        }
+    }
+
+    fn text(self, bytes: &[u8]) -> String {
+        match self {
+            // Values are text: what is none comes out as a client would be shown it.
+            Later::Text => String::from_utf8_lossy(bytes).into_owned(),
+            Later::Base64Url => URL_SAFE_NO_PAD.encode(bytes),
+            Later::Base64 => STANDARD.encode(bytes),
+            Later::Hex => go::hex(bytes),
+        }
+    }
+}
+
+/// Reads what is known to be well-formed.
+struct Reader<'d>(Scanner<'d>);
+
+impl Reader<'_> {
+    /// The type of the next item below its tags, as errors call it.
+    fn content_type(&self) -> &'static str {
+        let mut below = Reader(self.0.clone());
+        loop {
+            let ty = below.0.next_type();
+            if !matches!(below.0.head(), Ok(Header::Tag(_))) {
+                return ty;
+            }
+        }
+    }
+
+    /// The next head that is no tag.
+    fn untagged(&mut self) -> Result<Header, String> {
+        loop {
+            match self.0.head()? {
+                Header::Tag(_) => {}
+                head => return Ok(head),
+            }
+        }
+    }
+
+    fn value(&mut self, later: Later) -> Result<Value, String> {
+        let ty = self.0.next_type();
+        let overflow = |n: i128| {
+            let why = format!(" ({n} overflows Go's int64)");
+            cannot(ty, "int64") + &why
+        };
+        Ok(match self.0.head()? {
+            Header::Positive(n) => i64::try_from(n).map_err(|_| overflow(n.into()))?.into(),
+            Header::Negative(n) => match i64::try_from(n) {
+                Ok(n) => (!n).into(),
+                Err(_) => return Err(overflow(-1 - i128::from(n))),
+            },
+            Header::Float(n) => Value::Float(n),
+            Header::Simple(simple::NULL) => Value::Null,
+            Header::Simple(simple::TRUE) => true.into(),
+            Header::Simple(simple::FALSE) => false.into(),
+            Header::Simple(value) => return Err(unknown_simple(value, ty, "")),
+            Header::Bytes(length) => later.text(&self.0.string(length, ty)?).into(),
+            Header::Text(length) => text(&self.0.string(length, ty)?)?.into(),
+            Header::Array(mut left) => {
+                let mut items = Vec::new();
+                while self.0.has_more(&mut left) {
+                    items.push(self.value(later)?);
+                }
+                items.into()
+            }
+            Header::Map(left) => self.map(left, later)?.into(),
+            Header::Tag(tag @ (TIME | SECONDS)) => self.time(tag)?.into(),
+            Header::Tag(SELF_DESCRIBED) => self.value(later)?,
+            Header::Tag(tag) => self.value(Later::of_tag(tag).unwrap_or(later))?,
+            // No item of what is well-formed begins so.
+            Header::Break => return Err("cbor: unexpected \"break\" code".to_owned()),
+        })
+    }
+
+    fn map(&mut self, mut left: Option<usize>, later: Later) -> Result<Map, String> {
+        let mut members = Vec::new();
+        let mut seen = HashSet::new();
+        while self.0.has_more(&mut left) {
+            let ty = self.content_type();
+            let key = self.text_key()?.ok_or_else(|| cannot(ty, "string"))?;
+            let value = self.value(later)?;
+            check_new(&mut seen, key.clone(), members.len())?;
+            members.push((key, value));
+        }
+        Ok(Map::from_unsorted(members))
+    }
+
+    /// The next key, if it is text; null is the empty one.
+    fn text_key(&mut self) -> Result<Option<Str>, String> {
+        let ty = self.content_type();
+        let mut below = Reader(self.0.clone());
+        let key = match below.untagged()? {
+            Header::Text(length) => text(&below.0.string(length, ty)?)?,
+            Header::Bytes(length) => Later::Text.text(&below.0.string(length, ty)?).into(),
+            Header::Simple(simple::NULL) => Str::default(),
+            _ => {
+                self.0.skip(0)?;
+                return Ok(None);
+            }
+        };
+        self.0 = below.0;
+        Ok(Some(key))
+    }
+
+    /// What stands behind the tag of a time, as text of RFC 3339.
+    fn time(&mut self, tag: u64) -> Result<String, String> {
+        let ty = self.0.next_type();
+        let moment = match (tag, self.0.head()?) {
+            (TIME, Header::Text(length)) => {
+                let text = text(&self.0.string(length, ty)?)?;
+                let read = timestamp::parse_rfc3339(&text);
+                read.map_err(|why| format!("cbor: cannot set {text} for time.Time: {why}"))?
+            }
+            (SECONDS, Header::Positive(n)) => moment(i128::from(n), 0, ty)?,
+            (SECONDS, Header::Negative(n)) => moment(-1 - i128::from(n), 0, ty)?,
+            (SECONDS, Header::Float(n)) => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "seconds are whole, and a fraction is small"
+                )]
+                let (seconds, nanos) = (n.trunc() as i128, (n.fract() * 1e9) as i64);
+                moment(seconds, nanos, ty)?
+            }
+            _ => {
+                let wanted = match tag {
+                    TIME => "text string",
+                    _ => "integer or floating-point number",
+                };
+                return Err(format!(
+                    "cbor: tag number {tag} must be followed by {wanted}, got {ty}"
+                ));
+            }
+        };
+        if !(0..=9999).contains(&Fields::at(moment.seconds, moment.offset).year) {
+            return Err(
+                "cbor: decoded time cannot be represented in RFC3339 format with sub-second precision: Time.MarshalText: \
+                 year outside of range [0,9999]"
+                    .to_owned(),
+            );
+        }
+        Ok(timestamp::format(moment))
+    }
+}
+
+/// A point in time by its seconds, and nanoseconds of the same sign.
+fn moment(seconds: i128, nanos: i64, ty: &str) -> Result<Moment, String> {
+    const SECOND: i64 = 1_000_000_000;
+    let whole = i64::try_from(seconds).map_err(|_| {
+        let why = format!(" ({seconds} overflows Go's int64)");
+        cannot(ty, "time.Time") + &why
+    })?;
+    Ok(Moment {
+        seconds: whole.saturating_add(nanos.div_euclid(SECOND)),
+        nanos: u32::try_from(nanos.rem_euclid(SECOND)).unwrap_or_default(),
+        offset: 0,
+    })
+}
+
+fn text(bytes: &[u8]) -> Result<Str, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "cbor: invalid UTF-8 string")?;
+    Ok(text.into())
+}

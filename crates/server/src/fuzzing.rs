@@ -1,0 +1,21 @@
+//! What the fuzz targets reach of the server.
+
+use crate::{cbor, protobuf};
+use scantling_value::Value;
+
+/// Reads bytes as a body in CBOR and as one in protobuf; what can be read survives being written.
+pub fn read_body(bytes: &[u8]) {
+    if let Ok(value) = cbor::decode(bytes) {
+        let read = cbor::decode(&cbor::encode(&value));
+        assert_eq!(read.as_ref(), Ok(&value));
+    }
+    let _ = (cbor::decode_object(bytes), cbor::notation(bytes));
+    if let Ok(envelope) = protobuf::open(bytes)
+        && let Some(message) = envelope.described()
+        && let Ok(value) = envelope.read(message)
+    {
+        let written = protobuf::write(&value).unwrap_or_default();
+        let read = protobuf::open(&written).and_then(|envelope| envelope.read(message));
+        assert_eq!(read.as_ref().map(Value::to_json), Ok(value.to_json()));
+    }
+}

@@ -1,3 +1,5 @@
+//! CBOR as it is written and read, and what is said of what cannot be read.
+
 use super::*;
 use proptest::prelude::*;
 use scantling_value::{Limits, json};

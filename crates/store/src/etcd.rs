@@ -119,6 +119,7 @@ impl EtcdStore {
     async fn catch_up(&self, patience: Duration) -> Result<(), StoreError> {
         let deadline = Instant::now() + patience;
         let mut pause = Duration::from_millis(1);
+        let mut asked_at = None;
         loop {
             let caught_up = match self.progress {
                 Progress::Believed => {
@@ -129,11 +130,14 @@ impl EtcdStore {
                     self.cache.wait_for(now, Duration::from_millis(100)).await.is_ok()
                 }
                 Progress::Doubted => {
-                    let agrees = Feed::agrees(&self.client, &self.cache, &self.prefix).await?;
-                    if !agrees {
+                    let now = Feed::outline(&self.client, &self.prefix).await?;
+                    // While others write, the state of now is always ahead; that of the beginning is not.
+                    let wanted = *asked_at.get_or_insert(now.revision);
+                    let caught_up = self.cache.revision() >= wanted || now.is_of(&self.cache);
+                    if !caught_up {
                         self.wanted.notify_one();
                     }
-                    agrees
+                    caught_up
                 }
             };
             if caught_up {

@@ -261,9 +261,8 @@ impl Feed {
         self.cache.publish(&published);
     }
 
-    /// Whether a state of the cache is that of etcd now: the newest revision of any key in it, and the number
-    /// of keys, decide. If they agree, nothing but whole lives of keys can have passed in between.
-    pub(crate) async fn agrees(client: &Client, cache: &Cache, prefix: &str) -> Result<bool, StoreError> {
+    /// What etcd has under a prefix now.
+    pub(crate) async fn outline(client: &Client, prefix: &str) -> Result<Outline, StoreError> {
         let request = RangeRequest {
             limit: 1,
             sort_order: SortOrder::Descend as i32,
@@ -272,8 +271,30 @@ impl Feed {
             ..range(prefix)
         };
         let answer = client.range(request).await?;
-        let newest = answer.kvs.first().map_or(0, |kv| revision(kv.mod_revision));
+        Ok(Outline {
+            revision: answer.header.map_or(0, |header| revision(header.revision)),
+            newest: answer.kvs.first().map_or(0, |kv| revision(kv.mod_revision)),
+            count: revision(answer.count),
+        })
+    }
+}
+
+/// What a state is recognized by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outline {
+    /// The revision of the state.
+    pub(crate) revision: Revision,
+    /// The newest revision of any key in it.
+    newest: Revision,
+    /// How many keys it has.
+    count: u64,
+}
+
+impl Outline {
+    /// Whether a state of the cache is this one. If newest key and number agree, nothing but whole lives of keys can
+    /// have passed in between.
+    pub(crate) fn is_of(&self, cache: &Cache) -> bool {
         let snapshot = cache.snapshot();
-        Ok(snapshot.revision >= newest && snapshot.entries.len() as u64 == revision(answer.count))
+        snapshot.revision >= self.newest && snapshot.entries.len() as u64 == self.count
     }
 }

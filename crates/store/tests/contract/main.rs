@@ -93,7 +93,8 @@ store_contract!(embedded: embedded());
 async fn etcd() -> Option<Fixture> {
     let cluster = support::Cluster::start(1, support::Security::Plain)?;
     let mut config = cluster.config();
-    config.catch_up = Duration::from_millis(500);
+    // Longer than a busy machine keeps anybody waiting.
+    config.catch_up = Duration::from_secs(15);
     let store = EtcdStore::connect(config).await.unwrap();
     Some(Fixture {
         store: Arc::new(store),

@@ -293,12 +293,26 @@ pub(crate) async fn the_future_cannot_be_read(fixture: &Fixture) {
         StoreError::FutureRevision { requested, current } => assert!(requested == far && current < far),
         other => panic!("{other}"),
     };
-    for at in [ReadAt::AtLeast(far), ReadAt::Exact(far)] {
-        future(store.get(&format!("{prefix}a"), at).await.unwrap_err());
-        future(list(store, &prefix, at).await.unwrap_err());
-    }
-    future(store.watch(&prefix, far).await.unwrap_err());
-    future(store.compact(far).await.unwrap_err());
+    let key = format!("{prefix}a");
+    // At once: an engine may wait for what is still to come.
+    let [at_least, exact] = [ReadAt::AtLeast(far), ReadAt::Exact(far)];
+    let (got, got_exact, listed, listed_exact, watched, compacted) = tokio::join!(
+        store.get(&key, at_least),
+        store.get(&key, exact),
+        list(store, &prefix, at_least),
+        list(store, &prefix, exact),
+        store.watch(&prefix, far),
+        store.compact(far),
+    );
+    let errors = [
+        got.unwrap_err(),
+        got_exact.unwrap_err(),
+        listed.unwrap_err(),
+        listed_exact.unwrap_err(),
+        watched.unwrap_err(),
+        compacted.unwrap_err(),
+    ];
+    errors.into_iter().for_each(future);
 }
 
 pub(crate) async fn compaction_ends_the_past(fixture: &Fixture) {

@@ -24,3 +24,4 @@ mod stopping;
 mod storage;
 mod support;
 mod webhook;
+mod websocket;

@@ -10,10 +10,11 @@ use crate::media::{self, Accept, Encoding, Encodings};
 use crate::metrics::{Answered, Label, Metrics};
 use crate::options::ListOptions;
 use crate::progress::Progress;
-use crate::reply::{Body, Reply};
+use crate::reply::{Body, Content, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
 use crate::status::{About, ApiError, ApiResult};
 use crate::view::Shape;
+use crate::websocket::Upgrade;
 use crate::{auth, builtin, health, openapi, patch, pretty, read, transport, watch, write};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch as signal};
+use tokio_util::task::TaskTracker;
 
 /// The most bytes of a request's body.
 pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -53,6 +55,8 @@ pub(crate) struct Api {
     pub(crate) address: String,
     pub(crate) ready: AtomicBool,
     pub(crate) stop: signal::Receiver<bool>,
+    /// The connections that have changed their protocol.
+    pub(crate) upgraded: TaskTracker,
     /// Definitions are compiled against these, and share their parts through these.
     pub(crate) compiler: crate::definitions::Compiler,
     pub(crate) progress: Progress,
@@ -231,10 +235,11 @@ impl Api {
     ) -> Response<Body> {
         let started = Instant::now();
         let id = uuid::Uuid::new_v4().to_string();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         if let Some(refusal) = transport::refusal(&parts) {
             return refusal;
         }
+        let mut upgrade = Upgrade::asked(&mut parts);
         let text = |name: HeaderName| header_text(&parts.headers, name);
         let accept = text(header::ACCEPT);
         let gzip = text(header::ACCEPT_ENCODING).is_some_and(|e| e.split(',').any(|e| e.trim() == "gzip"));
@@ -256,7 +261,10 @@ impl Api {
         let authorization = header_text(&parts.headers, header::AUTHORIZATION);
         let user = match certificate {
             Some(user) => Some(user),
-            None => self.tokens.user(authorization.as_deref()).cloned(),
+            None => {
+                let user = self.tokens.user(authorization.as_deref());
+                user.or_else(|| upgrade.as_mut()?.user(&self.tokens)).cloned()
+            }
         };
         self.metrics.authenticated(user.is_some());
         let head = Head {
@@ -299,10 +307,12 @@ impl Api {
         if let Ok(v) = HeaderValue::from_str(&id) {
             reply.headers.insert(HeaderName::from_static("audit-id"), v);
         }
+        let upgrade = upgrade.filter(|_| matches!(reply.body, Content::Events(_)));
         self.metrics.request(
             &label,
             &Answered {
-                code: reply.status,
+                // As on a real server, what is said on a connection that was handed over counts under no code.
+                code: if upgrade.is_some() { 0 } else { reply.status },
                 took: started.elapsed(),
                 size: reply.size(),
                 dry_run: &head.query.all("dryRun"),
@@ -318,7 +328,10 @@ impl Api {
             micros = started.elapsed().as_micros() as u64,
             "request"
         );
-        reply.into_response(gzip)
+        match (upgrade, reply.body) {
+            (Some(upgrade), Content::Events(events)) => upgrade.answer(events, &self.upgraded),
+            (_, body) => Reply { body, ..reply }.into_response(gzip),
+        }
     }
 
     /// Whether an answer may change with a definition that was just made. Kinds that are served already do not.

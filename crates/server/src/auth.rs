@@ -86,6 +86,11 @@ impl Tokens {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }
+        self.holder(token)
+    }
+
+    /// The user of a token.
+    pub(crate) fn holder(&self, token: &str) -> Option<&Arc<User>> {
         // A look-up by digest tells nothing about tokens by the time it takes.
         self.users.get(&digest(token))
     }

@@ -44,6 +44,13 @@ pub(crate) fn event(word: &str, object: &Value) -> Vec<u8> {
     out
 }
 
+/// The length of the first item of a sequence, if all of it is there.
+pub(crate) fn first_item(sequence: &[u8]) -> Option<usize> {
+    let mut scanner = scan::Scanner::of_sequence(sequence);
+    scanner.skip(0).ok()?;
+    Some(sequence.len() - scanner.left())
+}
+
 fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => head(Header::Simple(simple::NULL), out),

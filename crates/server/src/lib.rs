@@ -79,6 +79,7 @@ mod tls;
 mod transport;
 mod view;
 mod watch;
+mod websocket;
 mod write;
 
 pub use config::{AuthorizationMode, Config, Token};

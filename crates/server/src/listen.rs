@@ -62,14 +62,22 @@ pub(crate) async fn listen(
                 let (api, user) = (Arc::clone(&api), user.clone());
                 async move { Ok::<Response<Body>, Infallible>(api.serve(request, user).await) }
             });
-            let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
+            let connection = http
+                .serve_connection_with_upgrades(TokioIo::new(stream), service)
+                .into_owned();
             if let Err(e) = watcher.watch(connection).await {
                 tracing::debug!(%peer, error = %e, "connection ended");
             }
         });
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+    let ended = async {
+        graceful.shutdown().await;
+        // Connections that have changed their protocol are no longer HTTP's.
+        api.upgraded.close();
+        api.upgraded.wait().await;
+    };
+    if tokio::time::timeout(DRAIN, ended).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }
 }

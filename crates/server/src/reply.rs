@@ -4,6 +4,7 @@ use crate::listing::Listing;
 use crate::media::{Accept, Encoding, Offer, wanted};
 use crate::pretty::Indenter;
 use crate::status::ApiError;
+use crate::watch::Events;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -35,6 +36,8 @@ pub(crate) enum Content {
     List(Listing),
     /// A stream that ends by itself.
     Stream(Body),
+    /// What a watch tells, as it happens.
+    Events(Events),
 }
 
 /// The media type of text.
@@ -137,7 +140,7 @@ impl Reply {
                 };
                 Content::Stream(list.into_body().map_frame(indent).boxed_unsync())
             }
-            Content::Stream(body) => Content::Stream(body),
+            stream @ (Content::Stream(_) | Content::Events(_)) => stream,
         };
         self
     }
@@ -183,7 +186,7 @@ impl Reply {
         match &self.body {
             Content::Whole(bytes) => Some(bytes.len()),
             Content::List(list) => Some(list.len()),
-            Content::Stream(_) => None,
+            Content::Stream(_) | Content::Events(_) => None,
         }
     }
 
@@ -191,6 +194,7 @@ impl Reply {
     pub(crate) fn into_response(mut self, accepts_gzip: bool) -> Response<Body> {
         let body = match self.body {
             Content::Stream(body) => body,
+            Content::Events(events) => events.into_body(),
             Content::List(list) if accepts_gzip => {
                 self.headers
                     .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));

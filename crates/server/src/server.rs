@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
 /// Why a server did not start: what was tried, and what to do.
 #[derive(Debug)]
@@ -126,6 +127,7 @@ impl Server {
             address: address.to_string(),
             ready: AtomicBool::new(false),
             stop: stopped.clone(),
+            upgraded: TaskTracker::new(),
             compiler,
             progress: Progress::default(),
             fresh: Fresh::default(),

@@ -5,7 +5,7 @@ use crate::conversion::Converted;
 use crate::kind::{Kind, Version};
 use crate::lines::{Happened, Which};
 use crate::media::{Accept, Encoding, Wanted};
-use crate::metrics::{Events, Label, Running};
+use crate::metrics::{self, Label, Running};
 use crate::options::ListOptions;
 use crate::read::{self, Selection};
 use crate::reply::{Body, Content, Reply};
@@ -47,6 +47,27 @@ fn default_timeout(seed: u64) -> Duration {
     Duration::from_secs(1800 + seed % 1800)
 }
 
+/// What a watch tells, on its way to the connection. Whoever drops it ends the watch.
+#[derive(Debug)]
+pub(crate) struct Events {
+    /// The form of each event.
+    pub(crate) encoding: Encoding,
+    /// One event after the other, whole ones in each chunk.
+    pub(crate) chunks: mpsc::Receiver<Bytes>,
+}
+
+impl Events {
+    /// The body of an answer.
+    pub(crate) fn into_body(mut self) -> Body {
+        let frames = futures_util::stream::poll_fn(move |cx| {
+            self.chunks
+                .poll_recv(cx)
+                .map(|c| c.map(|b| Ok::<_, Infallible>(Frame::data(b))))
+        });
+        StreamBody::new(frames).boxed_unsync()
+    }
+}
+
 /// Everything that a stream needs, owned: it outlives the request's handler.
 struct Stream {
     api: Arc<Api>,
@@ -60,7 +81,7 @@ struct Stream {
     out: mpsc::Sender<Bytes>,
     first: bool,
     label: Label,
-    events: Events,
+    events: metrics::Events,
     /// Counts the stream as open.
     _open: Running,
 }
@@ -83,7 +104,8 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
         (Encoding::Json, _) => Encoding::Json.content_type(),
         (_, Some(ty)) => ty,
     };
-    let (out, mut chunks) = mpsc::channel::<Bytes>(BEHIND);
+    let (out, chunks) = mpsc::channel(BEHIND);
+    let encoding = wanted.encoding;
     let stream = Stream {
         api: Arc::clone(call.api),
         kind: Arc::clone(call.kind),
@@ -109,14 +131,8 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
         _ => default_timeout(uuid::Uuid::new_v4().as_u64_pair().0),
     };
     tokio::spawn(stream.run(options.clone(), version, Instant::now() + timeout));
-    let frames = futures_util::stream::poll_fn(move |cx| {
-        chunks
-            .poll_recv(cx)
-            .map(|c| c.map(|b| Ok::<_, Infallible>(Frame::data(b))))
-    });
-    let body: Body = StreamBody::new(frames).boxed_unsync();
     let mut reply = Reply::bytes(200, content_type, Bytes::new());
-    reply.body = Content::Stream(body);
+    reply.body = Content::Events(Events { encoding, chunks });
     Ok(reply)
 }
 

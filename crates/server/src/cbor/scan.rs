@@ -27,15 +27,25 @@ impl<'d> Scanner<'d> {
         if data.is_empty() {
             return Err("EOF".to_owned());
         }
-        let mut all = Scanner { rest: data };
+        let mut all = Scanner::of_sequence(data);
         all.skip(0)?;
-        match all.rest.len() {
+        match all.left() {
             0 => Ok(Scanner { rest: data }),
             more => Err(format!(
                 "cbor: {more} bytes of extraneous data starting at index {}",
                 data.len() - more
             )),
         }
+    }
+
+    /// Items that follow each other, of which nothing is known.
+    pub(super) fn of_sequence(data: &'d [u8]) -> Scanner<'d> {
+        Scanner { rest: data }
+    }
+
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
     }
 
     /// The type of the next item, as errors call it.

@@ -25,3 +25,4 @@ mod stopping;
 mod storage;
 mod support;
 mod webhook;
+mod websocket;

@@ -4,14 +4,14 @@ use crate::client::{Asking, Client};
 use crate::support::{DEFINITIONS, WIDGETS, eventually, serve_widgets, widget};
 use scantling_server::Config;
 
-async fn metrics(client: &mut Client) -> String {
+pub(crate) async fn metrics(client: &mut Client) -> String {
     let answer = client.get("/metrics").await;
     assert_eq!(answer.status, 200);
     answer.text()
 }
 
 /// The value of a sample.
-fn sample(text: &str, name: &str) -> Option<f64> {
+pub(crate) fn sample(text: &str, name: &str) -> Option<f64> {
     let line = text
         .lines()
         .find(|l| l.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')))?;

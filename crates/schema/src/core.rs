@@ -71,8 +71,8 @@ impl CoreKind {
     }
 
     /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
-    /// misfit is told in the words for such documents.
-    pub fn convert(self, document: &mut Value) -> Result<(), DecodeError> {
+    /// misfit is told in the words for such documents. Unknown fields go; it is told where they stood.
+    pub fn convert(self, document: &mut Value) -> Result<Vec<PathBuf>, DecodeError> {
         self.fields().convert(document, OPTIONS)
     }
 

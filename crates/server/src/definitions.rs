@@ -256,8 +256,9 @@ impl Strategy for Definitions {
         builtin::settle_findings(found, unknown, mode)
     }
 
-    fn convert(&self, version: &Version, object: &mut Value) -> Result<(), String> {
-        Definition::convert(object, api_version(version), self.compiler.gates).map_err(|e| e.to_string())
+    fn convert(&self, version: &Version, object: &mut Value) -> Result<Vec<String>, String> {
+        let unknown = Definition::convert(object, api_version(version), self.compiler.gates);
+        Ok(builtin::findings(&[], &unknown.map_err(|e| e.to_string())?))
     }
 
     fn read_text(&self, version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {

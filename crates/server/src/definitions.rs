@@ -74,7 +74,7 @@ impl Compiler {
 
 /// Decodes a definition of the store.
 pub(crate) fn decode(entry: &Entry, gates: Gates) -> Result<Definition, String> {
-    let stored = crate::read::stored(entry).map_err(|e| e.private_text().unwrap_or_default().to_owned())?;
+    let stored = crate::read::stored(entry).map_err(|e| e.message().to_owned())?;
     let written_as = ApiVersion::of(&stored);
     let received = Definition::decode(stored, written_as, gates).map_err(|e| e.to_string())?;
     Ok(received.definition)

@@ -43,6 +43,13 @@ const LAST_STRETCH: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// How long a watch lasts whose client does not say: 30 to 60 minutes, so that clients come back spread out.
+/// Whether a state that an event tells of is damaged, which no webhook can change.
+fn is_damaged(event: &Event) -> bool {
+    let states = [event.before(), event.after()];
+    let mut states = states.into_iter().flatten();
+    states.any(|entry| read::stored(entry).is_err())
+}
+
 fn default_timeout(seed: u64) -> Duration {
     Duration::from_secs(1800 + seed % 1800)
 }
@@ -198,7 +205,9 @@ impl Stream {
             let event = event.map_err(|e| Some(too_old(&e)))?;
             loop {
                 match self.change(&event).await {
-                    Err(e) if self.awaits_webhook(e.as_ref()) => tokio::time::sleep(RETRY).await,
+                    Err(e) if self.awaits_webhook(e.as_ref()) && !is_damaged(&event) => {
+                        tokio::time::sleep(RETRY).await;
+                    }
                     sent => break sent?,
                 }
             }

@@ -119,8 +119,9 @@ impl Write<'_> {
                 self.warnings.extend(found);
                 return Err(unnamed(call.path.name.as_deref().unwrap_or_default()));
             }
-            let known = |found: &str, expected: &str| found.is_empty() || found == expected;
-            let fits = known(&api_version, &expected) && known(&kind, &call.kind.kind);
+            let is_version =
+                api_version.is_empty() || group_version(&api_version) == group_version(&expected);
+            let fits = is_version && (kind.is_empty() || kind == call.kind.kind);
             if !fits && !patched.is_converted() {
                 let kind = if kind.is_empty() { &call.kind.kind } else { &kind };
                 let api_version = if api_version.is_empty() {

@@ -194,7 +194,8 @@ fn judge(
         common = meta::check_common(metadata, scope, &at);
         let update = meta::check_update(metadata, old.get("metadata"), &at);
         if typed {
-            errors.extend(update.iter().cloned());
+            let unreadable = meta::check_readable(metadata, &at);
+            errors.extend(unreadable.map_or_else(|| update.clone(), |error| vec![error]));
         }
         common.extend(update);
     } else if typed {

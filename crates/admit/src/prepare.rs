@@ -145,10 +145,17 @@ fn keep_system_fields(object: &mut Map, old: &Map, generation: i64) {
             new.insert(field, value);
         }
     }
-    for field in ["uid", "deletionGracePeriodSeconds"] {
-        if let Some(value) = old_value(field) {
-            new.get_or_insert_with(field, || value);
-        }
+    if let Some(value) = old_value("uid") {
+        new.get_or_insert_with("uid", || value);
+    }
+    // A number of seconds that is none counts as if it was not there.
+    if let Some(value) = old_value("deletionGracePeriodSeconds")
+        && new
+            .get("deletionGracePeriodSeconds")
+            .and_then(Value::as_int)
+            .is_none()
+    {
+        new.insert("deletionGracePeriodSeconds", value);
     }
 }
 

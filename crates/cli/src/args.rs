@@ -371,6 +371,19 @@ pub(crate) struct Serve {
     /// How long a request may take: `60s`, `2m`
     #[arg(long, env = "SCANTLING_REQUEST_TIMEOUT", default_value = "60s", value_parser = duration)]
     pub(crate) request_timeout: Duration,
+    /// How many seconds a watch lasts at least whose client does not say; it may last twice that
+    #[arg(
+        long,
+        env = "SCANTLING_MIN_REQUEST_TIMEOUT",
+        value_name = "SECONDS",
+        default_value = "1800",
+        value_parser = seconds,
+        allow_negative_numbers = true
+    )]
+    pub(crate) min_request_timeout: Duration,
+    /// What the header `Strict-Transport-Security` says: `max-age=31536000,includeSubDomains,preload`
+    #[arg(long, env = "SCANTLING_STRICT_TRANSPORT_SECURITY_DIRECTIVES", value_name = "DIRECTIVE,…", value_delimiter = ',', value_parser = directive)]
+    pub(crate) strict_transport_security_directives: Vec<String>,
     /// How long to go on serving after a stop is asked for, with readiness failing: `5s`
     #[arg(long, env = "SCANTLING_SHUTDOWN_DELAY_DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) shutdown_delay_duration: Duration,
@@ -489,6 +502,30 @@ fn switch(text: &str) -> Result<(String, bool), String> {
         .parse()
         .map_err(|_| format!("`{on}` is neither true nor false"))?;
     Ok((name.to_owned(), on))
+}
+
+/// Reads a number of seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: i64 = text.parse().map_err(|_| format!("`{text}` is no whole number"))?;
+    let number =
+        u64::try_from(number).map_err(|_| "--min-request-timeout can not be negative value".to_owned())?;
+    Ok(Duration::from_secs(number))
+}
+
+/// Reads a directive of the header `Strict-Transport-Security`.
+fn directive(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("empty value in strict-transport-security-directives".to_owned());
+    }
+    let is_age = |(name, age): (&str, &str)| name == "max-age" && !age.contains('=');
+    if !matches!(text, "includeSubDomains" | "preload") && !text.split_once('=').is_some_and(is_age) {
+        return Err(
+            "--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, \
+             preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information"
+                .to_owned(),
+        );
+    }
+    Ok(text.to_owned())
 }
 
 /// Reads `60s`, `2m`, `1h`.

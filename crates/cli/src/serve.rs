@@ -54,6 +54,8 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
         },
         max_requests_inflight: flags.max_requests_inflight,
         request_timeout: flags.request_timeout,
+        min_request_timeout: flags.min_request_timeout,
+        strict_transport_security_directives: flags.strict_transport_security_directives.clone(),
         etcd_prefix: flags.etcd_prefix.clone(),
         feature_gates: flags.feature_gates.iter().cloned().collect(),
         ..Config::default()

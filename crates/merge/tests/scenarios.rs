@@ -620,6 +620,7 @@ fn apply() {
 const ELSEWHERE: &[&str] = &[
     "apply/dry-run-and-no-ops",
     "apply/metadata-that-are-nothing",
+    "apply/metadata-that-cannot-be-read",
     "apply/subresources-at-two-versions",
     "api/dry-run-of-everything",
     "api/owners-twice",

@@ -71,8 +71,8 @@ impl CoreKind {
     }
 
     /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
-    /// misfit is told in the words for such documents.
-    pub fn convert(self, document: &mut Value) -> Result<(), DecodeError> {
+    /// misfit is told in the words for such documents. Unknown fields go; it is told where they stood.
+    pub fn convert(self, document: &mut Value) -> Result<Vec<PathBuf>, DecodeError> {
         self.fields().convert(document, OPTIONS)
     }
 
@@ -91,11 +91,23 @@ impl CoreKind {
 
     fn read(self, document: impl Source) -> Result<CoreObject, DecodeError> {
         let kind = self.fields();
-        let decoded = kind.decode(document, OPTIONS)?;
+        let mut decoded = kind.decode(document, OPTIONS)?;
+        spell_out_no_managers(&mut decoded.members);
         Ok(CoreObject {
             members: kind.canonical(decoded.members),
             unknown: decoded.unknown,
             repeated: decoded.repeated,
         })
+    }
+}
+
+/// An empty list of managers means that nobody manages the object any more, as does a list of one empty entry. Only the
+/// latter is left when empty fields go.
+fn spell_out_no_managers(members: &mut Map) {
+    let metadata = members.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(Value::Array(managers)) = metadata.and_then(|m| m.get_mut("managedFields"))
+        && managers.is_empty()
+    {
+        managers.push(Value::Object(Map::new()));
     }
 }

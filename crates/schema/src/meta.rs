@@ -8,7 +8,7 @@ mod coerce;
 mod embedded;
 
 pub use check::{
-    NameRule, Scope, check_annotations, check_common, check_labels, check_new, check_update,
+    NameRule, Scope, check_annotations, check_common, check_labels, check_new, check_readable, check_update,
     finalizer_warnings,
 };
 pub use coerce::{Coercion, Malformed, coerce};

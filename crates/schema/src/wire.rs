@@ -187,6 +187,12 @@ impl Struct {
     fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|f| same_text(f.name, name))
     }
+
+    /// The field of that name, unless it belongs to a feature that is off.
+    fn known(&self, name: &str, options: Options) -> Option<&'static Field> {
+        let is_on = |field: &&Field| field.extension.is_none_or(|x| options.has(x));
+        self.field(name).filter(is_on)
+    }
 }
 
 /// What becomes of empty lists and maps that are not written.

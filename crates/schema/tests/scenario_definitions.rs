@@ -35,11 +35,15 @@ const ANOTHER_NAME: &str = "a patch that gives another name is refused before it
 
 const WITHOUT_A_VERSION: &str = "a patch that takes the version away is refused before it makes a definition";
 
-/// Scenarios whose definitions are written in ways that the server alone plays: merges of lists, other kinds, dry runs.
+/// Scenarios whose definitions are written in ways that the server alone plays: merges of lists, other kinds, dry runs,
+/// strict patches.
 const PLAYED_BY_THE_SERVER: &[&str] = &[
     "api/metadata-of-everything",
+    "api/slashes-in-versions",
     "api/strategic-on-events-and-definitions",
+    "apply/managers-of-built-in-kinds",
     "fieldvalidation/built-in-kinds-every-verb",
+    "fieldvalidation/paths-of-unknown-fields-in-definitions",
     "flows/one-by-name-and-what-is-to-come",
 ];
 

@@ -52,6 +52,8 @@ pub(crate) struct Api {
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: Semaphore,
     pub(crate) request_timeout: Duration,
+    pub(crate) min_request_timeout: Duration,
+    pub(crate) strict_transport_security: Option<HeaderValue>,
     pub(crate) address: String,
     pub(crate) ready: AtomicBool,
     pub(crate) stop: signal::Receiver<bool>,
@@ -308,6 +310,9 @@ impl Api {
             reply.headers.insert(HeaderName::from_static("audit-id"), v);
         }
         let upgrade = upgrade.filter(|_| matches!(reply.body, Content::Events(_)));
+        if let Some(v) = &self.strict_transport_security {
+            reply.headers.insert(header::STRICT_TRANSPORT_SECURITY, v.clone());
+        }
         self.metrics.request(
             &label,
             &Answered {

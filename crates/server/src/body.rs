@@ -257,11 +257,11 @@ fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> 
             go::quote(version)
         )));
     }
-    if api_version != expected {
+    if (group, version) != group_version(&expected) {
         return Err(other_version(api_version, &expected));
     }
     if let Some(members) = object.as_object_mut() {
-        members.insert("apiVersion", api_version.into());
+        members.insert("apiVersion", expected.into());
         members.insert("kind", kind.into());
     }
     Ok(())
@@ -281,6 +281,11 @@ pub(crate) fn fit_version(call: &Call<'_>, object: &Value) -> ApiResult<()> {
 }
 
 fn other_version(found: &str, expected: &str) -> ApiError {
+    // The core group has no name, and nothing follows it.
+    let found = match group_version(found) {
+        ("", version) => version,
+        _ => found,
+    };
     ApiError::bad_request(format!(
         "the API version in the data ({found}) does not match the expected API version ({expected})"
     ))

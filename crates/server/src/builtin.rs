@@ -229,14 +229,18 @@ pub(crate) fn settle_findings(
     unknown: Vec<String>,
     mode: FieldValidation,
 ) -> Result<Vec<String>, Refusal> {
+    settle(joined(found, unknown), mode)
+}
+
+/// What was found in a text, and what is unknown.
+pub(crate) fn joined(found: &[String], unknown: Vec<String>) -> Vec<String> {
     // What is unknown is passed over as a whole: nobody sees what stands twice in it.
-    let mut found: Vec<String> = found
+    let seen = found
         .iter()
-        .filter(|finding| !unknown.iter().any(|unknown| is_within(finding, unknown)))
-        .cloned()
-        .collect();
-    found.extend(unknown);
-    settle(found, mode)
+        .filter(|finding| !unknown.iter().any(|unknown| is_within(finding, unknown)));
+    let mut all: Vec<String> = seen.cloned().collect();
+    all.extend(unknown);
+    all
 }
 
 /// What becomes of findings: a refusal, warnings, or nothing.

@@ -1,6 +1,7 @@
 //! How a server is set up: values, no flags and no environment.
 
 use crate::media::{Encoding, Encodings};
+use hyper::header::HeaderValue;
 use scantling_schema::definition::Gates;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,6 +34,10 @@ pub struct Config {
     pub max_requests_inflight: usize,
     /// How long a request may take.
     pub request_timeout: Duration,
+    /// How long a watch lasts at least whose client does not say; it may last twice that.
+    pub min_request_timeout: Duration,
+    /// What clients are told about the use of TLS (`max-age=31536000`); if nothing, there is no such header.
+    pub strict_transport_security_directives: Vec<String>,
     /// Where keys begin in the store.
     pub etcd_prefix: String,
     /// Feature gates that are not at their default.
@@ -72,6 +77,8 @@ impl Default for Config {
             authorization_mode: AuthorizationMode::AlwaysAllow,
             max_requests_inflight: 600,
             request_timeout: Duration::from_secs(60),
+            min_request_timeout: Duration::from_secs(1800),
+            strict_transport_security_directives: Vec::new(),
             etcd_prefix: "/registry".to_owned(),
             feature_gates: BTreeMap::new(),
         }
@@ -82,6 +89,16 @@ impl Default for Config {
 const CBOR: &str = "CBORServingAndStorage";
 
 impl Config {
+    /// The header that says how TLS is to be used, if there is anything to say.
+    pub(crate) fn strict_transport_security(&self) -> Result<Option<HeaderValue>, String> {
+        let directives = self.strict_transport_security_directives.join("; ");
+        if directives.is_empty() {
+            return Ok(None);
+        }
+        let header = HeaderValue::from_str(&directives);
+        header.map(Some).map_err(|e| format!("{directives}: {e}"))
+    }
+
     /// The gates, as the feature gates set them. What only this server has is off unless switched on.
     pub(crate) fn gates(&self) -> Result<Gates, String> {
         let mut gates = Gates::default();

@@ -165,8 +165,7 @@ impl Strategy for Custom {
             scantling_schema::default::fill(r.plan.root(), object);
         }
         if let Some(members) = object.as_object_mut() {
-            // An apply leaves metadata as they were sent; they are read like any that are stored.
-            meta::coerce(members, &Path::ROOT, Malformed::Drop).map_err(Refusal::Undecodable)?;
+            meta::coerce(members, &Path::ROOT, Malformed::Keep).map_err(Refusal::Undecodable)?;
         }
         Ok(())
     }

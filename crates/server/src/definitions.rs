@@ -74,7 +74,7 @@ impl Compiler {
 
 /// Decodes a definition of the store.
 pub(crate) fn decode(entry: &Entry, gates: Gates) -> Result<Definition, String> {
-    let stored = crate::read::stored(entry).map_err(|e| e.private_text().unwrap_or_default().to_owned())?;
+    let stored = crate::read::stored(entry).map_err(|e| e.message().to_owned())?;
     let written_as = ApiVersion::of(&stored);
     let received = Definition::decode(stored, written_as, gates).map_err(|e| e.to_string())?;
     Ok(received.definition)
@@ -256,8 +256,9 @@ impl Strategy for Definitions {
         builtin::settle_findings(found, unknown, mode)
     }
 
-    fn convert(&self, version: &Version, object: &mut Value) -> Result<(), String> {
-        Definition::convert(object, api_version(version), self.compiler.gates).map_err(|e| e.to_string())
+    fn convert(&self, version: &Version, object: &mut Value) -> Result<Vec<String>, String> {
+        let unknown = Definition::convert(object, api_version(version), self.compiler.gates);
+        Ok(builtin::findings(&[], &unknown.map_err(|e| e.to_string())?))
     }
 
     fn read_text(&self, version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {

@@ -8,7 +8,7 @@ use crate::read::{self, Selection, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
 use crate::scheme::Scheme;
-use crate::status::{self, ApiError, ApiResult};
+use crate::status::{self, About, ApiError, ApiResult};
 use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
 use scantling_schema::core::{decode_delete_options, decode_delete_options_text};
@@ -22,6 +22,8 @@ const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) enum Deleted {
     /// It is gone.
     Gone { uid: String },
+    /// It is gone, and nobody knows what it was.
+    Unread,
     /// It is marked; finalizers hold it.
     Held(Value),
 }
@@ -34,6 +36,17 @@ impl Write<'_> {
         match self.delete_object(name, &options).await? {
             Deleted::Gone { uid } => {
                 let done = status::success(call.about(), name, &uid);
+                Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
+            }
+            Deleted::Unread => {
+                let kind = About {
+                    group: "",
+                    ..call.about_kind()
+                };
+                let mut done = status::success(kind, name, "");
+                if let Some(done) = done.as_object_mut() {
+                    done.insert("code", Value::Int(200));
+                }
                 Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
             }
             Deleted::Held(object) => {
@@ -111,9 +124,15 @@ impl Write<'_> {
         let key = call.key(name)?;
         loop {
             let entry = call.live(&key, name).await?;
-            let mut object = read::shown(call, &entry)
-                .await
-                .map_err(|e| read::by_key(call, &entry, e))?;
+            let mut object = match read::shown(call, &entry).await {
+                Err(e) if e.is_unreadable() && options.unreadable => {
+                    if options.dry_run || self.take_out(&key, &entry).await? {
+                        return Ok(Deleted::Unread);
+                    }
+                    continue;
+                }
+                read => read.map_err(|e| read::by_key(call, &entry, e))?,
+            };
             let uid = text(&object, "uid").to_owned();
             if options.unreadable {
                 let why = format!(
@@ -155,16 +174,8 @@ impl Write<'_> {
                     Err(e) => return Err(store_error(e)),
                 }
             }
-            if options.dry_run {
+            if options.dry_run || self.take_out(&key, &entry).await? {
                 return Ok(Deleted::Gone { uid });
-            }
-            let delete = scantling_store::Write::Delete {
-                expected: entry.mod_revision,
-            };
-            match call.api.store.write(&key, delete).await {
-                Ok(_) => return Ok(Deleted::Gone { uid }),
-                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
-                Err(e) => return Err(store_error(e)),
             }
         }
     }

@@ -8,6 +8,7 @@ mod read;
 
 use scantling_value::Value;
 use std::cmp::Ordering;
+use std::sync::LazyLock;
 
 /// A parsed column: a template, of which the first expression is shown. The others may still fail.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +73,9 @@ impl JsonPath {
     }
 }
 
+/// What a text is made of: numbers.
+static BYTES: LazyLock<Vec<Value>> = LazyLock::new(|| (0..=i64::from(u8::MAX)).map(Value::Int).collect());
+
 /// The values at the end of a path from some values.
 fn follow<'a>(path: &'a [Step], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
     path.iter().try_fold(from, |found, step| step.from(found))
@@ -85,6 +89,7 @@ impl Step {
             Step::Wildcard => found.into_iter().for_each(|v| match v {
                 Value::Object(members) => out.extend(members.values()),
                 Value::Array(items) => out.extend(items),
+                Value::String(text) => out.extend(text.bytes().filter_map(|b| BYTES.get(usize::from(b)))),
                 _ => {}
             }),
             Step::Descend => found.into_iter().for_each(|v| descend(v, &mut out)),

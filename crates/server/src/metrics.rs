@@ -5,6 +5,7 @@
 
 mod conversions;
 mod label;
+mod process;
 
 pub(crate) use conversions::{Conversion, Conversions};
 pub(crate) use label::Label;
@@ -12,6 +13,7 @@ use label::{Coded, FieldValidation, Outcome, RequestKind, Resource, Timed, Versi
 
 use crate::api::Api;
 use crate::kind::Kind;
+use process::Process;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -175,6 +177,7 @@ impl Metrics {
             self.evaluation.clone(),
         );
         self.conversions.register(r);
+        r.register_collector(Box::new(Process));
         self
     }
 

@@ -314,9 +314,13 @@ fn reference(name: &str) -> Value {
     object([("$ref", format!("#/components/schemas/{name}").into())])
 }
 
-/// The name of a kind's schema: its package and the kind.
+/// The name of a kind's schema: its package and the kind. What is built in is not replaced by what a definition makes.
 pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> String {
-    format!("{}.{kind}", models::package(group, version))
+    let name = format!("{}.{kind}", models::package(group, version));
+    match models::is_taken(group, &name) {
+        true => format!("{name}_v2"),
+        false => name,
+    }
 }
 
 /// The document of a group and version.
@@ -399,6 +403,20 @@ mod tests {
         assert_eq!(
             schema_name("s5-162.example.com", "v1", "Widget"),
             "com.example.s5-162.v1.Widget"
+        );
+        let group = "apiextensions.apis.pkg.apiextensions-apiserver.k8s.io";
+        let taken = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
+        assert_eq!(
+            schema_name(crate::definitions::GROUP, "v1", "CustomResourceDefinition"),
+            taken
+        );
+        assert_eq!(
+            schema_name(group, "v1", "CustomResourceDefinition"),
+            format!("{taken}_v2")
+        );
+        assert_eq!(
+            schema_name(group, "v1", "CustomResourceDefinitionList"),
+            format!("{taken}List_v2")
         );
     }
 

@@ -54,6 +54,8 @@ enum Form {
     Bytes,
     /// Any value, written as JSON.
     Json,
+    /// The fields of a manager as JSON. What is none becomes a text: it is refused where managers are read, not here.
+    Fields,
     Time,
     MicroTime,
     /// A list of texts that has a message of its own.
@@ -265,7 +267,7 @@ impl Field {
             Form::Bool => boolean(out, number, value.as_bool().unwrap_or_default()),
             Form::Double => double(out, number, as_double(value)),
             Form::Bytes => bytes(out, number, &BASE64.decode(text).unwrap_or_default()),
-            Form::Json => {
+            Form::Json | Form::Fields => {
                 let mut raw = Vec::new();
                 bytes(&mut raw, 1, value.to_json().as_bytes());
                 bytes(out, number, &raw);
@@ -313,6 +315,14 @@ impl Field {
     }
 }
 
+/// A value that stands in a message as JSON.
+fn value(raw: &[u8], depth: usize) -> Result<Value, String> {
+    match raw {
+        [] => Ok(Value::Null),
+        raw => json::decode(raw, Limits { depth }).map_err(|e| e.to_string()),
+    }
+}
+
 impl Form {
     fn read(self, field: &Field, held: Held<'_>, depth: usize) -> Result<Value, String> {
         let depth = depth.checked_sub(1).ok_or("exceeded max depth")?;
@@ -322,10 +332,11 @@ impl Form {
             (Form::Bool, Held::Varint(n)) => Value::Bool(n != 0),
             (Form::Double, Held::Fixed(b)) => of_double(f64::from_le_bytes(b)),
             (Form::Bytes, Held::Bytes(b)) => BASE64.encode(b).into(),
-            (Form::Json, Held::Bytes(b)) => match inner(b)? {
-                [] => Value::Null,
-                raw => json::decode(raw, Limits { depth }).map_err(|e| e.to_string())?,
-            },
+            (Form::Json, Held::Bytes(b)) => value(inner(b)?, depth)?,
+            (Form::Fields, Held::Bytes(b)) => {
+                let raw = inner(b)?;
+                value(raw, depth).unwrap_or_else(|_| String::from_utf8_lossy(raw).into_owned().into())
+            }
             (Form::Time, Held::Bytes(b)) => time(b, "%Y-%m-%dT%H:%M:%SZ")?,
             (Form::MicroTime, Held::Bytes(b)) => time(b, "%Y-%m-%dT%H:%M:%S.%6fZ")?,
             (Form::Texts, Held::Bytes(b)) => {

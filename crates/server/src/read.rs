@@ -96,13 +96,21 @@ impl Call<'_> {
 
 /// Decodes what is stored, and adds its version.
 pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
-    let mut object = decode(&entry.value.bytes())
-        .map_err(|e| ApiError::internal("stored object is damaged").private(format!("{}: {e}", entry.key)))?;
+    let value = entry.value.bytes();
+    let damaged = |why| undecodable(entry.mod_revision, ApiError::unreadable(why));
+    let mut object = decode(&value).map_err(damaged)?;
+    let is_kind = |kind: &Value| kind.as_str().is_some_and(|kind| !kind.is_empty());
+    if !object.get("kind").is_some_and(is_kind) {
+        let shown = String::from_utf8_lossy(&value);
+        return Err(damaged(format!("Object 'Kind' is missing in '{shown}'")));
+    }
     if let Some(m) = object.as_object_mut() {
         let metadata = m.get_or_insert_with("metadata", || Value::Object(scantling_value::Map::new()));
-        if let Some(metadata) = metadata.as_object_mut() {
-            metadata.insert("resourceVersion", entry.mod_revision.to_string().into());
-        }
+        let found = go::value_type(metadata);
+        let Value::Object(metadata) = metadata else {
+            return Err(damaged(format!("invalid metadata: expected object, got {found}")));
+        };
+        metadata.insert("resourceVersion", entry.mod_revision.to_string().into());
     }
     Ok(object)
 }

@@ -124,6 +124,8 @@ impl Server {
             metrics,
             in_flight: Semaphore::new(config.max_requests_inflight),
             request_timeout: config.request_timeout,
+            min_request_timeout: config.min_request_timeout,
+            strict_transport_security: config.strict_transport_security().map_err(fail)?,
             address: address.to_string(),
             ready: AtomicBool::new(false),
             stop: stopped.clone(),

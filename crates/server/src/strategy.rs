@@ -35,9 +35,9 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     ) -> Result<Vec<String>, Refusal>;
 
     /// Brings the values of an object that was made, not sent, into the types of the kind, or tells which does not fit.
-    /// Kinds without types of their own take it as it is.
-    fn convert(&self, _version: &Version, _object: &mut Value) -> Result<(), String> {
-        Ok(())
+    /// Returns what there is to say of unknown fields, which go. Kinds without types of their own take it as it is.
+    fn convert(&self, _version: &Version, _object: &mut Value) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
     }
 
     /// What a text is as an object of the kind, to the letter: what its types make of fields that stand twice, or what is

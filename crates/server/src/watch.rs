@@ -42,9 +42,19 @@ const LAST_STRETCH: Duration = Duration::from_secs(1);
 /// How long a watch waits before it asks a webhook again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How long a watch lasts whose client does not say: 30 to 60 minutes, so that clients come back spread out.
-fn default_timeout(seed: u64) -> Duration {
-    Duration::from_secs(1800 + seed % 1800)
+/// How long a watch lasts whose client does not say: up to twice the least time, so that clients come back spread out.
+fn default_timeout(least: Duration, seed: u64) -> Duration {
+    let millis = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+    least.saturating_add(Duration::from_millis(
+        seed.checked_rem(millis).unwrap_or_default(),
+    ))
+}
+
+/// Whether a state that an event tells of is damaged, which no webhook can change.
+fn is_damaged(event: &Event) -> bool {
+    let states = [event.before(), event.after()];
+    let mut states = states.into_iter().flatten();
+    states.any(|entry| read::stored(entry).is_err())
 }
 
 /// What a watch tells, on its way to the connection. Whoever drops it ends the watch.
@@ -128,7 +138,7 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
     };
     let timeout = match options.timeout_seconds {
         Some(s) if s > 0 => Duration::from_secs(s.cast_unsigned()),
-        _ => default_timeout(uuid::Uuid::new_v4().as_u64_pair().0),
+        _ => default_timeout(call.api.min_request_timeout, uuid::Uuid::new_v4().as_u64_pair().0),
     };
     tokio::spawn(stream.run(options.clone(), version, Instant::now() + timeout));
     let mut reply = Reply::bytes(200, content_type, Bytes::new());
@@ -213,7 +223,9 @@ impl Stream {
             let event = event.map_err(|e| Some(too_old(&e)))?;
             loop {
                 match self.change(&event).await {
-                    Err(e) if self.awaits_webhook(e.as_ref()) => tokio::time::sleep(RETRY).await,
+                    Err(e) if self.awaits_webhook(e.as_ref()) && !is_damaged(&event) => {
+                        tokio::time::sleep(RETRY).await;
+                    }
                     sent => break sent?,
                 }
             }

@@ -378,11 +378,17 @@ impl Write<'_> {
 
     /// Removes an object whose last change took away what held it; nothing if another write came in between.
     async fn remove(&self, key: &str, entry: &Entry, last: Value) -> ApiResult<Option<Value>> {
+        let is_gone = self.take_out(key, entry).await?;
+        Ok(is_gone.then_some(last))
+    }
+
+    /// Takes an entry out of the store; false if another write came in between.
+    pub(crate) async fn take_out(&self, key: &str, entry: &Entry) -> ApiResult<bool> {
         let expected = entry.mod_revision;
         let delete = scantling_store::Write::Delete { expected };
         match self.call.api.store.write(key, delete).await {
-            Ok(_) => Ok(Some(last)),
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
+            Ok(_) => Ok(true),
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(false),
             Err(e) => Err(store_error(e)),
         }
     }

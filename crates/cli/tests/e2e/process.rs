@@ -31,6 +31,19 @@ fn wrong_flags_are_refused() {
         (&["--authorization-mode", "RBAC"], "AlwaysAllow, AlwaysDeny"),
         (&["--logging-format", "xml"], "text, json"),
         (&["--request-timeout", "soon"], "soon"),
+        (
+            &["--min-request-timeout", "-1"],
+            "--min-request-timeout can not be negative value",
+        ),
+        (&["--min-request-timeout", "soon"], "soon"),
+        (
+            &["--strict-transport-security-directives", "max-age=1,,"],
+            "empty value in strict-transport-security-directives",
+        ),
+        (
+            &["--strict-transport-security-directives", "max-age=1=2"],
+            "allowed values: max-age=expireTime, includeSubDomains, preload.",
+        ),
         (&["--tls-cert-file", "x.pem"], "--tls-private-key-file"),
         (
             &["--token-auth-file", "/nonexistent/tokens"],

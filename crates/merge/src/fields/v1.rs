@@ -16,6 +16,9 @@ impl fmt::Display for FieldsError {
 
 impl std::error::Error for FieldsError {}
 
+/// Up to here, floats hold all integers.
+const GREATEST_WHOLE: u64 = 1 << f64::MANTISSA_DIGITS;
+
 /// The key by which a path is a member beside the paths below it.
 pub(super) const SELF: &str = ".";
 
@@ -64,7 +67,10 @@ pub(super) fn parse_element(key: &str) -> Result<Option<Element>, FieldsError> {
     if !kind.ends_with(':') {
         return Err(FieldsError(format!("missing colon: {key}")));
     }
-    let value = || json::decode(text.as_bytes(), Limits::SAFE).map_err(|e| FieldsError(e.to_string()));
+    let value = || {
+        let value = json::decode(text.as_bytes(), Limits::SAFE).map_err(|e| FieldsError(e.to_string()))?;
+        Ok(as_read(value))
+    };
     Ok(Some(match kind {
         "f:" => Element::Field(text.into()),
         "v:" => Element::Value(value()?),
@@ -78,6 +84,34 @@ pub(super) fn parse_element(key: &str) -> Result<Option<Element>, FieldsError> {
         }
         _ => return Ok(None),
     }))
+}
+
+/// The step as it is after it was written and read.
+pub(super) fn reread(element: &Element) -> Element {
+    match element {
+        Element::Key(keys) => Element::Key(
+            keys.iter()
+                .map(|(k, v)| (k.clone(), as_read(v.clone())))
+                .collect(),
+        ),
+        Element::Value(value) => Element::Value(as_read(value.clone())),
+        Element::Field(_) | Element::Index(_) => element.clone(),
+    }
+}
+
+/// A value out of a step: its numbers are floats, as conflicts show them (`[port=1e+06]`). Integers that no float holds
+/// stay what they are. A server rounds them, and forgets who owns them.
+fn as_read(value: Value) -> Value {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "whether a float holds the integer is what is asked"
+    )]
+    match value {
+        Value::Int(i) if i.unsigned_abs() <= GREATEST_WHOLE => Value::Float(i as f64),
+        Value::Object(map) => Value::Object(map.into_iter().map(|(k, v)| (k, as_read(v))).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(as_read).collect()),
+        other => other,
+    }
 }
 
 /// The set below a step, and whether the step is a path itself.

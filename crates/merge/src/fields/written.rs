@@ -1,7 +1,7 @@
 //! Sets as `managedFields` hold them. A write changes a few paths of sets that have many, so that these are changed in
 //! the form in which they came and will go, and read only where all of a set matters.
 
-use super::v1::{SELF, document, element_key, parse_element};
+use super::v1::{SELF, document, element_key, parse_element, reread};
 use super::{Element, FieldsError, Set, SetBuilder};
 use scantling_value::{Map, Value};
 
@@ -44,7 +44,7 @@ impl Written {
         intersects(self.root(), set)
     }
 
-    /// The paths of both sets.
+    /// The paths of both sets, as they are written here.
     pub(crate) fn intersection(&self, set: &Set) -> Set {
         intersection(self.root(), set)
     }
@@ -152,7 +152,7 @@ fn intersection(node: Node<'_>, set: &Set) -> Set {
     for (element, member, below) in set.steps() {
         if let Some(step) = node.step(element) {
             out.push(
-                element.clone(),
+                reread(element),
                 member && step.is_member(),
                 intersection(step, below),
             );

@@ -147,18 +147,21 @@ impl Walk {
     }
 
     fn value(&mut self, node: &Node, default: &Value, at: &Path<'_>) {
-        let resource = node.is(Features::EMBEDDED);
+        let mut value = default.clone();
+        let coerced = meta::coerce_embedded(node, &mut value, Malformed::Refuse, at);
         if self.pruned == Pruned::Required {
+            let resource = node.is(Features::EMBEDDED);
             let place = if resource { Place::Resource } else { Place::Part };
             let mut copy = default.clone();
             prune::prune(node, &mut copy, place, &prune::Options::default());
             if copy != *default {
-                let error = FieldError::invalid(at, default.clone(), "must not have unknown fields");
+                // The error shows the default as it is by the time that it is written: with metadata in form.
+                let shown = if coerced.is_ok() { &value } else { default };
+                let error = FieldError::invalid(at, shown.clone(), "must not have unknown fields");
                 self.errors.push(error);
             }
         }
-        let mut value = default.clone();
-        if let Err(error) = meta::coerce_embedded(node, &mut value, Malformed::Refuse, at) {
+        if let Err(error) = coerced {
             self.errors.push(error);
             return;
         }

@@ -34,8 +34,12 @@ impl Definition {
     }
 
     /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
-    /// misfit is told in the words for such documents.
-    pub fn convert(document: &mut Value, version: ApiVersion, gates: Gates) -> Result<(), DecodeError> {
+    /// misfit is told in the words for such documents. Unknown fields go; it is told where they stood.
+    pub fn convert(
+        document: &mut Value,
+        version: ApiVersion,
+        gates: Gates,
+    ) -> Result<Vec<PathBuf>, DecodeError> {
         fields(version).convert(document, options(version, gates))
     }
 

@@ -1,5 +1,6 @@
 //! What is wrong with `metadata`.
 
+use super::coerce::unreadable;
 use super::{generation, text};
 use crate::names;
 use scantling_value::{ErrorKind, FieldError, Map, Path, Value, go};
@@ -147,6 +148,12 @@ pub fn check_common(metadata: Option<&Value>, scope: Scope, at: &Path<'_>) -> Ve
     check_new(metadata, scope, NameRule::PathSegment, at)
 }
 
+/// What is wrong with `metadata` that cannot be read.
+pub fn check_readable(metadata: Option<&Value>, at: &Path<'_>) -> Option<FieldError> {
+    let metadata = metadata?;
+    unreadable(metadata).map(|why| FieldError::invalid(at, metadata.clone(), why))
+}
+
 /// What is wrong with a change of `metadata`.
 pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -186,11 +193,16 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
             errors.push(FieldError::invalid(&at.field(field), value, "field is immutable"));
         }
     }
-    for field in [
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ] {
+    // What cannot be read counts as if it was not there, which changes nothing.
+    let compared: &[&str] = match new.and_then(unreadable) {
+        Some(_) => &[],
+        None => &[
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+        ],
+    };
+    for field in compared {
         let value = |m: Option<&Value>| m.and_then(|m| m.get(field)).cloned().unwrap_or_default();
         if value(new) != value(old) {
             errors.push(FieldError::invalid(

@@ -12,6 +12,8 @@ pub enum Malformed {
     Refuse,
     /// Fields of the wrong type are dropped: objects of the store are read so.
     Drop,
+    /// Fields of the wrong type stay, to be judged with the rest: an apply leaves metadata as they were sent.
+    Keep,
 }
 
 /// What was found while bringing `metadata` into form.
@@ -119,7 +121,7 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
         metadata: &at,
     };
     let Value::Object(fields) = metadata else {
-        if malformed == Malformed::Drop {
+        if malformed != Malformed::Refuse {
             return Err(format!(
                 "invalid metadata: expected object, got {}",
                 go::value_type(metadata)
@@ -134,6 +136,25 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
     coerced.map_err(|misfit| misfit.why)?;
     Ok(Coercion {
         unknown: coercer.unknown,
+    })
+}
+
+/// Why metadata that an apply left as they were sent cannot be read. Of other fields, their types or what was stored
+/// before say what they have to be.
+pub(super) fn unreadable(metadata: &Value) -> Option<String> {
+    let time = match metadata.get("deletionTimestamp") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => coerced_time(text).err(),
+        Some(other) => Some(format!(
+            "json: cannot unmarshal {} into Go value of type string",
+            go::json_kind(other)
+        )),
+    };
+    let has_fraction = |seconds: &Value| matches!(seconds, Value::Float(f) if f.fract() != 0.0);
+    let seconds = metadata.get("deletionGracePeriodSeconds");
+    time.or_else(|| {
+        let fraction = seconds.is_some_and(has_fraction);
+        fraction.then(|| "cannot convert float64 to int64".to_owned())
     })
 }
 
@@ -190,9 +211,9 @@ impl Coercer<'_> {
             let known = self.unknown.len();
             match self.field(of, kind, value, &at.field(field)) {
                 Ok(kept) => kept || *empty == Empty::Keep,
-                Err(_) if self.malformed == Malformed::Drop && std::ptr::eq(of, &OBJECT_META) => {
+                Err(_) if self.malformed != Malformed::Refuse && std::ptr::eq(of, &OBJECT_META) => {
                     self.unknown.truncate(known);
-                    false
+                    self.malformed == Malformed::Keep
                 }
                 Err(misfit) => {
                     keep(&mut told, misfit);

@@ -75,7 +75,7 @@ fn coerce_resource(
     }
     let before = match malformed {
         Malformed::Refuse => map.get("metadata").cloned(),
-        Malformed::Drop => None,
+        Malformed::Drop | Malformed::Keep => None,
     };
     match coerce(map, at, malformed) {
         Ok(coercion) => found.unknown.extend(coercion.unknown),

@@ -3,34 +3,48 @@
 
 use super::walk::{Walk, read_base64};
 use super::{DecodeError, MAX_DEPTH, Options, Struct, Type};
-use scantling_value::{Value, go};
+use scantling_value::{Path, PathBuf, Value, go};
 
 impl Struct {
-    /// Brings the numbers of a document into their types, or tells the first value that does not fit its own.
-    pub(crate) fn convert(&'static self, document: &mut Value, options: Options) -> Result<(), DecodeError> {
-        let conversion = Conversion { options, depth: 0 };
+    /// Brings the numbers of a document into their types, or tells the first value that does not fit its own. Takes
+    /// unknown fields out, and returns where they stood.
+    pub(crate) fn convert(
+        &'static self,
+        document: &mut Value,
+        options: Options,
+    ) -> Result<Vec<PathBuf>, DecodeError> {
+        let mut conversion = Conversion {
+            options,
+            depth: 0,
+            unknown: Vec::new(),
+        };
         conversion
-            .value(document, &Type::Struct(self))
-            .map_err(DecodeError)
+            .value(document, &Type::Struct(self), &Path::ROOT)
+            .map_err(DecodeError)?;
+        conversion.unknown.sort_by_cached_key(PathBuf::listed);
+        Ok(conversion.unknown)
     }
 }
 
-#[derive(Clone, Copy)]
 struct Conversion {
     options: Options,
     depth: usize,
+    unknown: Vec<PathBuf>,
 }
 
 impl Conversion {
-    fn value(self, value: &mut Value, ty: &Type) -> Result<(), String> {
+    fn value(&mut self, value: &mut Value, ty: &Type, at: &Path<'_>) -> Result<(), String> {
         if self.depth >= MAX_DEPTH {
             // Decoding will say so.
             return Ok(());
         }
-        let inner = Conversion {
-            depth: self.depth + 1,
-            ..self
-        };
+        self.depth += 1;
+        let converted = self.of_type(value, ty, at);
+        self.depth -= 1;
+        converted
+    }
+
+    fn of_type(&mut self, value: &mut Value, ty: &Type, at: &Path<'_>) -> Result<(), String> {
         match (ty, &mut *value) {
             (_, Value::Null)
             | (Type::Any, _)
@@ -49,15 +63,26 @@ impl Conversion {
                 .map(drop)
                 .map_err(|at| format!("error decoding from json: illegal base64 data at input byte {at}")),
             (Type::List(_, element), Value::Array(items)) => {
-                items.iter_mut().try_for_each(|v| inner.value(v, element))
+                let mut items = items.iter_mut().enumerate();
+                items.try_for_each(|(i, v)| self.value(v, element, &at.index(i)))
             }
-            (Type::Map(_, element), Value::Object(members)) => {
-                members.iter_mut().try_for_each(|(_, v)| inner.value(v, element))
+            // The server loses sight of the keys of maps: its paths lead past them.
+            (Type::Map(_, element), Value::Object(members)) => members
+                .iter_mut()
+                .try_for_each(|(_, v)| self.value(v, element, at)),
+            (Type::Struct(s), Value::Object(members)) => {
+                members.retain(|name, _| {
+                    let is_known = s.known(name, self.options).is_some();
+                    if !is_known {
+                        self.unknown.push(PathBuf::from(&at.field(name)));
+                    }
+                    is_known
+                });
+                s.fields.iter().try_for_each(|field| {
+                    let member = members.get_mut(field.name);
+                    member.map_or(Ok(()), |v| self.value(v, &field.ty, &at.field(field.name)))
+                })
             }
-            (Type::Struct(s), Value::Object(members)) => s.fields.iter().try_for_each(|field| {
-                let member = members.get_mut(field.name);
-                member.map_or(Ok(()), |v| inner.value(v, &field.ty))
-            }),
             // These read themselves, from a text.
             (
                 Type::Time | Type::MicroTime | Type::SchemaOrBool | Type::SchemaOrList | Type::SchemaOrTexts,
@@ -69,7 +94,7 @@ impl Conversion {
 
     /// What is told of a value of the wrong type. Go knows how to make a text of an integer, though that is not what is
     /// meant: for what it could convert it has other words than for what it could not.
-    fn misfit(self, value: &Value, ty: &Type) -> String {
+    fn misfit(&self, value: &Value, ty: &Type) -> String {
         let found = match value {
             Value::Null => "invalid",
             Value::Bool(_) => "bool",

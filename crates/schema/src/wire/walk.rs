@@ -227,8 +227,7 @@ impl Walk {
         }
         let mut seen = BTreeSet::new();
         for (key, v) in members {
-            let known = s.field(&key);
-            let Some(field) = known.filter(|f| f.extension.is_none_or(|x| self.options.has(x))) else {
+            let Some(field) = s.known(&key, self.options) else {
                 if self.strict {
                     tell_once::<S>(&mut self.unknown, &at.field(&key));
                 }

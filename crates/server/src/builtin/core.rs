@@ -253,8 +253,9 @@ impl Strategy for Core {
         settle_findings(found, findings(&[], &decoded.unknown), mode)
     }
 
-    fn convert(&self, _version: &Version, object: &mut Value) -> Result<(), String> {
-        self.kind.convert(object).map_err(|e| e.to_string())
+    fn convert(&self, _version: &Version, object: &mut Value) -> Result<Vec<String>, String> {
+        let unknown = self.kind.convert(object).map_err(|e| e.to_string())?;
+        Ok(findings(&[], &unknown))
     }
 
     fn read_text(&self, _version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {

@@ -27,18 +27,31 @@ static ALL: LazyLock<Map> = LazyLock::new(|| {
 
 /// The package of the models of a group and version; groups that definitions make have their names reversed.
 pub(crate) fn package(group: &str, version: &str) -> String {
-    let group = match group {
-        "" => "io.k8s.api.core".to_owned(),
-        crate::builtin::AUTHENTICATION => "io.k8s.api.authentication".to_owned(),
-        crate::builtin::AUTHORIZATION => "io.k8s.api.authorization".to_owned(),
-        crate::definitions::GROUP => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
-        other => {
-            let mut parts: Vec<&str> = other.split('.').collect();
+    let package = built_in_package(group).map_or_else(
+        || {
+            let mut parts: Vec<&str> = group.split('.').collect();
             parts.reverse();
             parts.join(".")
-        }
-    };
-    format!("{group}.{version}")
+        },
+        str::to_owned,
+    );
+    format!("{package}.{version}")
+}
+
+fn built_in_package(group: &str) -> Option<&'static str> {
+    Some(match group {
+        "" => "io.k8s.api.core",
+        crate::builtin::AUTHENTICATION => "io.k8s.api.authentication",
+        crate::builtin::AUTHORIZATION => "io.k8s.api.authorization",
+        crate::definitions::GROUP => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
+        _ => return None,
+    })
+}
+
+/// Whether a kind of a group has the name of a model that is built in, or of its list.
+pub(super) fn is_taken(group: &str, name: &str) -> bool {
+    let model = name.strip_suffix("List").unwrap_or(name);
+    built_in_package(group).is_none() && (ALL.contains_key(model) || SHARED.schemas.contains_key(model))
 }
 
 /// The model of a built-in kind.

@@ -1,6 +1,6 @@
 //! The messages: numbers, names and forms of fields, as Kubernetes assigned them once and for all.
 
-use super::Form::{self, Bool, Bytes, Double, Either, Int, Json, MicroTime, Part, Text, Texts, Time};
+use super::Form::{self, Bool, Bytes, Double, Either, Fields, Int, Json, MicroTime, Part, Text, Texts, Time};
 use super::{Count, Field, Message};
 
 const fn field(number: u64, name: &'static str, count: Count, form: Form) -> Field {
@@ -128,7 +128,7 @@ static MANAGED_FIELDS: Message = Message(&[
     one(3, "apiVersion", Text),
     optional(4, "time", Time),
     one(6, "fieldsType", Text),
-    optional(7, "fieldsV1", Json),
+    optional(7, "fieldsV1", Fields),
     one(8, "subresource", Text),
 ]);
 

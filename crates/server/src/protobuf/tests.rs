@@ -83,6 +83,22 @@ fn malformed_messages_are_refused() {
 }
 
 #[test]
+fn fields_of_managers_that_are_no_json_become_a_text() {
+    let text =
+        r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}"#;
+    let body = write(&value(text)).unwrap();
+    let broken = body.escape_ascii().to_string();
+    assert!(broken.contains(r#"{\"f:a\":{}}"#), "{broken}");
+    let at = body.windows(2).position(|two| two == b"}}").unwrap();
+    let mut other = body;
+    other[at] = b'!';
+    let envelope = open(&other).unwrap();
+    let read = envelope.read(envelope.described().unwrap()).unwrap();
+    let fields = read.to_json();
+    assert!(fields.contains(r#""fieldsV1":"{\"f:a\":{!}""#), "{fields}");
+}
+
+#[test]
 fn depth_is_limited() {
     let mut not = Vec::new();
     for _ in 0..300 {

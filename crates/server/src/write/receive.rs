@@ -5,12 +5,13 @@ use super::refusals::{
 };
 use super::{Ownership, Write, text};
 use crate::body;
-use crate::builtin::settle_findings;
+use crate::builtin::{joined, settle_findings};
 use crate::media::Encoding;
 use crate::status::{About, ApiError, ApiResult};
 use scantling_admit::{FieldValidation, Outcome, Refusal};
 use scantling_schema::names::group_version;
 use scantling_value::{Map, Value, json};
+use std::borrow::Cow;
 
 /// What is said of a custom resource that says no version.
 const UNVERSIONED: &str = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
@@ -48,10 +49,12 @@ impl Write<'_> {
         old: Option<&Value>,
     ) -> ApiResult<()> {
         let (strategy, version) = (&self.call.kind.strategy, self.call.version);
+        let mut found = Cow::Borrowed(found);
         if let (Source::Patch(patched), Some(old)) = (source, old) {
             if patched.is_converted() {
                 let converted = strategy.convert(version, object);
-                converted.map_err(|why| patch_refusal(patched.shown(old), &why))?;
+                let unknown = converted.map_err(|why| patch_refusal(patched.shown(old), &why))?;
+                found = joined(&found, unknown).into();
             }
             self.check_type(object, patched, old, mode)?;
         }
@@ -60,9 +63,11 @@ impl Write<'_> {
             converted.map_err(|why| not_converted(self.call, config, &why))?;
         }
         let received = match ownership {
-            Ownership::Update => strategy.receive(version, object, found, mode),
+            Ownership::Update => strategy.receive(version, object, &found, mode),
             // The apply has decided about what was found.
-            Ownership::Settled => strategy.receive_applied(version, object).map(|()| found.to_vec()),
+            Ownership::Settled => strategy
+                .receive_applied(version, object)
+                .map(|()| found.into_owned()),
         };
         match received {
             // What a patch made is read before it is missed that it says no version.
@@ -114,8 +119,9 @@ impl Write<'_> {
                 self.warnings.extend(found);
                 return Err(unnamed(call.path.name.as_deref().unwrap_or_default()));
             }
-            let known = |found: &str, expected: &str| found.is_empty() || found == expected;
-            let fits = known(&api_version, &expected) && known(&kind, &call.kind.kind);
+            let is_version =
+                api_version.is_empty() || group_version(&api_version) == group_version(&expected);
+            let fits = is_version && (kind.is_empty() || kind == call.kind.kind);
             if !fits && !patched.is_converted() {
                 let kind = if kind.is_empty() { &call.kind.kind } else { &kind };
                 let api_version = if api_version.is_empty() {

@@ -4,7 +4,7 @@ use crate::client::Asking;
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, eventually, serve, serve_widgets, widget};
 use scantling_server::Config;
 use scantling_value::{Limits, Value};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 #[tokio::test]
@@ -284,6 +284,28 @@ async fn queries_that_do_not_parse() {
     ] {
         let answer = client.get(&format!("{WIDGETS}{query}")).await;
         assert_eq!(answer.status, status, "{query}: {}", answer.text());
+    }
+    server.stop().await;
+}
+
+/// Watches that say no time end after one or two of the least, and every answer says how TLS is to be used.
+#[tokio::test]
+async fn endless_watches_end() {
+    let config = Config {
+        min_request_timeout: Duration::from_secs(1),
+        strict_transport_security_directives: vec!["max-age=31536000".into(), "preload".into()],
+        ..Config::default()
+    };
+    let (server, mut client) = serve_widgets(config).await;
+    let started = Instant::now();
+    let watched = client.get(&format!("{WIDGETS}?watch=1")).await;
+    let took = started.elapsed();
+    assert!((1..4).contains(&took.as_secs()), "{took:?}");
+    let missing = client.get(&format!("{WIDGETS}/missing")).await;
+    for answer in [watched, missing] {
+        let said = answer.headers.get("strict-transport-security");
+        let expected = "max-age=31536000; preload";
+        assert!(said.is_some_and(|v| v == expected), "{said:?}");
     }
     server.stop().await;
 }

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::etcd::{Cluster, Security};
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, eventually, serve_widgets, widget};
 use scantling_server::{Config, Server};
-use scantling_store::{ListRequest, MemStore, Store, Write};
+use scantling_store::{ListRequest, MemStore, ReadAt, Store, Write};
 use scantling_value::Value;
 use std::sync::Arc;
 
@@ -312,5 +312,58 @@ async fn a_server_that_lost_its_store_says_so() {
         client.get("/readyz/etcd").await.status == 200
     })
     .await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn damaged_objects_are_told_of_and_can_be_deleted() {
+    const KEY: &str = "/registry/example.com/widgets/default/a";
+    let store = Arc::new(MemStore::default());
+    let server = Server::start(Config::default(), Arc::clone(&store) as Arc<dyn Store>)
+        .await
+        .expect("started");
+    let mut client = Client::of(&server);
+    define(&mut client).await;
+    assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 201);
+    let table: [(&[u8], &str); 4] = [
+        (b"oops", "invalid character 'o' looking for beginning of value"),
+        (b"", "unexpected end of JSON input"),
+        (
+            br#"{"kind":"Widget","apiVersion":"example.com/v1","metadata":5}"#,
+            "invalid metadata: expected object, got int64",
+        ),
+        (
+            br#"{"metadata":{}}"#,
+            r#"Object 'Kind' is missing in '{"metadata":{}}'"#,
+        ),
+    ];
+    let ignoring = r#"{"kind":"DeleteOptions","apiVersion":"v1","ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;
+    for (value, why) in table {
+        let entry = store
+            .get(KEY, ReadAt::Latest)
+            .await
+            .expect("read")
+            .expect("there");
+        let update = Write::Update {
+            value: value.to_vec().into(),
+            expected: entry.mod_revision,
+        };
+        let revision = store.write(KEY, update).await.expect("stored").revision;
+        let why = format!(
+            "ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision={revision}: {why}"
+        );
+        for answer in [
+            client.get(&format!("{WIDGETS}/a")).await,
+            client.get(WIDGETS).await,
+            client.send("DELETE", &format!("{WIDGETS}/a"), "").await,
+        ] {
+            let (code, said) = answer.said();
+            assert!(code == 500 && said.ends_with(&why), "{code} {said}");
+        }
+        let gone = client.send("DELETE", &format!("{WIDGETS}/a"), ignoring).await;
+        assert_eq!(gone.status, 200, "{}", gone.text());
+        assert_eq!(client.get(WIDGETS).await.status, 200);
+        assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 201);
+    }
     server.stop().await;
 }

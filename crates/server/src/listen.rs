@@ -28,11 +28,10 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Accepts connections until told to stop, then lets running requests end.
 pub(crate) async fn listen(
     listener: TcpListener,
-    tls: Arc<rustls::ServerConfig>,
+    tls: watch::Receiver<Arc<rustls::ServerConfig>>,
     api: Arc<Api>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let acceptor = TlsAcceptor::from(tls);
     let graceful = GracefulShutdown::new();
     let http = Arc::new(http());
     loop {
@@ -51,7 +50,8 @@ pub(crate) async fn listen(
         };
         let _ = socket.set_nodelay(true);
         let watcher = graceful.watcher();
-        let (acceptor, api, http) = (acceptor.clone(), Arc::clone(&api), Arc::clone(&http));
+        let acceptor = TlsAcceptor::from(Arc::clone(&tls.borrow()));
+        let (api, http) = (Arc::clone(&api), Arc::clone(&http));
         tokio::spawn(async move {
             let Some((stream, user)) = handshake(acceptor, socket).await else {
                 api.metrics.handshake_failed();
@@ -70,7 +70,7 @@ pub(crate) async fn listen(
             }
         });
     }
-    drop(listener);
+    drop((listener, tls));
     let ended = async {
         graceful.shutdown().await;
         // Connections that have changed their protocol are no longer HTTP's.

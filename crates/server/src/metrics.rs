@@ -5,6 +5,7 @@
 
 mod conversions;
 mod label;
+#[cfg(target_os = "linux")]
 mod process;
 
 pub(crate) use conversions::{Conversion, Conversions};
@@ -13,7 +14,6 @@ use label::{Coded, FieldValidation, Outcome, RequestKind, Resource, Timed, Versi
 
 use crate::api::Api;
 use crate::kind::Kind;
-use process::Process;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -177,7 +177,8 @@ impl Metrics {
             self.evaluation.clone(),
         );
         self.conversions.register(r);
-        r.register_collector(Box::new(Process));
+        #[cfg(target_os = "linux")]
+        r.register_collector(Box::new(process::Process));
         self
     }
 

@@ -77,7 +77,8 @@ impl Server {
                 ));
             }
         };
-        let tls = tls::server_config(&identity, config.client_ca_file.as_deref()).map_err(fail)?;
+        let material = tls::Material::new(identity, config.client_ca_file.as_deref()).map_err(fail)?;
+        let (configs, tls) = watch::channel(tls::server_config(&material).map_err(fail)?);
         let mut tokens = Tokens::default();
         if let Some(path) = &config.token_auth_file {
             let text = std::fs::read_to_string(path)
@@ -139,14 +140,17 @@ impl Server {
         let (controller, revision) = Controller::start(Arc::clone(&api)).await.map_err(store_failed)?;
         api.progress.settle(revision);
         api.ready.store(true, Ordering::Release);
+        let authority = material.identity.authority.clone();
+        let pair = config.tls_cert_file.zip(config.tls_private_key_file);
         let tasks = vec![
+            tokio::spawn(tls::follow(material, pair, configs)),
             tokio::spawn(controller.run(revision)),
             tokio::spawn(crate::namespaces::run(Arc::clone(&api))),
             tokio::spawn(listen::listen(listener, tls, Arc::clone(&api), stopped)),
         ];
         Ok(Server {
             address,
-            authority: identity.authority,
+            authority,
             admin_token,
             api,
             stop,

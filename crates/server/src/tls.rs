@@ -1,13 +1,19 @@
-//! TLS: the server's certificate, given or made on first start, and the authority of client certificates.
+//! TLS: the server's certificate, given or made on first start, and the authority of client certificates. What files
+//! hold that flags name may be replaced while the server runs.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How often it is asked whether files have changed.
+const EVERY: Duration = Duration::from_secs(5);
 
 /// A certificate chain and its key, in PEM.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Identity {
     pub(crate) certificate: String,
     pub(crate) key: String,
@@ -110,11 +116,80 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), String> {
     std::fs::rename(&temporary, path).map_err(fail)
 }
 
-/// The TLS side of the listener. With an authority, clients may show a certificate that it signed.
-pub(crate) fn server_config(
-    identity: &Identity,
-    client_authority: Option<&Path>,
-) -> Result<Arc<rustls::ServerConfig>, String> {
+/// All that the TLS side of the listener is made of.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Material {
+    pub(crate) identity: Identity,
+    /// The file with the authority of client certificates, and what it holds.
+    client_authority: Option<(PathBuf, String)>,
+}
+
+impl Material {
+    /// With an authority, clients may show a certificate that it signed.
+    pub(crate) fn new(identity: Identity, client_authority: Option<&Path>) -> Result<Material, String> {
+        let client_authority = match client_authority {
+            Some(path) => Some((path.to_owned(), read(path)?)),
+            None => None,
+        };
+        Ok(Material {
+            identity,
+            client_authority,
+        })
+    }
+
+    /// What the files hold now: those of the certificate and its key, if it comes from files, and that of the authority.
+    fn again(&self, pair: Option<&(PathBuf, PathBuf)>) -> Result<Material, String> {
+        let identity = match pair {
+            Some((certificate, key)) => load(certificate, key)?,
+            None => self.identity.clone(),
+        };
+        let authority = self.client_authority.as_ref().map(|(path, _)| &**path);
+        Material::new(identity, authority)
+    }
+}
+
+/// Makes connections to come use what files hold, for as long as anybody listens. What does not fit together, as may be
+/// while files are being replaced, is left until it does.
+pub(crate) async fn follow(
+    mut used: Material,
+    pair: Option<(PathBuf, PathBuf)>,
+    configs: watch::Sender<Arc<rustls::ServerConfig>>,
+) {
+    if pair.is_none() && used.client_authority.is_none() {
+        return;
+    }
+    let mut failed = None;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = configs.closed() => return,
+        }
+        let changed = match used.again(pair.as_ref()) {
+            Ok(now) if now == used => continue,
+            Ok(now) => server_config(&now).map(|config| (now, config)),
+            Err(why) => Err(why),
+        };
+        match changed {
+            Ok((now, config)) => {
+                tracing::info!("certificates have changed");
+                configs.send_replace(config);
+                (used, failed) = (now, None);
+            }
+            Err(why) if failed.as_ref() == Some(&why) => {}
+            Err(why) => {
+                tracing::warn!(
+                    why,
+                    "certificates have changed and cannot be used; the earlier ones stay"
+                );
+                failed = Some(why);
+            }
+        }
+    }
+}
+
+/// The TLS side of the listener.
+pub(crate) fn server_config(material: &Material) -> Result<Arc<rustls::ServerConfig>, String> {
+    let identity = &material.identity;
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(identity.certificate.as_bytes())
         .collect::<Result<_, _>>()
         .map_err(|e| format!("the server's certificate is not PEM: {e}"))?;
@@ -124,13 +199,11 @@ pub(crate) fn server_config(
     let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|e| e.to_string())?;
-    let builder = match client_authority {
+    let builder = match &material.client_authority {
         None => builder.with_no_client_auth(),
-        Some(path) => {
+        Some((path, text)) => {
             let mut roots = rustls::RootCertStore::empty();
-            let certs =
-                CertificateDer::pem_file_iter(path).map_err(|e| format!("{}: {e}", path.display()))?;
-            for cert in certs {
+            for cert in CertificateDer::pem_slice_iter(text.as_bytes()) {
                 let cert = cert.map_err(|e| format!("{}: {e}", path.display()))?;
                 roots.add(cert).map_err(|e| format!("{}: {e}", path.display()))?;
             }

@@ -186,3 +186,21 @@ async fn kinds_that_go_are_not_counted() {
     .await;
     server.stop().await;
 }
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn the_process_is_told_of() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    let text = metrics(&mut client).await;
+    for name in [
+        "process_cpu_seconds_total",
+        "process_start_time_seconds",
+        "process_resident_memory_bytes",
+        "process_virtual_memory_bytes",
+        "process_open_fds",
+        "process_max_fds",
+    ] {
+        assert!(sample(&text, name).is_some_and(|value| value > 0.0), "{name}");
+    }
+    server.stop().await;
+}

@@ -1,7 +1,7 @@
 //! Who may ask, and what nobody gets to see.
 
 use crate::client::{Certificate, Client};
-use crate::support::{WIDGETS, serve, serve_widgets, widget};
+use crate::support::{WIDGETS, eventually, serve, serve_widgets, widget};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use scantling_server::{AuthorizationMode, Config, Token};
 use scantling_value::Value;
@@ -137,6 +137,7 @@ async fn client_certificates() {
     let (chain, key) = issue(&trusted, "carol", "system:masters");
     let mut master = Client::certified(
         &server,
+        server.authority(),
         &Certificate {
             chain: &chain,
             key: &key,
@@ -146,6 +147,7 @@ async fn client_certificates() {
     let (chain, key) = issue(&trusted, "dave", "crew");
     let mut crew = Client::certified(
         &server,
+        server.authority(),
         &Certificate {
             chain: &chain,
             key: &key,
@@ -162,6 +164,7 @@ async fn client_certificates() {
     let (chain, key) = issue(&authority("other"), "mallory", "system:masters");
     let mut other = Client::certified(
         &server,
+        server.authority(),
         &Certificate {
             chain: &chain,
             key: &key,
@@ -171,6 +174,56 @@ async fn client_certificates() {
     assert!(refused.is_err(), "{refused:?}");
     let mut nobody = Client::anonymous(&server);
     assert_eq!(nobody.get("/version").await.status, 401);
+    server.stop().await;
+}
+
+/// A server's certificate and key, signed by nobody else.
+fn self_signed(name: &str) -> (String, String) {
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned(), name.to_owned()]).expect("parameters");
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    (certificate.pem(), key.serialize_pem())
+}
+
+#[tokio::test]
+async fn certificates_are_replaced_while_the_server_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| dir.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).expect("written");
+    let (certificate, key) = self_signed("first.example.com");
+    let (trusted, next) = (authority("trusted"), authority("next"));
+    write("tls.crt", &certificate);
+    write("tls.key", &key);
+    write("ca.crt", &trusted.pem);
+    let config = Config {
+        tls_cert_file: Some(path("tls.crt")),
+        tls_private_key_file: Some(path("tls.key")),
+        client_ca_file: Some(path("ca.crt")),
+        ..Config::default()
+    };
+    let (server, mut before) = serve(config).await;
+    assert_eq!(before.get("/version").await.status, 200);
+    let (chain, client_key) = issue(&next, "carol", "system:masters");
+    let carol = Certificate {
+        chain: &chain,
+        key: &client_key,
+    };
+    // A key without its certificate is of no use, and harms nobody.
+    let (certificate, key) = self_signed("second.example.com");
+    write("tls.key", &key);
+    write("ca.crt", &next.pem);
+    write("tls.crt", &certificate);
+    eventually("the new files count", async || {
+        let mut client = Client::certified(&server, &certificate, &carol);
+        let answer = client.ask("GET", "/version", Default::default()).await;
+        answer.is_ok_and(|answer| answer.status == 200)
+    })
+    .await;
+    // Those who are connected stay so.
+    assert_eq!(before.get("/version").await.status, 200);
+    write("tls.crt", "no certificate");
+    let mut client = Client::certified(&server, &certificate, &carol);
+    assert_eq!(client.get("/version").await.status, 200);
     server.stop().await;
 }
 

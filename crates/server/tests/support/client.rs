@@ -81,17 +81,17 @@ impl Client {
 
     /// Nobody.
     pub(crate) fn anonymous(server: &Server) -> Client {
-        Client::new(server, None)
+        Client::new(server, server.authority(), None)
     }
 
-    /// Somebody with a certificate.
-    pub(crate) fn certified(server: &Server, certificate: &Certificate<'_>) -> Client {
-        Client::new(server, Some(certificate))
+    /// Somebody with a certificate, who trusts an authority.
+    pub(crate) fn certified(server: &Server, authority: &str, certificate: &Certificate<'_>) -> Client {
+        Client::new(server, authority, Some(certificate))
     }
 
-    fn new(server: &Server, certificate: Option<&Certificate<'_>>) -> Client {
+    fn new(server: &Server, authority: &str, certificate: Option<&Certificate<'_>>) -> Client {
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(server.authority().as_bytes()) {
+        for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
             roots
                 .add(certificate.expect("the authority is a certificate"))
                 .expect("the authority is valid");

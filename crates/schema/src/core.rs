@@ -11,8 +11,12 @@ pub enum CoreKind {
     Namespace,
     /// `Event`
     Event,
+    /// `Event` of the group that events have for themselves, which has other names for its fields
+    NewEvent,
     /// `ConfigMap`
     ConfigMap,
+    /// `Lease`
+    Lease,
     /// `Scale`, which any kind may have as a subresource
     Scale,
     /// `SelfSubjectAccessReview`
@@ -80,7 +84,9 @@ impl CoreKind {
         match self {
             CoreKind::Namespace => &core::NAMESPACE,
             CoreKind::Event => &core::EVENT,
+            CoreKind::NewEvent => &core::NEW_EVENT,
             CoreKind::ConfigMap => &core::CONFIG_MAP,
+            CoreKind::Lease => &core::LEASE,
             CoreKind::Scale => &core::SCALE,
             CoreKind::AccessReview => &reviews::ACCESS_REVIEW,
             CoreKind::RulesReview => &reviews::RULES_REVIEW,

@@ -16,7 +16,9 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     selectable: &super::NAMES,
     qualifies_finalizers: true,
     creates_on_update: false,
+    unconditional_update: true,
     kept_in_memory: true,
+    prepare: |_, _| {},
     check,
 };
 

@@ -29,9 +29,13 @@ static ALL: LazyLock<Map> = LazyLock::new(|| {
 pub(crate) fn package(group: &str, version: &str) -> String {
     let group = match group {
         "" => "io.k8s.api.core".to_owned(),
-        crate::builtin::AUTHENTICATION => "io.k8s.api.authentication".to_owned(),
-        crate::builtin::AUTHORIZATION => "io.k8s.api.authorization".to_owned(),
         crate::definitions::GROUP => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
+        built_in if crate::builtin::has_group(built_in) => {
+            format!(
+                "io.k8s.api.{}",
+                built_in.strip_suffix(".k8s.io").unwrap_or(built_in)
+            )
+        }
         other => {
             let mut parts: Vec<&str> = other.split('.').collect();
             parts.reverse();
@@ -220,7 +224,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(ALL.len(), 78);
+        assert_eq!(ALL.len(), 82);
     }
 
     #[test]
@@ -228,6 +232,8 @@ mod tests {
         for (group, version, kind) in [
             ("", "v1", "Namespace"),
             ("", "v1", "Event"),
+            (crate::builtin::EVENTS, "v1", "Event"),
+            (crate::builtin::COORDINATION, "v1", "Lease"),
             (crate::definitions::GROUP, "v1", "CustomResourceDefinition"),
             (crate::definitions::GROUP, "v1beta1", "CustomResourceDefinition"),
         ] {

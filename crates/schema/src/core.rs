@@ -15,6 +15,8 @@ pub enum CoreKind {
     NewEvent,
     /// `ConfigMap`
     ConfigMap,
+    /// `Secret`
+    Secret,
     /// `Lease`
     Lease,
     /// `Scale`, which any kind may have as a subresource
@@ -86,6 +88,7 @@ impl CoreKind {
             CoreKind::Event => &core::EVENT,
             CoreKind::NewEvent => &core::NEW_EVENT,
             CoreKind::ConfigMap => &core::CONFIG_MAP,
+            CoreKind::Secret => &core::SECRET,
             CoreKind::Lease => &core::LEASE,
             CoreKind::Scale => &core::SCALE,
             CoreKind::AccessReview => &reviews::ACCESS_REVIEW,

@@ -5,6 +5,7 @@ mod core;
 pub(crate) mod event;
 mod lease;
 mod namespace;
+mod secret;
 
 use self::core::Core;
 use crate::definitions::{self, Compiler, Definitions};
@@ -77,6 +78,7 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
         ..version("v1", table::core::events())
     };
     let config_maps = version("v1", table::core::config_maps());
+    let secrets = version("v1", table::core::secrets());
     let leases = version("v1", table::core::leases());
     let definitions = |name| Version {
         status: true,
@@ -102,6 +104,10 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
             short_names: vec!["cm".to_owned()],
             namespaced: true,
             ..core_kind(CoreKind::ConfigMap, "", "configmaps", "ConfigMap", config_maps)
+        },
+        Kind {
+            namespaced: true,
+            ..core_kind(CoreKind::Secret, "", "secrets", "Secret", secrets)
         },
         Kind {
             namespaced: true,

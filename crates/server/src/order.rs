@@ -147,6 +147,15 @@ const CONFIG_MAP: Order = Order::Members(&[
     ("data", None),
     ("binaryData", None),
 ]);
+const SECRET: Order = Order::Members(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&OBJECT_META)),
+    ("immutable", None),
+    ("data", None),
+    ("stringData", None),
+    ("type", None),
+]);
 const GROUP: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
@@ -214,6 +223,7 @@ fn of(value: &Value) -> Option<&'static Order> {
         ("v1", "Event") => &EVENT,
         ("events.k8s.io/v1", "Event") => &NEW_EVENT,
         ("v1", "ConfigMap") => &CONFIG_MAP,
+        ("v1", "Secret") => &SECRET,
         ("coordination.k8s.io/v1", "Lease") => &LEASE,
         ("autoscaling/v1", "Scale")
         | ("v1", "Namespace")

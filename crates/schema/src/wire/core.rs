@@ -1,4 +1,4 @@
-//! The fields of the core kinds that every server has: Namespace, Event, ConfigMap, Lease and Scale.
+//! The fields of the core kinds that every server has: Namespace, Event, ConfigMap, Secret, Lease and Scale.
 
 use super::tables::{OBJECT_META, TEXT, always, filled, set};
 use super::{Struct, Type};
@@ -75,6 +75,20 @@ pub(crate) static CONFIG_MAP: Struct = Struct {
         set("immutable", Type::Bool),
         filled("data", Type::Map(None, &TEXT)),
         filled("binaryData", Type::Map(None, &Type::Bytes)),
+    ],
+};
+
+/// A secret.
+pub(crate) static SECRET: Struct = Struct {
+    name: "v1.Secret",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        filled("metadata", Type::Struct(&OBJECT_META)),
+        set("immutable", Type::Bool),
+        filled("data", Type::Map(None, &Type::Bytes)),
+        filled("stringData", Type::Map(None, &TEXT)),
+        filled("type", Type::Text("v1.SecretType")),
     ],
 };
 

@@ -1,7 +1,8 @@
 //! How objects of the core kinds are read, decided and deleted.
 
 use super::{
-    Model, config_map, event, findings, keep_system_fields, lease, namespace, selectable, settle_findings,
+    Model, config_map, event, findings, keep_system_fields, lease, namespace, secret, selectable,
+    settle_findings,
 };
 use crate::body::Sent;
 use crate::discovery::api_version;
@@ -39,10 +40,14 @@ pub(super) struct Particulars {
     pub(super) unconditional_update: bool,
     /// Whether a server keeps the objects in memory, and reads them there.
     pub(super) kept_in_memory: bool,
+    /// Completes what was sent or made with what it leaves to be understood.
+    pub(super) complete: fn(&mut Value),
     /// Takes from a new state what clients may not set; what is stored comes along, if anything is.
     pub(super) prepare: fn(&mut Map, Option<&Value>),
     /// What is wrong with an object, beyond what is asked of all metadata.
     pub(super) check: fn(&Written<'_>) -> Vec<FieldError>,
+    /// What is odd about an object that nothing is wrong with.
+    pub(super) warn: fn(&Map) -> Vec<String>,
 }
 
 /// An object that is to be written.
@@ -64,8 +69,10 @@ static OF_REVIEWS: Particulars = Particulars {
     creates_on_update: false,
     unconditional_update: true,
     kept_in_memory: true,
+    complete: |_| {},
     prepare: |_, _| {},
     check: |_| Vec::new(),
+    warn: |_| Vec::new(),
 };
 
 /// What of an object a write is about.
@@ -107,6 +114,7 @@ impl Core {
             CoreKind::Event => &event::PARTICULARS,
             CoreKind::NewEvent => &event::NEW_PARTICULARS,
             CoreKind::Lease => &lease::PARTICULARS,
+            CoreKind::Secret => &secret::PARTICULARS,
             CoreKind::ConfigMap => &config_map::PARTICULARS,
             _ => &OF_REVIEWS,
         }
@@ -166,11 +174,15 @@ impl Core {
         }
         errors.extend(particular);
         let errors = once(errors);
+        let warnings = match errors.is_empty() {
+            true => (particulars.warn)(&object),
+            false => Vec::new(),
+        };
         object.insert("metadata", metadata.into());
         Outcome {
             object: object.into(),
             refusal: (!errors.is_empty()).then_some(Refusal::Invalid(errors)),
-            warnings: Vec::new(),
+            warnings,
             stats: Stats::default(),
         }
     }
@@ -276,14 +288,7 @@ impl Strategy for Core {
             .decode(std::mem::take(object))
             .map_err(|e| Refusal::Undecodable(e.to_string()))?;
         *object = decoded.members.into();
-        if self.is_namespace() {
-            if let Some(metadata) = metadata_mut(object) {
-                namespace::label_with_name(metadata);
-            }
-            if let Some(members) = object.as_object_mut() {
-                namespace::set_phase(members);
-            }
-        }
+        (self.particulars().complete)(object);
         settle_findings(found, findings(&[], &decoded.unknown), mode)
     }
 

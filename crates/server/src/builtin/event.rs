@@ -32,8 +32,10 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     creates_on_update: true,
     unconditional_update: true,
     kept_in_memory: false,
+    complete: |_| {},
     prepare: |_, _| {},
     check: |written| check(written.object, written.metadata, "reportingComponent"),
+    warn: |_| Vec::new(),
 };
 
 /// Those of their own group.

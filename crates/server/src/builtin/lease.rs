@@ -13,8 +13,10 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     creates_on_update: true,
     unconditional_update: false,
     kept_in_memory: true,
+    complete: |_| {},
     prepare,
     check,
+    warn: |_| Vec::new(),
 };
 
 /// The one way to choose a holder that has a name without a domain.

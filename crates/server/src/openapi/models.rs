@@ -224,7 +224,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(ALL.len(), 82);
+        assert_eq!(ALL.len(), 83);
     }
 
     #[test]

@@ -46,6 +46,8 @@ static KINDS: &[(&[&str], &str, &Message)] = &[
     (&["events.k8s.io/v1"], "EventList", &NEW_EVENT_LIST),
     (&["v1"], "ConfigMap", &CONFIG_MAP),
     (&["v1"], "ConfigMapList", &CONFIG_MAP_LIST),
+    (&["v1"], "Secret", &SECRET),
+    (&["v1"], "SecretList", &SECRET_LIST),
     (&["coordination.k8s.io/v1"], "Lease", &LEASE),
     (&["coordination.k8s.io/v1"], "LeaseList", &LEASE_LIST),
     (&["v1"], "Status", &STATUS),
@@ -263,6 +265,19 @@ static CONFIG_MAP: Message = Message(&[
 static CONFIG_MAP_LIST: Message = Message(&[
     one(1, "metadata", Part(&LIST_META)),
     list(2, "items", Part(&CONFIG_MAP)),
+]);
+
+static SECRET: Message = Message(&[
+    one(1, "metadata", Part(&OBJECT_META)),
+    map(2, "data", Bytes),
+    one(3, "type", Text),
+    map(4, "stringData", Text),
+    optional(5, "immutable", Bool),
+]);
+
+static SECRET_LIST: Message = Message(&[
+    one(1, "metadata", Part(&LIST_META)),
+    list(2, "items", Part(&SECRET)),
 ]);
 
 static LEASE: Message = Message(&[

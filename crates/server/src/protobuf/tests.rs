@@ -22,6 +22,7 @@ const OBJECTS: &[&str] = &[
         "deprecatedSource":{"component":"c"},"deprecatedCount":3,"eventTime":"2024-05-06T07:08:09.123456Z",
         "related":{"name":"r"},"note":"n","reportingController":"c",
         "series":{"count":2,"lastObservedTime":"2024-05-06T07:08:09.000001Z"}}"#,
+    r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"AAEC"},"immutable":false,"type":"Opaque"}"#,
     r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l","namespace":"d"},
         "spec":{"holderIdentity":"","leaseDurationSeconds":15,"leaseTransitions":0,
         "renewTime":"2024-05-06T07:08:09.123456Z"}}"#,

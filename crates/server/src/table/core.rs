@@ -124,6 +124,24 @@ pub(crate) fn config_maps() -> Columns {
     ])
 }
 
+/// The table of secrets.
+pub(crate) fn secrets() -> Columns {
+    const TYPE: &str = "Used to facilitate programmatic handling of secret data. More info: \
+         https://kubernetes.io/docs/concepts/configuration/secret/#secret-types";
+    const DATA: &str = "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or \
+         '.'. The serialized form of the secret data is a base64 encoded string, representing the arbitrary (possibly \
+         non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4";
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (column("Type", TYPE), Cell::Made(|s, _| at(s, &["type"]).into())),
+        (column("Data", DATA), Cell::Made(entries)),
+        (
+            column("Age", CREATED),
+            Cell::Made(|s, now| since(text(s, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
 /// The table of leases.
 pub(crate) fn leases() -> Columns {
     const HOLDER: &str = "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader \
@@ -141,10 +159,10 @@ pub(crate) fn leases() -> Columns {
     ])
 }
 
-/// How many entries a config map has.
-fn entries(config_map: &Value, _now: i64) -> Value {
+/// How many entries a config map or a secret has.
+fn entries(holder: &Value, _now: i64) -> Value {
     let count = |field: &str| {
-        let held = config_map.get(field).and_then(Value::as_object);
+        let held = holder.get(field).and_then(Value::as_object);
         held.map_or(0, scantling_value::Map::len)
     };
     let entries = count("data") + count("binaryData");
@@ -334,6 +352,8 @@ mod tests {
         let config_map = r#"{"metadata":{"name":"c","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"","b":"1"},
             "binaryData":{"c":"YQ=="}}"#;
         assert_eq!(row(&config_maps(), config_map), r#"["c",3,"100s"]"#);
+        let secret = r#"{"metadata":{"name":"s","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"YQ=="},"type":"Opaque"}"#;
+        assert_eq!(row(&secrets(), secret), r#"["s","Opaque",1,"100s"]"#);
         let lease = r#"{"metadata":{"name":"l","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"holderIdentity":"a"}}"#;
         assert_eq!(row(&leases(), lease), r#"["l","a","100s"]"#);
         let definition = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"scope":"Cluster",

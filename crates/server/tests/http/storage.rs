@@ -169,6 +169,7 @@ async fn what_a_kubernetes_server_stored_is_served() {
         "/api/v1/namespaces/default/events/old",
         "/apis/events.k8s.io/v1/namespaces/default/events/noted",
         "/apis/coordination.k8s.io/v1/namespaces/default/leases/held",
+        "/api/v1/namespaces/default/secrets/kept",
     ] {
         let before = client.get(path).await.json();
         let same = client.send("PATCH", path, "{}").await;

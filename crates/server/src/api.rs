@@ -370,7 +370,7 @@ impl Api {
             if head.method != Method::GET {
                 return Err(ApiError::no_such_method());
             }
-            media::check(accept, offered)?;
+            media::check(accept, offered, media::Route::One)?;
         }
         let kinds = self.kinds.load();
         let document = |v: Value| -> ApiResult<Reply> {
@@ -633,7 +633,11 @@ fn check_route(head: &Head, path: &ObjectPath, kind: &Kind, version: &Version) -
     if head.method == Method::PATCH {
         media::check_body(head.content_type.as_deref(), kind.strategy.patch_types())?;
     }
-    media::check(head.accept.as_deref(), &Encoding::ALL)
+    let route = match head.method == Method::GET && (!named || path.watch) {
+        true => media::Route::Collection,
+        false => media::Route::One,
+    };
+    media::check(head.accept.as_deref(), &Encoding::ALL, route)
 }
 
 /// Whether a request lasts as long as its client likes.

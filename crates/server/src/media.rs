@@ -180,8 +180,23 @@ pub(crate) fn not_acceptable() -> ApiError {
     ApiError::not_acceptable(format!("only the following media types are accepted: {OFFERED}"))
 }
 
+/// The forms in which collections are watched.
+const STREAMS: [&str; 2] = [
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+
+/// What a route leads to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Route {
+    /// A single answer.
+    One,
+    /// A collection, which may be watched.
+    Collection,
+}
+
 /// Refuses an `Accept` header that names none of what a route offers, whatever its parameters say.
-pub(crate) fn check(accept: Option<&str>, offered: &[Encoding]) -> ApiResult<()> {
+pub(crate) fn check(accept: Option<&str>, offered: &[Encoding], route: Route) -> ApiResult<()> {
     let Some(accept) = accept.filter(|a| !a.is_empty()) else {
         return Ok(());
     };
@@ -190,7 +205,10 @@ pub(crate) fn check(accept: Option<&str>, offered: &[Encoding]) -> ApiResult<()>
     if kinds.any(takes) {
         return Ok(());
     }
-    let offered: Vec<&str> = offered.iter().map(|e| e.content_type()).collect();
+    let mut offered: Vec<&str> = offered.iter().map(|e| e.content_type()).collect();
+    if route == Route::Collection {
+        offered.extend(STREAMS);
+    }
     let message = format!(
         "406: Not Acceptable\n\nAvailable representations: {}",
         offered.join(", ")
@@ -200,10 +218,10 @@ pub(crate) fn check(accept: Option<&str>, offered: &[Encoding]) -> ApiResult<()>
 
 /// The refusal of an `Accept` header that no stream fits.
 pub(crate) fn no_stream() -> ApiError {
-    ApiError::not_acceptable(
-        "only the following media types are accepted: application/json;stream=watch, \
-         application/vnd.kubernetes.protobuf;stream=watch",
-    )
+    ApiError::not_acceptable(format!(
+        "only the following media types are accepted: {}",
+        STREAMS.join(", ")
+    ))
 }
 
 /// An `Accept` header that asks for anything else than JSON as it is, which is what most ask for, or may do so.

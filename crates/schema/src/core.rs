@@ -11,8 +11,14 @@ pub enum CoreKind {
     Namespace,
     /// `Event`
     Event,
+    /// `Event` of the group that events have for themselves, which has other names for its fields
+    NewEvent,
     /// `ConfigMap`
     ConfigMap,
+    /// `Secret`
+    Secret,
+    /// `Lease`
+    Lease,
     /// `Scale`, which any kind may have as a subresource
     Scale,
     /// `SelfSubjectAccessReview`
@@ -80,7 +86,10 @@ impl CoreKind {
         match self {
             CoreKind::Namespace => &core::NAMESPACE,
             CoreKind::Event => &core::EVENT,
+            CoreKind::NewEvent => &core::NEW_EVENT,
             CoreKind::ConfigMap => &core::CONFIG_MAP,
+            CoreKind::Secret => &core::SECRET,
+            CoreKind::Lease => &core::LEASE,
             CoreKind::Scale => &core::SCALE,
             CoreKind::AccessReview => &reviews::ACCESS_REVIEW,
             CoreKind::RulesReview => &reviews::RULES_REVIEW,

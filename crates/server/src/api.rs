@@ -91,7 +91,7 @@ impl<'a> Call<'a> {
     /// How errors about an object's content name it.
     pub(crate) fn about_kind(&self) -> About<'a> {
         About {
-            group: &self.kind.group,
+            group: self.kind.own_group(),
             kind: &self.kind.kind,
         }
     }
@@ -113,7 +113,7 @@ impl<'a> Call<'a> {
             return Err(ApiError::not_found(self.about(), name));
         }
         let key = self.api.keys.object(
-            &self.kind.group,
+            self.kind.key_group(),
             &self.kind.plural,
             self.path.namespace.as_deref(),
             name,
@@ -134,8 +134,8 @@ impl<'a> Call<'a> {
         }
         let keys = &self.api.keys;
         let prefix = match &self.path.namespace {
-            Some(ns) => keys.namespace(&self.kind.group, &self.kind.plural, ns),
-            None => keys.collection(&self.kind.group, &self.kind.plural),
+            Some(ns) => keys.namespace(self.kind.key_group(), &self.kind.plural, ns),
+            None => keys.collection(self.kind.key_group(), &self.kind.plural),
         };
         prefix.map_err(|_| ApiError::no_resource())
     }

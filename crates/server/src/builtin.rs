@@ -2,8 +2,10 @@
 
 mod config_map;
 mod core;
-mod event;
+pub(crate) mod event;
+mod lease;
 mod namespace;
+mod secret;
 
 use self::core::Core;
 use crate::definitions::{self, Compiler, Definitions};
@@ -21,7 +23,14 @@ use scantling_value::{Map, PathBuf, go};
 use std::sync::{Arc, OnceLock};
 
 /// The groups whose kinds are built in, in the order in which servers list them.
-pub(crate) const GROUPS: [&str; 4] = ["", AUTHENTICATION, AUTHORIZATION, definitions::GROUP];
+pub(crate) const GROUPS: [&str; 6] = [
+    "",
+    EVENTS,
+    AUTHENTICATION,
+    AUTHORIZATION,
+    definitions::GROUP,
+    COORDINATION,
+];
 
 /// The place of a group among all; those that definitions make stand last.
 pub(crate) fn rank(group: &str) -> usize {
@@ -34,6 +43,12 @@ pub(crate) fn has_group(group: &str) -> bool {
     GROUPS.contains(&group)
 }
 
+/// The group that events have for themselves, beside the core group: its kind is another view of the same objects.
+pub(crate) const EVENTS: &str = "events.k8s.io";
+
+/// The group of leases.
+pub(crate) const COORDINATION: &str = "coordination.k8s.io";
+
 /// The group of reviews of who asks.
 pub(crate) const AUTHENTICATION: &str = "authentication.k8s.io";
 
@@ -43,7 +58,7 @@ pub(crate) const AUTHORIZATION: &str = "authorization.k8s.io";
 /// Whether a group and version has kinds that are built in.
 pub(crate) fn serves(group: &str, version: &str) -> bool {
     match group {
-        "" | AUTHENTICATION | AUTHORIZATION => version == "v1",
+        "" | EVENTS | AUTHENTICATION | AUTHORIZATION | COORDINATION => version == "v1",
         definitions::GROUP => matches!(version, "v1" | "v1beta1"),
         _ => false,
     }
@@ -57,7 +72,14 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
         ..version("v1", table::core::namespaces())
     };
     let events = version("v1", table::core::events());
+    // What is stored is an event of the core group.
+    let new_events = Version {
+        storage: false,
+        ..version("v1", table::core::events())
+    };
     let config_maps = version("v1", table::core::config_maps());
+    let secrets = version("v1", table::core::secrets());
+    let leases = version("v1", table::core::leases());
     let definitions = |name| Version {
         status: true,
         storage: name == "v1",
@@ -74,9 +96,22 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
             ..core_kind(CoreKind::Event, "", "events", "Event", events)
         },
         Kind {
+            short_names: vec!["ev".to_owned()],
+            namespaced: true,
+            ..core_kind(CoreKind::NewEvent, EVENTS, "events", "Event", new_events)
+        },
+        Kind {
             short_names: vec!["cm".to_owned()],
             namespaced: true,
             ..core_kind(CoreKind::ConfigMap, "", "configmaps", "ConfigMap", config_maps)
+        },
+        Kind {
+            namespaced: true,
+            ..core_kind(CoreKind::Secret, "", "secrets", "Secret", secrets)
+        },
+        Kind {
+            namespaced: true,
+            ..core_kind(CoreKind::Lease, COORDINATION, "leases", "Lease", leases)
         },
         Kind {
             short_names: vec!["crd".to_owned(), "crds".to_owned()],

@@ -83,7 +83,7 @@ impl Write<'_> {
         call.shape()?.list(
             &call.api_version(),
             &call.kind.list_kind,
-            read::listed(call, found.items),
+            found.items,
             &found.meta,
         )
     }
@@ -154,7 +154,10 @@ impl Write<'_> {
                 return Ok(Deleted::Held(object));
             }
             let before: Vec<String> = finalizers(&object);
-            let after = with_propagation(&before, options);
+            let after = match call.kind.strategy.has_dependents() {
+                true => with_propagation(&before, options),
+                false => without_propagation(&before),
+            };
             if !after.is_empty() {
                 let marked = mark(&mut object, &after);
                 if options.dry_run || !(marked || after != before) {
@@ -257,11 +260,7 @@ fn with_propagation(before: &[String], options: &DeleteOptions) -> Vec<String> {
         (None, Some(orphan)) => (orphan, false),
         (None, None) => (has(ORPHAN), has(FOREGROUND)),
     };
-    let mut after: Vec<String> = before
-        .iter()
-        .filter(|f| *f != ORPHAN && *f != FOREGROUND)
-        .cloned()
-        .collect();
+    let mut after = without_propagation(before);
     if orphan {
         after.push(ORPHAN.to_owned());
     }
@@ -273,6 +272,12 @@ fn with_propagation(before: &[String], options: &DeleteOptions) -> Vec<String> {
     a.sort();
     b.sort();
     if a == b { before.to_vec() } else { after }
+}
+
+/// The finalizers but for those that say what becomes of dependents.
+fn without_propagation(before: &[String]) -> Vec<String> {
+    let others = before.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND);
+    others.cloned().collect()
 }
 
 /// Marks an object as being deleted; says whether it was not before.

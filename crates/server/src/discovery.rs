@@ -208,9 +208,10 @@ fn storage_hash(kind: &Kind) -> String {
     let stored = match kind.group.as_str() {
         // Servers store definitions in their first version, and clients compare hashes.
         crate::definitions::GROUP => "v1beta1",
-        _ => kind.storage_version().map_or("", |v| v.name.as_str()),
+        // What is but a view of other objects is stored as they are.
+        _ => kind.storage_version().map_or("v1", |v| v.name.as_str()),
     };
-    let digest = sha2::Sha256::digest(format!("{}/{stored}/{}", kind.group, kind.kind));
+    let digest = sha2::Sha256::digest(format!("{}/{stored}/{}", kind.own_group(), kind.kind));
     base64::engine::general_purpose::STANDARD.encode(digest.get(..8).unwrap_or_default())
 }
 

@@ -1,6 +1,7 @@
 //! Kinds as data: everything that the request pipeline knows about a kind of object.
 
 use crate::builtin;
+use crate::definitions;
 use crate::discovery::Root;
 use crate::openapi;
 use crate::review::Question;
@@ -100,19 +101,36 @@ impl Kind {
         self.versions.iter().find(|v| v.served && v.name == name)
     }
 
+    /// The group that keys name. Servers store the kinds that they brought along from the start as if they had none;
+    /// definitions came later.
+    pub(crate) fn key_group(&self) -> &str {
+        match self.built_in && self.group != definitions::GROUP {
+            true => "",
+            false => &self.group,
+        }
+    }
+
+    /// The group of the objects themselves, of which the kind may be but a view: events have two groups, and are one
+    /// kind.
+    pub(crate) fn own_group(&self) -> &str {
+        match self.built_in && self.group == builtin::EVENTS {
+            true => "",
+            false => &self.group,
+        }
+    }
+
     /// How Go names the type that requests for a kind that is built in are read into.
     pub(crate) fn internal_type(&self) -> String {
-        let package = match self.group.split('.').next() {
+        let package = match self.own_group().split('.').next() {
             None | Some("") => "core",
             Some(package) => package,
         };
         format!("{package}.{}", self.kind)
     }
 
-    /// Whether a type is this kind under another name: events have two groups, and are read as one.
+    /// Whether a type is this kind under another name.
     pub(crate) fn is_also(&self, api_version: &str, kind: &str) -> bool {
-        let twins = ["events.k8s.io/v1", "events.k8s.io/v1beta1"];
-        self.group.is_empty() && self.kind == "Event" && kind == "Event" && twins.contains(&api_version)
+        kind == self.kind && self.strategy.is_also(api_version)
     }
 
     /// Why a document of some other type is none of this kind, which is built in.

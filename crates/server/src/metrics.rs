@@ -25,6 +25,7 @@ use scantling_store::{ListRequest, ReadAt};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
@@ -270,7 +271,9 @@ impl Metrics {
     async fn count_objects(&self, api: &Api) {
         // Kinds come and go; what is counted is what is served now.
         self.objects.clear();
-        for kind in api.kinds.load_full().all().filter(|k| k.question.is_none()) {
+        // What is but a view of other objects has none of its own to count.
+        let is_counted = |kind: &&Arc<Kind>| kind.question.is_none() && kind.own_group() == kind.group;
+        for kind in api.kinds.load_full().all().filter(is_counted) {
             let count = count(api, kind).await.unwrap_or(-1);
             self.objects.get_or_create(&Resource::of(kind)).set(count);
         }
@@ -327,7 +330,7 @@ impl Drop for Running {
 
 async fn count(api: &Api, kind: &Kind) -> Option<i64> {
     let request = ListRequest {
-        prefix: api.keys.collection(&kind.group, &kind.plural).ok()?,
+        prefix: api.keys.collection(kind.key_group(), &kind.plural).ok()?,
         at: ReadAt::AtLeast(0),
         limit: NonZeroUsize::new(1),
         ..ListRequest::default()

@@ -184,7 +184,7 @@ async fn delete_content(api: &Arc<Api>, name: &str) -> Left {
     let kinds = api.kinds.load_full();
     let mut left = Left::default();
     for kind in kinds.all().filter(|k| k.namespaced) {
-        let deleted = match api.keys.namespace(&kind.group, &kind.plural, name) {
+        let deleted = match api.keys.namespace(kind.key_group(), &kind.plural, name) {
             Ok(prefix) => delete_all(api, &prefix).await,
             Err(e) => Err(e),
         };

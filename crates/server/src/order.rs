@@ -105,6 +105,40 @@ const EVENT: Order = Order::Members(&[
     ("reportingComponent", None),
     ("reportingInstance", None),
 ]);
+const NEW_EVENT: Order = Order::Members(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&OBJECT_META)),
+    ("eventTime", None),
+    ("series", None),
+    ("reportingController", None),
+    ("reportingInstance", None),
+    ("action", None),
+    ("reason", None),
+    ("regarding", Some(&REFERENCE)),
+    ("related", Some(&REFERENCE)),
+    ("note", None),
+    ("type", None),
+    ("deprecatedSource", None),
+    ("deprecatedFirstTimestamp", None),
+    ("deprecatedLastTimestamp", None),
+    ("deprecatedCount", None),
+]);
+const LEASE_SPEC: Order = Order::Members(&[
+    ("holderIdentity", None),
+    ("leaseDurationSeconds", None),
+    ("acquireTime", None),
+    ("renewTime", None),
+    ("leaseTransitions", None),
+    ("strategy", None),
+    ("preferredHolder", None),
+]);
+const LEASE: Order = Order::Members(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&OBJECT_META)),
+    ("spec", Some(&LEASE_SPEC)),
+]);
 const CONFIG_MAP: Order = Order::Members(&[
     ("kind", None),
     ("apiVersion", None),
@@ -112,6 +146,15 @@ const CONFIG_MAP: Order = Order::Members(&[
     ("immutable", None),
     ("data", None),
     ("binaryData", None),
+]);
+const SECRET: Order = Order::Members(&[
+    ("kind", None),
+    ("apiVersion", None),
+    ("metadata", Some(&OBJECT_META)),
+    ("immutable", None),
+    ("data", None),
+    ("stringData", None),
+    ("type", None),
 ]);
 const GROUP: Order = Order::Members(&[
     ("kind", None),
@@ -178,7 +221,10 @@ fn of(value: &Value) -> Option<&'static Order> {
         ("v1", "APIGroupList") => &GROUPS,
         ("" | "v1", "APIResourceList") => &RESOURCES,
         ("v1", "Event") => &EVENT,
+        ("events.k8s.io/v1", "Event") => &NEW_EVENT,
         ("v1", "ConfigMap") => &CONFIG_MAP,
+        ("v1", "Secret") => &SECRET,
+        ("coordination.k8s.io/v1", "Lease") => &LEASE,
         ("autoscaling/v1", "Scale")
         | ("v1", "Namespace")
         | ("authentication.k8s.io/v1", "SelfSubjectReview")

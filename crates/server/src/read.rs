@@ -257,19 +257,7 @@ pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Re
         )));
     }
     let found = find(call, options, &selection, object_if_selected).await?;
-    call.shape()?
-        .list(&api_version, kind, listed(call, found.items), &found.meta)
-}
-
-/// Objects as the items of a list: of built-in kinds, the list says which kind they are.
-pub(crate) fn listed(call: &Call<'_>, mut items: Vec<Value>) -> Vec<Value> {
-    if call.kind.built_in {
-        for item in items.iter_mut().filter_map(Value::as_object_mut) {
-            item.remove("kind");
-            item.remove("apiVersion");
-        }
-    }
-    items
+    call.shape()?.list(&api_version, kind, found.items, &found.meta)
 }
 
 /// A page of selected objects, in some form.

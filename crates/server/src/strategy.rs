@@ -78,6 +78,16 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// The type by which fields of a version are owned and merged; none if the kind does not have that version.
     fn object_type(&self, version: &str) -> Option<&ObjectType>;
 
+    /// Whether objects of another version are of this kind under another name.
+    fn is_also(&self, _api_version: &str) -> bool {
+        false
+    }
+
+    /// An object of such a version as this kind has it, with what is unknown there.
+    fn of_other(&self, api_version: &str, _object: Value) -> Result<Sent, String> {
+        Err(format!("{api_version} is no other version of the kind"))
+    }
+
     /// An object in form as it is written, whose fields are those that managers own; none if it is written as it is.
     fn written(&self, _version: &Version, _object: &Value) -> Option<Value> {
         None
@@ -149,6 +159,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     /// Whether something other than finalizers in its metadata holds an object that is being deleted.
     fn is_held(&self, _object: &Value) -> bool {
         false
+    }
+
+    /// Whether others may depend on its objects, so that a deletion says what becomes of them.
+    fn has_dependents(&self) -> bool {
+        true
     }
 
     /// Whether all objects of a collection can be deleted at once.

@@ -125,9 +125,16 @@ impl<'a> Shape<'a> {
         &self,
         api_version: &str,
         kind: &str,
-        items: Vec<Value>,
+        mut items: Vec<Value>,
         meta: &ListMeta,
     ) -> ApiResult<Reply> {
+        if self.wanted.view == View::Object && self.kind.built_in {
+            // The list says which kind they are.
+            for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                item.remove("kind");
+                item.remove("apiVersion");
+            }
+        }
         let shown = match self.wanted.view {
             View::Object if self.wanted.encoding == Encoding::Json => {
                 let items = items.iter().map(Text::complete).collect();

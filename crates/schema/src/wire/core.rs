@@ -1,4 +1,4 @@
-//! The fields of the core kinds that every server has: Namespace, Event, ConfigMap and Scale.
+//! The fields of the core kinds that every server has: Namespace, Event, ConfigMap, Secret, Lease and Scale.
 
 use super::tables::{OBJECT_META, TEXT, always, filled, set};
 use super::{Struct, Type};
@@ -78,6 +78,44 @@ pub(crate) static CONFIG_MAP: Struct = Struct {
     ],
 };
 
+/// A secret.
+pub(crate) static SECRET: Struct = Struct {
+    name: "v1.Secret",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        filled("metadata", Type::Struct(&OBJECT_META)),
+        set("immutable", Type::Bool),
+        filled("data", Type::Map(None, &Type::Bytes)),
+        filled("stringData", Type::Map(None, &TEXT)),
+        filled("type", Type::Text("v1.SecretType")),
+    ],
+};
+
+/// A lease.
+pub(crate) static LEASE: Struct = Struct {
+    name: "v1.Lease",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        filled("metadata", Type::Struct(&OBJECT_META)),
+        always("spec", Type::Struct(&LEASE_SPEC)),
+    ],
+};
+
+static LEASE_SPEC: Struct = Struct {
+    name: "v1.LeaseSpec",
+    fields: &[
+        set("holderIdentity", TEXT),
+        set("leaseDurationSeconds", Type::Int32),
+        set("acquireTime", Type::MicroTime),
+        set("renewTime", Type::MicroTime),
+        set("leaseTransitions", Type::Int32),
+        set("strategy", Type::Text("v1.CoordinatedLeaseStrategy")),
+        set("preferredHolder", TEXT),
+    ],
+};
+
 /// A scale.
 pub(crate) static SCALE: Struct = Struct {
     name: "v1.Scale",
@@ -146,6 +184,38 @@ static EVENT_SERIES: Struct = Struct {
     name: "v1.EventSeries",
     fields: &[
         filled("count", Type::Int32),
+        always("lastObservedTime", Type::MicroTime),
+    ],
+};
+
+/// An event of the group that events have for themselves.
+pub(crate) static NEW_EVENT: Struct = Struct {
+    name: "v1.Event",
+    fields: &[
+        filled("kind", TEXT),
+        filled("apiVersion", TEXT),
+        always("metadata", Type::Struct(&OBJECT_META)),
+        always("eventTime", Type::MicroTime),
+        set("series", Type::Struct(&NEW_EVENT_SERIES)),
+        filled("reportingController", TEXT),
+        filled("reportingInstance", TEXT),
+        filled("action", TEXT),
+        filled("reason", TEXT),
+        always("regarding", Type::Struct(&OBJECT_REFERENCE)),
+        set("related", Type::Struct(&OBJECT_REFERENCE)),
+        filled("note", TEXT),
+        filled("type", TEXT),
+        always("deprecatedSource", Type::Struct(&EVENT_SOURCE)),
+        always("deprecatedFirstTimestamp", Type::Time),
+        always("deprecatedLastTimestamp", Type::Time),
+        filled("deprecatedCount", Type::Int32),
+    ],
+};
+
+static NEW_EVENT_SERIES: Struct = Struct {
+    name: "v1.EventSeries",
+    fields: &[
+        always("count", Type::Int32),
         always("lastObservedTime", Type::MicroTime),
     ],
 };

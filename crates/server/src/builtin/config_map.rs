@@ -7,8 +7,8 @@ use scantling_cel::data::names;
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{FieldError, Map, Path, Value};
 
-/// The most bytes that the values of one may have together.
-const MAX_SIZE: usize = 1 << 20;
+/// The most bytes that the values of one may have together; of a secret, too.
+pub(super) const MAX_SIZE: usize = 1 << 20;
 
 pub(super) static PARTICULARS: Particulars = Particulars {
     scope: Scope::Namespaced,
@@ -16,14 +16,18 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     selectable: &super::NAMES,
     qualifies_finalizers: true,
     creates_on_update: false,
+    unconditional_update: true,
     kept_in_memory: true,
+    complete: |_| {},
+    prepare: |_, _| {},
     check,
+    warn: |_| Vec::new(),
 };
 
 fn check(written: &Written<'_>) -> Vec<FieldError> {
-    let mut errors = written
-        .old
-        .map_or_else(Vec::new, |old| changes(old, written.object));
+    let mut errors = written.old.map_or_else(Vec::new, |old| {
+        changes_of_immutable(old, written.object, &["data", "binaryData"])
+    });
     let held = |field: &str| written.object.get(field).and_then(Value::as_object);
     let (data, binary) = (held("data"), held("binaryData"));
     let root = Path::ROOT;
@@ -32,8 +36,7 @@ fn check(written: &Written<'_>) -> Vec<FieldError> {
         let at = root.field(field);
         for (key, value) in entries.into_iter().flat_map(Map::iter) {
             let at = at.key(key);
-            let wrong = names::config_key(key).into_iter();
-            errors.extend(wrong.map(|why| FieldError::invalid(&at, key.as_str(), why)));
+            errors.extend(key_errors(key, &at));
             let value = value.as_str().unwrap_or_default();
             size += match field {
                 "data" => value.len(),
@@ -51,19 +54,26 @@ fn check(written: &Written<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// What may not change in one that says so.
-fn changes(old: &Value, new: &Map) -> Vec<FieldError> {
+/// What is wrong with the name of an entry.
+pub(super) fn key_errors(key: &str, at: &Path<'_>) -> Vec<FieldError> {
+    let wrong = names::config_key(key).into_iter();
+    wrong.map(|why| FieldError::invalid(at, key, why)).collect()
+}
+
+/// What may not change in an object that says that these fields may not.
+pub(super) fn changes_of_immutable(old: &Value, new: &Map, fields: &[&'static str]) -> Vec<FieldError> {
     let is_immutable = |flag: Option<&Value>| flag.and_then(Value::as_bool) == Some(true);
     if !is_immutable(old.get("immutable")) {
         return Vec::new();
     }
-    let changed = |field: &str| match field {
-        "immutable" => !is_immutable(new.get(field)),
-        _ => old.get(field) != new.get(field),
-    };
-    ["immutable", "data", "binaryData"]
+    let freed = Some("immutable").filter(|field| !is_immutable(new.get(field)));
+    let changed = fields
+        .iter()
+        .copied()
+        .filter(|field| old.get(field) != new.get(field));
+    freed
         .into_iter()
-        .filter(|field| changed(field))
+        .chain(changed)
         .map(|field| {
             let why = "field is immutable when `immutable` is set";
             FieldError::forbidden(&Path::ROOT.field(field), why)

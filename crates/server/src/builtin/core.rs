@@ -1,6 +1,9 @@
 //! How objects of the core kinds are read, decided and deleted.
 
-use super::{Model, config_map, event, findings, keep_system_fields, namespace, selectable, settle_findings};
+use super::{
+    Model, config_map, event, findings, keep_system_fields, lease, namespace, secret, selectable,
+    settle_findings,
+};
 use crate::body::Sent;
 use crate::discovery::api_version;
 use crate::kind::{Kind, Version};
@@ -33,10 +36,18 @@ pub(super) struct Particulars {
     pub(super) qualifies_finalizers: bool,
     /// Whether an update makes an object that is not there.
     pub(super) creates_on_update: bool,
+    /// Whether an update may come without a resource version.
+    pub(super) unconditional_update: bool,
     /// Whether a server keeps the objects in memory, and reads them there.
     pub(super) kept_in_memory: bool,
+    /// Completes what was sent or made with what it leaves to be understood.
+    pub(super) complete: fn(&mut Value),
+    /// Takes from a new state what clients may not set; what is stored comes along, if anything is.
+    pub(super) prepare: fn(&mut Map, Option<&Value>),
     /// What is wrong with an object, beyond what is asked of all metadata.
     pub(super) check: fn(&Written<'_>) -> Vec<FieldError>,
+    /// What is odd about an object that nothing is wrong with.
+    pub(super) warn: fn(&Map) -> Vec<String>,
 }
 
 /// An object that is to be written.
@@ -56,8 +67,12 @@ static OF_REVIEWS: Particulars = Particulars {
     selectable: &[],
     qualifies_finalizers: false,
     creates_on_update: false,
+    unconditional_update: true,
     kept_in_memory: true,
+    complete: |_| {},
+    prepare: |_, _| {},
     check: |_| Vec::new(),
+    warn: |_| Vec::new(),
 };
 
 /// What of an object a write is about.
@@ -97,6 +112,9 @@ impl Core {
         match self.kind {
             CoreKind::Namespace => &namespace::PARTICULARS,
             CoreKind::Event => &event::PARTICULARS,
+            CoreKind::NewEvent => &event::NEW_PARTICULARS,
+            CoreKind::Lease => &lease::PARTICULARS,
+            CoreKind::Secret => &secret::PARTICULARS,
             CoreKind::ConfigMap => &config_map::PARTICULARS,
             _ => &OF_REVIEWS,
         }
@@ -106,19 +124,40 @@ impl Core {
         self.kind == CoreKind::Namespace
     }
 
+    fn is_event(&self) -> bool {
+        matches!(self.kind, CoreKind::Event | CoreKind::NewEvent)
+    }
+
+    /// In which form objects are that name the kind otherwise, by another group or a version that was served once.
+    fn form(&self, api_version: &str) -> Option<CoreKind> {
+        match (self.kind, api_version) {
+            (CoreKind::Event | CoreKind::NewEvent, "v1") => Some(CoreKind::Event),
+            (CoreKind::Event | CoreKind::NewEvent, "events.k8s.io/v1" | "events.k8s.io/v1beta1") => {
+                Some(CoreKind::NewEvent)
+            }
+            (CoreKind::Lease, "coordination.k8s.io/v1beta1") => Some(CoreKind::Lease),
+            _ => None,
+        }
+    }
+
     fn judge(&self, part: Part, operation: Operation<'_>, object: Value) -> Outcome {
         let mut object = object.into_object().unwrap_or_default();
         let mut metadata = object
             .remove("metadata")
             .and_then(Value::into_object)
             .unwrap_or_default();
-        let (mut errors, old) = match operation {
-            Operation::Create(identity) => (self.create(identity, &mut object, &mut metadata), None),
+        let particulars = self.particulars();
+        let old = match operation {
+            Operation::Create(_) => None,
+            Operation::Update(old) | Operation::UpdateStatus(old) => Some(old),
+        };
+        (particulars.prepare)(&mut object, old);
+        let mut errors = match operation {
+            Operation::Create(identity) => self.create(identity, &mut object, &mut metadata),
             Operation::Update(old) | Operation::UpdateStatus(old) => {
-                (self.update(part, old, &mut object, &mut metadata), Some(old))
+                self.update(part, old, &mut object, &mut metadata)
             }
         };
-        let particulars = self.particulars();
         let particular = (particulars.check)(&Written {
             part,
             object: &object,
@@ -135,11 +174,15 @@ impl Core {
         }
         errors.extend(particular);
         let errors = once(errors);
+        let warnings = match errors.is_empty() {
+            true => (particulars.warn)(&object),
+            false => Vec::new(),
+        };
         object.insert("metadata", metadata.into());
         Outcome {
             object: object.into(),
             refusal: (!errors.is_empty()).then_some(Refusal::Invalid(errors)),
-            warnings: Vec::new(),
+            warnings,
             stats: Stats::default(),
         }
     }
@@ -198,7 +241,7 @@ fn once(errors: Vec<FieldError>) -> Vec<FieldError> {
 }
 
 /// The finalizers of an object that belong to nobody.
-fn unqualified_finalizers(metadata: &Map) -> Vec<FieldError> {
+pub(super) fn unqualified_finalizers(metadata: &Map) -> Vec<FieldError> {
     let metadata_at = Path::ROOT.field("metadata");
     let at = metadata_at.field("finalizers");
     let finalizers = crate::delete::finalizers_in(Some(metadata));
@@ -219,15 +262,18 @@ fn keep(object: &mut Map, old: &Map, field: &str) {
 impl Strategy for Core {
     fn read(&self, _kind: &Kind, _version: &Version, stored: Value) -> ApiResult<Value> {
         // Another server may have written it, in a form that leaves out what is empty.
-        let decoded = self
-            .kind
-            .decode(stored)
-            .map_err(|e| ApiError::internal_error("a stored object cannot be read").private(e.to_string()))?;
-        Ok(decoded.members.into())
+        let decoded = match self.is_event() {
+            true => event::convert(stored, self.kind),
+            false => self.kind.decode(stored).map(|decoded| decoded.members.into()),
+        };
+        decoded.map_err(|e| ApiError::internal_error("a stored object cannot be read").private(e.to_string()))
     }
 
-    fn store(&self, _kind: &Kind, _version: &Version, object: Value) -> Value {
-        object
+    fn store(&self, _kind: &Kind, version: &Version, object: Value) -> Value {
+        match version.storage {
+            true => object,
+            false => event::stored(object),
+        }
     }
 
     fn receive(
@@ -242,14 +288,7 @@ impl Strategy for Core {
             .decode(std::mem::take(object))
             .map_err(|e| Refusal::Undecodable(e.to_string()))?;
         *object = decoded.members.into();
-        if self.is_namespace() {
-            if let Some(metadata) = metadata_mut(object) {
-                namespace::label_with_name(metadata);
-            }
-            if let Some(members) = object.as_object_mut() {
-                namespace::set_phase(members);
-            }
-        }
+        (self.particulars().complete)(object);
         settle_findings(found, findings(&[], &decoded.unknown), mode)
     }
 
@@ -287,6 +326,25 @@ impl Strategy for Core {
         Some(self.model.object_type())
     }
 
+    fn is_also(&self, api_version: &str) -> bool {
+        self.form(api_version).is_some()
+    }
+
+    fn of_other(&self, api_version: &str, object: Value) -> Result<Sent, String> {
+        let form = self.form(api_version).unwrap_or(self.kind);
+        let read = form.decode(object).and_then(|decoded| {
+            let object = decoded.members.into();
+            Ok(Sent {
+                object: match self.is_event() {
+                    true => event::convert(object, self.kind)?,
+                    false => object,
+                },
+                found: findings(&[], &decoded.unknown),
+            })
+        });
+        read.map_err(|e| e.to_string())
+    }
+
     fn blank(&self, version: &Version) -> Option<Value> {
         let members = [
             (
@@ -308,7 +366,7 @@ impl Strategy for Core {
     }
 
     fn unconditional_update(&self) -> bool {
-        true
+        self.particulars().unconditional_update
     }
 
     fn is_kept_in_memory(&self) -> bool {
@@ -320,11 +378,12 @@ impl Strategy for Core {
     }
 
     fn field(&self, object: &Value, field: &str) -> String {
-        let field = match (self.kind, field) {
-            (CoreKind::Event, "source") => "source.component",
-            (_, field) => field,
+        let text = |field: &str| object.at(field.split('.')).and_then(Value::as_str);
+        let found = match (self.kind, field) {
+            // The source of events of the new style is who reports them.
+            (CoreKind::Event, "source") => text("source.component").or_else(|| text("reportingComponent")),
+            (_, field) => text(field),
         };
-        let found = object.at(field.split('.')).and_then(Value::as_str);
         found.unwrap_or_default().to_owned()
     }
 
@@ -355,6 +414,10 @@ impl Strategy for Core {
 
     fn is_held(&self, object: &Value) -> bool {
         self.is_namespace() && !crate::namespaces::finalizers(object.get("spec")).is_empty()
+    }
+
+    fn has_dependents(&self) -> bool {
+        !self.is_event()
     }
 
     fn deletes_collections(&self) -> bool {

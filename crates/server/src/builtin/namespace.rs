@@ -1,6 +1,7 @@
 //! What is particular about namespaces.
 
 use super::core::{Part, Particulars, Written};
+use crate::write::metadata_mut;
 use scantling_cel::data::names;
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{FieldError, Map, Path, Value};
@@ -14,8 +15,12 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     selectable: &["metadata.name", "status.phase"],
     qualifies_finalizers: true,
     creates_on_update: false,
+    unconditional_update: true,
     kept_in_memory: true,
+    complete: complete_sent,
+    prepare: |_, _| {},
     check,
+    warn: |_| Vec::new(),
 };
 
 fn check(written: &Written<'_>) -> Vec<FieldError> {
@@ -60,6 +65,16 @@ pub(super) fn unqualified(finalizer: &str, at: &Path<'_>) -> Option<FieldError> 
     (!known && !finalizer.contains('/')).then(|| FieldError::invalid(at, finalizer, why))
 }
 
+/// Completes what was sent or made.
+fn complete_sent(namespace: &mut Value) {
+    if let Some(metadata) = metadata_mut(namespace) {
+        label_with_name(metadata);
+    }
+    if let Some(members) = namespace.as_object_mut() {
+        set_phase(members);
+    }
+}
+
 /// Completes a new namespace.
 pub(super) fn complete(object: &mut Map, metadata: &mut Map) {
     let mut finalizers = crate::namespaces::finalizers(object.get("spec"));
@@ -74,7 +89,7 @@ pub(super) fn complete(object: &mut Map, metadata: &mut Map) {
 }
 
 /// Every namespace is in some phase.
-pub(super) fn set_phase(object: &mut Map) {
+fn set_phase(object: &mut Map) {
     let status = object.get_or_insert_with("status", || Map::new().into());
     if let Some(status) = status.as_object_mut()
         && !matches!(status.get("phase"), Some(Value::String(phase)) if !phase.is_empty())
@@ -84,7 +99,7 @@ pub(super) fn set_phase(object: &mut Map) {
 }
 
 /// Every namespace that has a name has it as a label, too.
-pub(super) fn label_with_name(metadata: &mut Map) {
+fn label_with_name(metadata: &mut Map) {
     let Some(name @ Value::String(_)) = metadata.get("name").cloned() else {
         return;
     };

@@ -1,6 +1,7 @@
 //! The schemas of built-in kinds: data, in `openapi/models.yaml`.
 
 use super::{SHARED, object, reference};
+use crate::{builtin, definitions};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::{Additional, Interner, Structural};
 use scantling_value::{Limits, Map, Value, yaml};
@@ -27,31 +28,25 @@ static ALL: LazyLock<Map> = LazyLock::new(|| {
 
 /// The package of the models of a group and version; groups that definitions make have their names reversed.
 pub(crate) fn package(group: &str, version: &str) -> String {
-    let package = built_in_package(group).map_or_else(
-        || {
+    let package = match group {
+        "" => "io.k8s.api.core".to_owned(),
+        definitions::GROUP => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
+        _ if builtin::has_group(group) => {
+            format!("io.k8s.api.{}", group.strip_suffix(".k8s.io").unwrap_or(group))
+        }
+        _ => {
             let mut parts: Vec<&str> = group.split('.').collect();
             parts.reverse();
             parts.join(".")
-        },
-        str::to_owned,
-    );
+        }
+    };
     format!("{package}.{version}")
-}
-
-fn built_in_package(group: &str) -> Option<&'static str> {
-    Some(match group {
-        "" => "io.k8s.api.core",
-        crate::builtin::AUTHENTICATION => "io.k8s.api.authentication",
-        crate::builtin::AUTHORIZATION => "io.k8s.api.authorization",
-        crate::definitions::GROUP => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
-        _ => return None,
-    })
 }
 
 /// Whether a kind of a group has the name of a model that is built in, or of its list.
 pub(super) fn is_taken(group: &str, name: &str) -> bool {
     let model = name.strip_suffix("List").unwrap_or(name);
-    built_in_package(group).is_none() && (ALL.contains_key(model) || SHARED.schemas.contains_key(model))
+    !builtin::has_group(group) && (ALL.contains_key(model) || SHARED.schemas.contains_key(model))
 }
 
 /// The model of a built-in kind.
@@ -233,7 +228,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(ALL.len(), 78);
+        assert_eq!(ALL.len(), 83);
     }
 
     #[test]
@@ -241,6 +236,8 @@ mod tests {
         for (group, version, kind) in [
             ("", "v1", "Namespace"),
             ("", "v1", "Event"),
+            (crate::builtin::EVENTS, "v1", "Event"),
+            (crate::builtin::COORDINATION, "v1", "Lease"),
             (crate::definitions::GROUP, "v1", "CustomResourceDefinition"),
             (crate::definitions::GROUP, "v1beta1", "CustomResourceDefinition"),
         ] {

@@ -42,8 +42,14 @@ static KINDS: &[(&[&str], &str, &Message)] = &[
     (&["v1"], "NamespaceList", &NAMESPACE_LIST),
     (&["v1"], "Event", &EVENT),
     (&["v1"], "EventList", &EVENT_LIST),
+    (&["events.k8s.io/v1"], "Event", &NEW_EVENT),
+    (&["events.k8s.io/v1"], "EventList", &NEW_EVENT_LIST),
     (&["v1"], "ConfigMap", &CONFIG_MAP),
     (&["v1"], "ConfigMapList", &CONFIG_MAP_LIST),
+    (&["v1"], "Secret", &SECRET),
+    (&["v1"], "SecretList", &SECRET_LIST),
+    (&["coordination.k8s.io/v1"], "Lease", &LEASE),
+    (&["coordination.k8s.io/v1"], "LeaseList", &LEASE_LIST),
     (&["v1"], "Status", &STATUS),
     (
         &["apiextensions.k8s.io/v1"],
@@ -261,6 +267,39 @@ static CONFIG_MAP_LIST: Message = Message(&[
     list(2, "items", Part(&CONFIG_MAP)),
 ]);
 
+static SECRET: Message = Message(&[
+    one(1, "metadata", Part(&OBJECT_META)),
+    map(2, "data", Bytes),
+    one(3, "type", Text),
+    map(4, "stringData", Text),
+    optional(5, "immutable", Bool),
+]);
+
+static SECRET_LIST: Message = Message(&[
+    one(1, "metadata", Part(&LIST_META)),
+    list(2, "items", Part(&SECRET)),
+]);
+
+static LEASE: Message = Message(&[
+    one(1, "metadata", Part(&OBJECT_META)),
+    one(2, "spec", Part(&LEASE_SPEC)),
+]);
+
+static LEASE_LIST: Message = Message(&[
+    one(1, "metadata", Part(&LIST_META)),
+    list(2, "items", Part(&LEASE)),
+]);
+
+static LEASE_SPEC: Message = Message(&[
+    optional(1, "holderIdentity", Text),
+    optional(2, "leaseDurationSeconds", Int),
+    optional(3, "acquireTime", MicroTime),
+    optional(4, "renewTime", MicroTime),
+    optional(5, "leaseTransitions", Int),
+    optional(6, "strategy", Text),
+    optional(7, "preferredHolder", Text),
+]);
+
 static EVENT: Message = Message(&[
     one(1, "metadata", Part(&OBJECT_META)),
     one(2, "involvedObject", Part(&OBJECT_REFERENCE)),
@@ -282,6 +321,29 @@ static EVENT: Message = Message(&[
 static EVENT_LIST: Message = Message(&[
     one(1, "metadata", Part(&LIST_META)),
     list(2, "items", Part(&EVENT)),
+]);
+
+static NEW_EVENT: Message = Message(&[
+    one(1, "metadata", Part(&OBJECT_META)),
+    one(2, "eventTime", MicroTime),
+    optional(3, "series", Part(&EVENT_SERIES)),
+    one(4, "reportingController", Text),
+    one(5, "reportingInstance", Text),
+    one(6, "action", Text),
+    one(7, "reason", Text),
+    one(8, "regarding", Part(&OBJECT_REFERENCE)),
+    optional(9, "related", Part(&OBJECT_REFERENCE)),
+    one(10, "note", Text),
+    one(11, "type", Text),
+    one(12, "deprecatedSource", Part(&EVENT_SOURCE)),
+    one(13, "deprecatedFirstTimestamp", Time),
+    one(14, "deprecatedLastTimestamp", Time),
+    one(15, "deprecatedCount", Int),
+]);
+
+static NEW_EVENT_LIST: Message = Message(&[
+    one(1, "metadata", Part(&LIST_META)),
+    list(2, "items", Part(&NEW_EVENT)),
 ]);
 
 static EVENT_SOURCE: Message = Message(&[one(1, "component", Text), one(2, "host", Text)]);

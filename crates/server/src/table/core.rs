@@ -1,6 +1,7 @@
 //! The tables of built-in kinds. Their cells are made, not found by a path.
 
 use super::{CREATED, Cell, Column, Columns, NAME, age};
+use crate::builtin::event;
 use crate::write::text;
 use scantling_cel::data::timestamp;
 use scantling_value::Value;
@@ -123,10 +124,45 @@ pub(crate) fn config_maps() -> Columns {
     ])
 }
 
-/// How many entries a config map has.
-fn entries(config_map: &Value, _now: i64) -> Value {
+/// The table of secrets.
+pub(crate) fn secrets() -> Columns {
+    const TYPE: &str = "Used to facilitate programmatic handling of secret data. More info: \
+         https://kubernetes.io/docs/concepts/configuration/secret/#secret-types";
+    const DATA: &str = "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or \
+         '.'. The serialized form of the secret data is a base64 encoded string, representing the arbitrary (possibly \
+         non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4";
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (column("Type", TYPE), Cell::Made(|s, _| at(s, &["type"]).into())),
+        (column("Data", DATA), Cell::Made(entries)),
+        (
+            column("Age", CREATED),
+            Cell::Made(|s, now| since(text(s, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
+/// The table of leases.
+pub(crate) fn leases() -> Columns {
+    const HOLDER: &str = "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader \
+         Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.";
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (
+            column("Holder", HOLDER),
+            Cell::Made(|l, _| at(l, &["spec", "holderIdentity"]).into()),
+        ),
+        (
+            column("Age", CREATED),
+            Cell::Made(|l, now| since(text(l, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
+/// How many entries a config map or a secret has.
+fn entries(holder: &Value, _now: i64) -> Value {
     let count = |field: &str| {
-        let held = config_map.get(field).and_then(Value::as_object);
+        let held = holder.get(field).and_then(Value::as_object);
         held.map_or(0, scantling_value::Map::len)
     };
     let entries = count("data") + count("binaryData");
@@ -162,7 +198,7 @@ pub(crate) fn events() -> Columns {
         ),
         (
             wide("Subobject", FIELD_PATH),
-            Cell::Made(|e, _| at(e, &["involvedObject", "fieldPath"]).into()),
+            Cell::Made(|e, _| said(e, "involvedObject", "fieldPath").into()),
         ),
         (wide("Source", SOURCE), Cell::Made(source)),
         (
@@ -170,7 +206,7 @@ pub(crate) fn events() -> Columns {
                 "Message",
                 "A human-readable description of the status of this operation.",
             ),
-            Cell::Made(|e, _| at(e, &["message"]).trim().into()),
+            Cell::Made(|e, _| told(e, "message").trim().into()),
         ),
         (
             wide("First Seen", FIRST),
@@ -191,6 +227,20 @@ fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
         .unwrap_or_default()
 }
 
+/// A text of an event of either group, by the name that it has in the core group.
+fn told<'a>(event: &'a Value, name: &str) -> &'a str {
+    event::field(event, name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// A text in a part of an event of either group.
+fn said<'a>(event: &'a Value, part: &str, name: &str) -> &'a str {
+    event::field(event, part)
+        .map(|part| at(part, &[name]))
+        .unwrap_or_default()
+}
+
 /// How long ago a time was.
 fn since(time: &str, now: i64) -> String {
     let age = timestamp::parse(time).map(|time| age(time, now));
@@ -198,7 +248,7 @@ fn since(time: &str, now: i64) -> String {
 }
 
 fn first_seen(event: &Value, now: i64) -> String {
-    let first = match at(event, &["firstTimestamp"]) {
+    let first = match told(event, "firstTimestamp") {
         "" => at(event, &["eventTime"]),
         first => first,
     };
@@ -206,7 +256,7 @@ fn first_seen(event: &Value, now: i64) -> String {
 }
 
 fn last_seen(event: &Value, now: i64) -> Value {
-    let last = at(event, &["lastTimestamp"]);
+    let last = told(event, "lastTimestamp");
     if event.get("series").is_some() {
         since(at(event, &["series", "lastObservedTime"]), now).into()
     } else if last.is_empty() {
@@ -217,30 +267,32 @@ fn last_seen(event: &Value, now: i64) -> Value {
 }
 
 fn count(event: &Value, _now: i64) -> Value {
-    let number = |path: &[&str]| event.at(path.iter().copied()).and_then(Value::as_int);
     let count = match event.get("series") {
-        Some(_) => number(&["series", "count"]).unwrap_or(0),
+        Some(series) => series.get("count").and_then(Value::as_int).unwrap_or(0),
         // An event that stands for itself may come without a count.
-        None => number(&["count"]).filter(|c| *c != 0).unwrap_or(1),
+        None => event::field(event, "count")
+            .and_then(Value::as_int)
+            .filter(|c| *c != 0)
+            .unwrap_or(1),
     };
     Value::Int(count)
 }
 
 fn involved(event: &Value, _now: i64) -> Value {
-    let kind = at(event, &["involvedObject", "kind"]).to_lowercase();
-    match at(event, &["involvedObject", "name"]) {
+    let kind = said(event, "involvedObject", "kind").to_lowercase();
+    match said(event, "involvedObject", "name") {
         "" => kind.into(),
         name => format!("{kind}/{name}").into(),
     }
 }
 
 fn source(event: &Value, _now: i64) -> Value {
-    let first = |a: &[&str], b: &[&str]| match at(event, a) {
-        "" => at(event, b).to_owned(),
+    let first = |of_source: &str, reported: &str| match said(event, "source", of_source) {
+        "" => told(event, reported).to_owned(),
         text => text.to_owned(),
     };
-    let component = first(&["source", "component"], &["reportingComponent"]);
-    let instance = first(&["source", "host"], &["reportingInstance"]);
+    let component = first("component", "reportingComponent");
+    let instance = first("host", "reportingInstance");
     match instance.as_str() {
         "" => component.into(),
         instance => format!("{component}, {instance}").into(),
@@ -281,12 +333,29 @@ mod tests {
     }
 
     #[test]
+    fn events_of_either_group_show_the_same() {
+        let core = r#"{"metadata":{"name":"e"},"message":"m","count":3,"involvedObject":{"kind":"Ship","name":"a"},
+            "source":{"component":"tide","host":"h"},"firstTimestamp":"2023-11-14T22:13:20Z"}"#;
+        let own = r#"{"metadata":{"name":"e"},"note":"m","deprecatedCount":3,"regarding":{"kind":"Ship","name":"a"},
+            "deprecatedSource":{"component":"tide","host":"h"},"deprecatedFirstTimestamp":"2023-11-14T22:13:20Z"}"#;
+        assert_eq!(row(&events(), core), row(&events(), own));
+        assert_eq!(
+            row(&events(), own),
+            r#"["100s","","","ship/a","","tide, h","m","100s",3,"e"]"#
+        );
+    }
+
+    #[test]
     fn other_kinds() {
         let namespace = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"status":{"phase":"Active"}}"#;
         assert_eq!(row(&namespaces(), namespace), r#"["n","Active","100s"]"#);
         let config_map = r#"{"metadata":{"name":"c","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"","b":"1"},
             "binaryData":{"c":"YQ=="}}"#;
         assert_eq!(row(&config_maps(), config_map), r#"["c",3,"100s"]"#);
+        let secret = r#"{"metadata":{"name":"s","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"YQ=="},"type":"Opaque"}"#;
+        assert_eq!(row(&secrets(), secret), r#"["s","Opaque",1,"100s"]"#);
+        let lease = r#"{"metadata":{"name":"l","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"holderIdentity":"a"}}"#;
+        assert_eq!(row(&leases(), lease), r#"["l","a","100s"]"#);
         let definition = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"scope":"Cluster",
             "group":"g","names":{"kind":"K","shortNames":["a","b"]},"versions":[{"name":"v2","served":true},
             {"name":"v1","served":true,"storage":true},{"name":"v0","served":false}]},

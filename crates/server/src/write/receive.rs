@@ -113,10 +113,7 @@ impl Write<'_> {
                 let fields = object.as_object().into_iter().flat_map(Map::keys);
                 let unknown = fields.filter(|f| !matches!(f.as_str(), "apiVersion" | "kind"));
                 let unknown = unknown.map(|f| format!("unknown field \"{f}\"")).collect();
-                let settled = settle_findings(&[], unknown, mode);
-                let found = settled
-                    .map_err(|refusal| self.refused(refusal, object, Source::Patch(patched), Some(old)))?;
-                self.warnings.extend(found);
+                self.settle_unknown(unknown, object, patched, old, mode)?;
                 return Err(unnamed(call.path.name.as_deref().unwrap_or_default()));
             }
             let is_version =
@@ -129,7 +126,16 @@ impl Write<'_> {
                 } else {
                     &api_version
                 };
-                return undecodable(call.kind.mismatch(api_version, kind));
+                if !call.kind.is_also(api_version, kind) {
+                    return undecodable(call.kind.mismatch(api_version, kind));
+                }
+                let read = call.kind.strategy.of_other(api_version, std::mem::take(object));
+                let sent = match read {
+                    Ok(sent) => sent,
+                    Err(why) => return undecodable(why),
+                };
+                *object = sent.object;
+                self.settle_unknown(sent.found, object, patched, old, mode)?;
             }
             if let Some(members) = object.as_object_mut() {
                 members.insert("apiVersion", expected.into());
@@ -143,6 +149,22 @@ impl Write<'_> {
         if object.get("apiVersion").is_some_and(Value::is_null) {
             return undecodable(body::NO_VERSION.to_owned());
         }
+        Ok(())
+    }
+
+    /// Refuses what a patch made for its unknown fields, or warns of them.
+    fn settle_unknown(
+        &mut self,
+        unknown: Vec<String>,
+        object: &Value,
+        patched: &dyn Patched,
+        old: &Value,
+        mode: FieldValidation,
+    ) -> ApiResult<()> {
+        let settled = settle_findings(&[], unknown, mode);
+        let found =
+            settled.map_err(|refusal| self.refused(refusal, object, Source::Patch(patched), Some(old)))?;
+        self.warnings.extend(found);
         Ok(())
     }
 
@@ -191,7 +213,10 @@ impl Write<'_> {
         let call = self.call;
         let kind = object_kind(object, &call.kind.kind);
         let about = About {
-            group: object_group(object, &call.kind.group),
+            group: match call.kind.built_in {
+                true => call.kind.own_group(),
+                false => object_group(object, &call.kind.group),
+            },
             kind,
         };
         let name = text(object, "name");

@@ -167,6 +167,9 @@ async fn what_a_kubernetes_server_stored_is_served() {
         bolt,
         "/api/v1/namespaces/default",
         "/api/v1/namespaces/default/events/old",
+        "/apis/events.k8s.io/v1/namespaces/default/events/noted",
+        "/apis/coordination.k8s.io/v1/namespaces/default/leases/held",
+        "/api/v1/namespaces/default/secrets/kept",
     ] {
         let before = client.get(path).await.json();
         let same = client.send("PATCH", path, "{}").await;
@@ -249,6 +252,21 @@ async fn keys_are_where_a_kubernetes_server_looks_for_them() {
         .send("POST", "/api/v1/namespaces/ships/events", event)
         .await;
     assert_eq!(made.status, 201, "{}", made.text());
+    let event = r#"{"metadata":{"name":"n"},"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"example.com/pilot",
+        "reportingInstance":"a","action":"Sail","reason":"Moored","type":"Normal","regarding":{"namespace":"ships"}}"#;
+    let made = client
+        .send("POST", "/apis/events.k8s.io/v1/namespaces/ships/events", event)
+        .await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let lease = r#"{"metadata":{"name":"l"},"spec":{"holderIdentity":"a"}}"#;
+    let made = client
+        .send(
+            "POST",
+            "/apis/coordination.k8s.io/v1/namespaces/ships/leases",
+            lease,
+        )
+        .await;
+    assert_eq!(made.status, 201, "{}", made.text());
 
     let request = ListRequest {
         prefix: "/".to_owned(),
@@ -263,6 +281,8 @@ async fn keys_are_where_a_kubernetes_server_looks_for_them() {
         "/registry/apiextensions.k8s.io/customresourcedefinitions/crews.example.com",
         "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
         "/registry/events/ships/e",
+        "/registry/events/ships/n",
+        "/registry/leases/ships/l",
         "/registry/example.com/crews/c",
         "/registry/example.com/widgets/default/a",
         "/registry/namespaces/default",

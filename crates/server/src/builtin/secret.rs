@@ -1,0 +1,161 @@
+//! What is particular about secrets.
+
+mod pair;
+
+use super::config_map::{MAX_SIZE, changes_of_immutable, key_errors};
+use super::core::{Particulars, Written};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use scantling_schema::meta::{NameRule, Scope};
+use scantling_value::{FieldError, Limits, Map, Path, Value, go, json};
+
+/// The type of those that say none.
+const OPAQUE: &str = "Opaque";
+
+/// The type of those that hold a certificate and its key, and the names of these.
+const TLS: &str = "kubernetes.io/tls";
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
+
+/// The annotation that names whose token a secret holds.
+const ACCOUNT: &str = "kubernetes.io/service-account.name";
+
+pub(super) static PARTICULARS: Particulars = Particulars {
+    scope: Scope::Namespaced,
+    names: NameRule::Subdomain,
+    selectable: &["metadata.name", "metadata.namespace", "type"],
+    qualifies_finalizers: true,
+    creates_on_update: false,
+    unconditional_update: true,
+    kept_in_memory: true,
+    complete,
+    prepare: |_, _| {},
+    check,
+    warn,
+};
+
+/// What is written as text becomes data, and counts more than the data of the same name; a secret that says no type is
+/// of the one that means nothing.
+fn complete(secret: &mut Value) {
+    let Some(members) = secret.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Object(texts)) = members.remove("stringData") {
+        let data = members.get_or_insert_with("data", || Map::new().into());
+        if let Some(data) = data.as_object_mut() {
+            for (key, text) in texts {
+                let text = text.as_str().unwrap_or_default();
+                data.insert(key, BASE64_STANDARD.encode(text).into());
+            }
+        }
+    }
+    if text(members.get("type")).is_empty() {
+        members.insert("type", OPAQUE.into());
+    }
+}
+
+fn text(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn check(written: &Written<'_>) -> Vec<FieldError> {
+    let secret = written.object;
+    let mut errors = Vec::new();
+    let root = Path::ROOT;
+    let ty = text(secret.get("type"));
+    if let Some(old) = written.old {
+        if ty != text(old.get("type")) {
+            errors.push(FieldError::invalid(&root.field("type"), ty, "field is immutable"));
+        }
+        errors.extend(changes_of_immutable(old, secret, &["data"]));
+    }
+    let data = secret.get("data").and_then(Value::as_object);
+    let at = root.field("data");
+    let mut size = 0;
+    for (key, value) in data.into_iter().flat_map(Map::iter) {
+        errors.extend(key_errors(key, &at.key(key)));
+        size += bytes(value).len();
+    }
+    if size > MAX_SIZE {
+        errors.push(FieldError::too_long(&at, MAX_SIZE));
+    }
+    errors.extend(asked_by_type(ty, data, written.metadata));
+    errors
+}
+
+/// What the type of a secret asks for, and is not there.
+fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> Vec<FieldError> {
+    let root = Path::ROOT;
+    let at = root.field("data");
+    let held = |key: &str| data.and_then(|data| data.get(key)).map(bytes);
+    let missing = |key: &str| FieldError::required(&at.key(key), "");
+    let document = |key: &str| {
+        let Some(text) = held(key) else {
+            return vec![missing(key)];
+        };
+        let wrong = no_map(&text).into_iter();
+        wrong
+            .map(|why| FieldError::invalid(&at.key(key), "<secret contents redacted>", why))
+            .collect()
+    };
+    match ty {
+        "kubernetes.io/service-account-token" => {
+            let metadata_at = root.field("metadata");
+            let account = metadata.get("annotations").and_then(|all| all.get(ACCOUNT));
+            match text(account) {
+                "" => vec![FieldError::required(
+                    &metadata_at.field("annotations").key(ACCOUNT),
+                    "",
+                )],
+                _ => Vec::new(),
+            }
+        }
+        "kubernetes.io/dockercfg" => document(".dockercfg"),
+        "kubernetes.io/dockerconfigjson" => document(".dockerconfigjson"),
+        "kubernetes.io/basic-auth" => {
+            let keys = ["username", "password"];
+            match keys.iter().any(|key| held(key).is_some()) {
+                true => Vec::new(),
+                false => keys.map(missing).into(),
+            }
+        }
+        "kubernetes.io/ssh-auth" => {
+            let keys = ["ssh-privatekey"].into_iter();
+            let empty = keys.filter(|key| held(key).unwrap_or_default().is_empty());
+            empty.map(missing).collect()
+        }
+        TLS => {
+            let keys = [CERTIFICATE, KEY].into_iter();
+            keys.filter(|key| held(key).is_none()).map(missing).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The bytes of an entry.
+fn bytes(value: &Value) -> Vec<u8> {
+    let text = value.as_str().unwrap_or_default();
+    BASE64_STANDARD.decode(text).unwrap_or_default()
+}
+
+/// A certificate and a key should belong together.
+fn warn(secret: &Map) -> Vec<String> {
+    if text(secret.get("type")) != TLS {
+        return Vec::new();
+    }
+    let data = secret.get("data");
+    let held = |key: &str| data.and_then(|data| data.get(key)).map(bytes).unwrap_or_default();
+    pair::fault(&held(CERTIFICATE), &held(KEY)).into_iter().collect()
+}
+
+/// Why a text is no JSON object, if it is none.
+fn no_map(text: &[u8]) -> Option<String> {
+    match json::decode(text, Limits::SERVER) {
+        Ok(Value::Object(_) | Value::Null) => None,
+        Ok(other) => Some(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            go::json_kind(&other)
+        )),
+        Err(e) => Some(e.to_string()),
+    }
+}

@@ -29,6 +29,8 @@ pub(crate) enum Command {
     /// Evaluate an expression against a file, or against a place in a definition
     Eval(Eval),
     /// Serve custom resources as a Kubernetes API server
+    // Of a flag that is given twice, the last counts, as with other servers: scripts add to the flags of others.
+    #[command(args_override_self = true)]
     Serve(Serve),
     /// Check, export or import the data of a server that does not run
     Store(Store),

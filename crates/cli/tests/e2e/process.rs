@@ -31,6 +31,29 @@ fn wrong_flags_are_refused() {
         (&["--authorization-mode", "RBAC"], "AlwaysAllow, AlwaysDeny"),
         (&["--logging-format", "xml"], "text, json"),
         (&["--request-timeout", "soon"], "soon"),
+        // The last of several counts.
+        (
+            &[
+                "--authorization-mode",
+                "AlwaysAllow",
+                "--authorization-mode",
+                "RBAC",
+            ],
+            "'RBAC'",
+        ),
+        (
+            &[
+                "--etcd-prefix",
+                "/a",
+                "--etcd-prefix",
+                "/b",
+                "--feature-gates",
+                "CustomResourceUnions=true",
+                "--feature-gates",
+                "Perpetuum=true",
+            ],
+            "unknown feature gate Perpetuum",
+        ),
         (
             &["--min-request-timeout", "-1"],
             "--min-request-timeout can not be negative value",

@@ -3,7 +3,7 @@
 
 mod definition;
 
-use scantling_value::Value;
+use scantling_value::{Map, Value};
 
 /// The order of a type's members.
 enum Order {
@@ -245,18 +245,58 @@ pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-fn ordered(value: &Value, order: &Order, out: &mut Vec<u8>) {
-    match value {
-        Value::Object(members) => {
-            let all = members.iter().map(|(k, v)| (k.as_str(), v));
-            let known = match order {
-                Order::Members(known) => *known,
-                Order::Each(order) => return object(all.map(|(k, v)| (k, v, Some(*order))), out),
-            };
-            let listed = known.iter().filter_map(|(k, o)| Some((*k, members.get(k)?, *o)));
-            let others = all.filter(|(k, _)| known.iter().all(|(listed, _)| listed != k));
-            object(listed.chain(others.map(|(k, v)| (k, v, None))), out);
+/// Writes a list of objects of built-in kinds as JSON: in the order of its type, and its items in theirs. They do not
+/// say which kind they are, since the list does.
+pub(crate) fn write_list(
+    api_version: &str,
+    kind: &str,
+    metadata: &Value,
+    items: &[Value],
+    out: &mut Vec<u8>,
+) {
+    let head: [(&str, &Value, _); 3] = [
+        ("kind", &kind.into(), None),
+        ("apiVersion", &api_version.into(), None),
+        ("metadata", metadata, Some(&LIST_META)),
+    ];
+    object(head.into_iter(), out);
+    // What comes last stays open for the items.
+    out.pop();
+    out.extend_from_slice(b",\"items\":[");
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
         }
+        let members = members(item, of(item).unwrap_or(&OBJECT));
+        object(
+            members.filter(|(key, ..)| !matches!(*key, "kind" | "apiVersion")),
+            out,
+        );
+    }
+    out.extend_from_slice(b"]}");
+}
+
+/// The members of an object in order.
+fn members<'v>(
+    value: &'v Value,
+    order: &'static Order,
+) -> impl Iterator<Item = (&'v str, &'v Value, Option<&'static Order>)> {
+    let (known, each): (&'static [_], _) = match order {
+        Order::Members(known) => (known, None),
+        Order::Each(order) => (&[], Some(*order)),
+    };
+    let all = || value.as_object().into_iter().flat_map(Map::iter);
+    let listed = known
+        .iter()
+        .filter_map(move |(k, o): &(&'static str, _)| Some((*k, value.get(k)?, *o)));
+    let others = all().map(|(k, v)| (k.as_str(), v));
+    let others = others.filter(move |(k, _)| known.iter().all(|(listed, _)| listed != k));
+    listed.chain(others.map(move |(k, v)| (k, v, each)))
+}
+
+fn ordered(value: &Value, order: &'static Order, out: &mut Vec<u8>) {
+    match value {
+        Value::Object(_) => object(members(value, order), out),
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
@@ -319,6 +359,24 @@ mod tests {
         let given = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"generation":1,"name":"a"},"spec":{"group":"g","names":{"kind":"A","plural":"as"},"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"properties":{"b":{"description":"d","type":"string"},"a":{"items":{"default":1,"type":"integer"},"type":"array"}},"type":"object"}},"served":true}]},"status":{"acceptedNames":{},"conditions":[{"message":"m","status":"True","type":"T"}]}}"#;
         let want = r#"{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"a","generation":1},"spec":{"group":"g","names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer","default":1}},"b":{"description":"d","type":"string"}}}}}]},"status":{"conditions":[{"type":"T","status":"True","message":"m"}],"acceptedNames":{}}}"#;
         assert_eq!(text(&json::decode(given.as_bytes(), Limits::SAFE).unwrap()), want);
+    }
+
+    #[test]
+    fn lists_of_built_in_kinds_are_written_as_declared() {
+        let items =
+            r#"[{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"},"metadata":{"uid":"u","name":"a"}}]"#;
+        let items = json::decode(items.as_bytes(), Limits::SAFE).unwrap();
+        let metadata = json::decode(br#"{"continue":"c","resourceVersion":"1"}"#, Limits::SAFE).unwrap();
+        let mut out = Vec::new();
+        write_list(
+            "v1",
+            "ConfigMapList",
+            &metadata,
+            items.as_array().unwrap(),
+            &mut out,
+        );
+        let want = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"c"},"items":[{"metadata":{"name":"a","uid":"u"},"data":{"a":"b"}}]}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), want);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::kind::{Kind, Version};
 use crate::listing::Listing;
 use crate::media::{Encoding, MetaVersion, View, Wanted};
+use crate::order;
 use crate::reply::Reply;
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
@@ -128,6 +129,12 @@ impl<'a> Shape<'a> {
         mut items: Vec<Value>,
         meta: &ListMeta,
     ) -> ApiResult<Reply> {
+        if self.wanted.is_plain() && self.kind.built_in {
+            let mut out = Vec::new();
+            order::write_list(api_version, kind, &meta.to_value(), &items, &mut out);
+            out.push(b'\n');
+            return Ok(Reply::bytes(200, Encoding::Json.content_type(), out));
+        }
         if self.wanted.view == View::Object && self.kind.built_in {
             // The list says which kind they are.
             for item in items.iter_mut().filter_map(Value::as_object_mut) {

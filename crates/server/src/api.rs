@@ -1,21 +1,26 @@
 //! From a request to its answer: who asks, what for, and which handler knows.
 
+mod call;
+mod routes;
+
+pub(crate) use call::Call;
+use routes::{check_route, check_verb, is_long_running, routed};
+
 use crate::auth::{Tokens, User};
 use crate::authorize::authorize;
 use crate::config::AuthorizationMode;
 use crate::definitions::GROUP;
 use crate::discovery::{self, Root};
-use crate::kind::{Document, Kind, Kinds, Version};
+use crate::kind::{Document, Kinds};
 use crate::media::{self, Accept, Encoding, Encodings};
 use crate::metrics::{Answered, Label, Metrics};
 use crate::options::ListOptions;
 use crate::progress::Progress;
 use crate::reply::{Body, Content, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
-use crate::status::{About, ApiError, ApiResult};
-use crate::view::Shape;
+use crate::status::{ApiError, ApiResult};
 use crate::websocket::Upgrade;
-use crate::{auth, builtin, health, openapi, patch, pretty, read, transport, watch, write};
+use crate::{auth, builtin, health, openapi, pretty, read, transport, watch, write};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -33,9 +38,6 @@ use tokio_util::task::TaskTracker;
 
 /// The most bytes of a request's body.
 pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
-
-/// The most bytes of a name.
-const MAX_NAME: usize = 253;
 
 /// The state that all requests share.
 #[derive(Debug)]
@@ -66,102 +68,6 @@ pub(crate) struct Api {
     pub(crate) fresh: crate::definitions::Fresh,
 }
 
-/// A request that names objects of a kind.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Call<'a> {
-    pub(crate) api: &'a Arc<Api>,
-    pub(crate) kind: &'a Arc<Kind>,
-    pub(crate) version: &'a Version,
-    pub(crate) path: &'a ObjectPath,
-    pub(crate) query: &'a Query,
-    pub(crate) accept: Accept<'a>,
-    /// What the request is counted under.
-    pub(crate) label: &'a Label,
-}
-
-impl<'a> Call<'a> {
-    /// How errors name the resource.
-    pub(crate) fn about(&self) -> About<'a> {
-        About {
-            group: &self.kind.group,
-            kind: &self.kind.plural,
-        }
-    }
-
-    /// How errors about an object's content name it.
-    pub(crate) fn about_kind(&self) -> About<'a> {
-        About {
-            group: self.kind.own_group(),
-            kind: &self.kind.kind,
-        }
-    }
-
-    /// The `apiVersion` of the request.
-    pub(crate) fn api_version(&self) -> String {
-        discovery::api_version(&self.kind.group, &self.version.name)
-    }
-
-    /// The key of an object.
-    pub(crate) fn key(&self, name: &str) -> ApiResult<String> {
-        if let Some(why) = no_segment(name) {
-            let shown = scantling_value::go::quote(name);
-            return Err(ApiError::bad_request(format!(
-                "Name parameter invalid: {shown}: {why}"
-            )));
-        }
-        if !self.names_fit(name) {
-            return Err(ApiError::not_found(self.about(), name));
-        }
-        let key = self.api.keys.object(
-            self.kind.key_group(),
-            &self.kind.plural,
-            self.path.namespace.as_deref(),
-            name,
-        );
-        key.map_err(|_| ApiError::not_found(self.about(), name))
-    }
-
-    /// Whether there can be objects of such names at all.
-    pub(crate) fn names_fit(&self, name: &str) -> bool {
-        let namespace = self.path.namespace.as_deref().unwrap_or_default();
-        name.len() <= MAX_NAME && namespace.len() <= MAX_NAME
-    }
-
-    /// The prefix of the keys of the collection.
-    pub(crate) fn prefix(&self) -> ApiResult<String> {
-        if !self.names_fit("") {
-            return Err(ApiError::no_resource());
-        }
-        let keys = &self.api.keys;
-        let prefix = match &self.path.namespace {
-            Some(ns) => keys.namespace(self.kind.key_group(), &self.kind.plural, ns),
-            None => keys.collection(self.kind.key_group(), &self.kind.plural),
-        };
-        prefix.map_err(|_| ApiError::no_resource())
-    }
-
-    /// What the client would have the answer be.
-    pub(crate) fn wanted(&self) -> ApiResult<media::Wanted> {
-        let has_form = self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
-        let has_columns = match self.path.subresource.as_deref() {
-            Some("status") => self.kind.strategy.status_has_columns(),
-            Some("finalize") => false,
-            _ => true,
-        };
-        let offer = match has_form {
-            false => media::Offer::Custom,
-            true if !has_columns => media::Offer::WithoutColumns,
-            true => media::Offer::BuiltIn,
-        };
-        media::wanted(self.accept, offer)
-    }
-
-    /// The form of the answer.
-    pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
-        Shape::new(self.wanted()?, self.query, self.kind, self.version, now())
-    }
-}
-
 /// The answer to a request that fails. What clients are not told is logged: loudly where the fault is the server's.
 fn refusal(e: &ApiError, accept: Accept<'_>) -> Reply {
     match (e.private_text(), e.code()) {
@@ -170,17 +76,6 @@ fn refusal(e: &ApiError, accept: Accept<'_>) -> Reply {
         (Some(why), code) => tracing::debug!(why, code, "request refused"),
     }
     Reply::error(e, accept)
-}
-
-/// Why a name could not be part of a path.
-fn no_segment(name: &str) -> Option<&'static str> {
-    match name {
-        "." => Some("may not be '.'"),
-        ".." => Some("may not be '..'"),
-        _ if name.contains('/') => Some("may not contain '/'"),
-        _ if name.contains('%') => Some("may not contain '%'"),
-        _ => None,
-    }
 }
 
 /// Seconds since the epoch.
@@ -621,78 +516,9 @@ impl Api {
     }
 }
 
-/// Refuses what cannot be done with objects or their subresources, before anything else of a request is looked at.
-fn check_verb(call: &Call<'_>, method: &Method) -> ApiResult<()> {
-    let sub = call.path.subresource.is_some();
-    let refused = match *method {
-        Method::GET | Method::HEAD | Method::PUT | Method::PATCH => return Ok(()),
-        Method::POST if sub => "create",
-        Method::DELETE if sub => "delete",
-        Method::POST => return Ok(()),
-        Method::DELETE if call.path.name.is_some() || call.kind.strategy.deletes_collections() => {
-            return Ok(());
-        }
-        // A method that means nothing has no verb, either.
-        _ => "",
-    };
-    Err(ApiError::method_not_allowed(call.about(), refused))
-}
-
 /// A header; of several of one name the first counts.
 fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
-}
-
-/// What is offered at a path that takes `GET` alone; nothing where every method is answered alike.
-fn routed(target: &Target, spoken: Encodings) -> Option<Encodings> {
-    match target {
-        Target::Version => Some(&[Encoding::Json]),
-        Target::CoreVersions => Some(spoken),
-        Target::Resources(gv) if builtin::serves(&gv.group, &gv.version) => Some(spoken),
-        _ => None,
-    }
-}
-
-/// Refuses what the routes of built-in kinds do not lead to: there, in contrast to custom resources, paths, methods and
-/// media types are looked at before anything else.
-fn check_route(head: &Head, path: &ObjectPath, kind: &Kind, version: &Version) -> ApiResult<()> {
-    let named = path.name.is_some();
-    let methods: &[&str] = match path.subresource.as_deref() {
-        _ if !path.ends => &[],
-        _ if kind.question.is_some() && !named && !path.watch => &["POST"],
-        _ if kind.question.is_some() => &[],
-        _ if path.watch => &["GET"],
-        Some("status") if version.has_status() => &["GET", "PUT", "PATCH"],
-        Some("finalize") if version.finalize => &["PUT"],
-        Some(_) => &[],
-        None if named => &["GET", "PUT", "PATCH", "DELETE"],
-        None if kind.namespaced && path.namespace.is_none() => &["GET"],
-        None if kind.strategy.deletes_collections() => &["GET", "POST", "DELETE"],
-        None => &["GET", "POST"],
-    };
-    if methods.is_empty() {
-        return Err(ApiError::no_resource());
-    }
-    if !methods.contains(&head.method.as_str()) {
-        return Err(ApiError::no_such_method());
-    }
-    if head.method == Method::PATCH {
-        let types = patch::taken(&*kind.strategy, head.spoken);
-        media::check_body(head.content_type.as_deref(), &types)?;
-    }
-    let mut offered = media::content_types(head.spoken);
-    if path.watch || head.method == Method::GET && !named {
-        offered.extend(media::stream_types(head.spoken));
-    }
-    media::check(head.accept.as_deref(), &offered)
-}
-
-/// Whether a request lasts as long as its client likes.
-fn is_long_running(method: &Method, query: &Query, target: &Target) -> bool {
-    let Target::Object(path) = target else {
-        return false;
-    };
-    *method == Method::GET && (path.watch || (query.flag("watch") && path.name.is_none()))
 }
 
 async fn read_body(body: Incoming) -> ApiResult<Bytes> {

@@ -1,0 +1,121 @@
+//! A request about objects: which kind, which names, and what the answer is to be.
+
+use super::{Api, now};
+use crate::discovery;
+use crate::kind::{Kind, Version};
+use crate::media::{self, Accept};
+use crate::metrics::Label;
+use crate::request::{ObjectPath, Query};
+use crate::status::{About, ApiError, ApiResult};
+use crate::view::Shape;
+use std::sync::Arc;
+
+/// The most bytes of a name.
+const MAX_NAME: usize = 253;
+
+/// A request that names objects of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) api: &'a Arc<Api>,
+    pub(crate) kind: &'a Arc<Kind>,
+    pub(crate) version: &'a Version,
+    pub(crate) path: &'a ObjectPath,
+    pub(crate) query: &'a Query,
+    pub(crate) accept: Accept<'a>,
+    /// What the request is counted under.
+    pub(crate) label: &'a Label,
+}
+
+impl<'a> Call<'a> {
+    /// How errors name the resource.
+    pub(crate) fn about(&self) -> About<'a> {
+        About {
+            group: &self.kind.group,
+            kind: &self.kind.plural,
+        }
+    }
+
+    /// How errors about an object's content name it.
+    pub(crate) fn about_kind(&self) -> About<'a> {
+        About {
+            group: self.kind.own_group(),
+            kind: &self.kind.kind,
+        }
+    }
+
+    /// The `apiVersion` of the request.
+    pub(crate) fn api_version(&self) -> String {
+        discovery::api_version(&self.kind.group, &self.version.name)
+    }
+
+    /// The key of an object.
+    pub(crate) fn key(&self, name: &str) -> ApiResult<String> {
+        if let Some(why) = no_segment(name) {
+            let shown = scantling_value::go::quote(name);
+            return Err(ApiError::bad_request(format!(
+                "Name parameter invalid: {shown}: {why}"
+            )));
+        }
+        if !self.names_fit(name) {
+            return Err(ApiError::not_found(self.about(), name));
+        }
+        let key = self.api.keys.object(
+            self.kind.key_group(),
+            &self.kind.plural,
+            self.path.namespace.as_deref(),
+            name,
+        );
+        key.map_err(|_| ApiError::not_found(self.about(), name))
+    }
+
+    /// Whether there can be objects of such names at all.
+    pub(crate) fn names_fit(&self, name: &str) -> bool {
+        let namespace = self.path.namespace.as_deref().unwrap_or_default();
+        name.len() <= MAX_NAME && namespace.len() <= MAX_NAME
+    }
+
+    /// The prefix of the keys of the collection.
+    pub(crate) fn prefix(&self) -> ApiResult<String> {
+        if !self.names_fit("") {
+            return Err(ApiError::no_resource());
+        }
+        let keys = &self.api.keys;
+        let prefix = match &self.path.namespace {
+            Some(ns) => keys.namespace(self.kind.key_group(), &self.kind.plural, ns),
+            None => keys.collection(self.kind.key_group(), &self.kind.plural),
+        };
+        prefix.map_err(|_| ApiError::no_resource())
+    }
+
+    /// What the client would have the answer be.
+    pub(crate) fn wanted(&self) -> ApiResult<media::Wanted> {
+        let has_form = self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
+        let has_columns = match self.path.subresource.as_deref() {
+            Some("status") => self.kind.strategy.status_has_columns(),
+            Some("finalize") => false,
+            _ => true,
+        };
+        let offer = match has_form {
+            false => media::Offer::Custom,
+            true if !has_columns => media::Offer::WithoutColumns,
+            true => media::Offer::BuiltIn,
+        };
+        media::wanted(self.accept, offer)
+    }
+
+    /// The form of the answer.
+    pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
+        Shape::new(self.wanted()?, self.query, self.kind, self.version, now())
+    }
+}
+
+/// Why a name could not be part of a path.
+fn no_segment(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("may not be '.'"),
+        ".." => Some("may not be '..'"),
+        _ if name.contains('/') => Some("may not contain '/'"),
+        _ if name.contains('%') => Some("may not contain '%'"),
+        _ => None,
+    }
+}

@@ -303,7 +303,7 @@ impl Api {
             if head.method != Method::GET {
                 return Err(ApiError::no_such_method());
             }
-            media::check(accept.text, &media::content_types(offered))?;
+            media::check(accept.text, offered, media::Route::One)?;
         }
         let kinds = self.kinds.load();
         let document = |v: Value, accept: Accept<'_>| -> ApiResult<Reply> {

@@ -2,7 +2,7 @@
 //!
 //! [`Server::start`] takes a [`Config`] and a store, listens, and serves until [`Server::stop`]. The modules follow a
 //! request on its way: `listen` (connections, TLS), `api` (who asks, what for), `request` and `options` (what is asked),
-//! `body`, `protobuf`, `cbor` (what is sent), `read`, `watch`, `write`, `patch`, `delete`, `scale` (what is done), `conversion` (of objects
+//! `body`, `protobuf`, `cbor` (what is sent), `read`, `watch`, `websocket`, `write`, `patch`, `delete`, `scale` (what is done), `conversion` (of objects
 //! between versions, by webhooks), `text`, `view`, `table`,
 //! `listing`, `reply` (what is answered), `status` (what went wrong). Kinds are data (`kind`); what is particular about one is its
 //! `strategy` (`custom`, `definitions`, `builtin`). The `controller` turns definitions into kinds.

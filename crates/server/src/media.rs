@@ -197,12 +197,12 @@ impl Encoding {
 }
 
 /// The media types of encodings.
-pub(crate) fn content_types(encodings: &[Encoding]) -> Vec<&'static str> {
+fn content_types(encodings: &[Encoding]) -> Vec<&'static str> {
     encodings.iter().map(|e| e.content_type()).collect()
 }
 
 /// The media types of streams.
-pub(crate) fn stream_types(encodings: &[Encoding]) -> Vec<&'static str> {
+fn stream_types(encodings: &[Encoding]) -> Vec<&'static str> {
     encodings.iter().filter_map(|e| e.stream_type()).collect()
 }
 
@@ -212,15 +212,34 @@ pub(crate) fn not_acceptable(spoken: Encodings) -> ApiError {
     ApiError::not_acceptable(format!("only the following media types are accepted: {offered}"))
 }
 
+/// What a route leads to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Route {
+    /// A single answer.
+    One,
+    /// A collection, which may be watched.
+    Collection,
+}
+
 /// Refuses an `Accept` header that names none of what a route offers, whatever its parameters say.
-pub(crate) fn check(accept: Option<&str>, offered: &[&str]) -> ApiResult<()> {
+pub(crate) fn check(accept: Option<&str>, offered: Encodings, route: Route) -> ApiResult<()> {
     let Some(accept) = accept.filter(|a| !a.is_empty()) else {
         return Ok(());
     };
     let mut kinds = accept.split(',').map(|c| essence(Some(c)));
-    if kinds.any(|kind| kind == "*/*" || offered.contains(&kind)) {
+    let is_stream = |e: &Encoding, kind| route == Route::Collection && e.stream_type() == Some(kind);
+    let is_offered = |kind| {
+        let mut offered = offered.iter();
+        offered.any(|e| e.content_type() == kind || is_stream(e, kind))
+    };
+    if kinds.any(|kind| kind == "*/*" || is_offered(kind)) {
         return Ok(());
     }
+    let streams = match route {
+        Route::One => Vec::new(),
+        Route::Collection => stream_types(offered),
+    };
+    let offered = [content_types(offered), streams].concat();
     let message = format!(
         "406: Not Acceptable\n\nAvailable representations: {}",
         offered.join(", ")

@@ -2,7 +2,7 @@
 
 use super::{Call, Head};
 use crate::kind::{Kind, Version};
-use crate::media::{self, Encoding, Encodings};
+use crate::media::{self, Encoding, Encodings, Route};
 use crate::request::{ObjectPath, Query, Target};
 use crate::status::{ApiError, ApiResult};
 use crate::{builtin, patch};
@@ -45,11 +45,11 @@ pub(super) fn check_route(head: &Head, path: &ObjectPath, kind: &Kind, version: 
         let types = patch::taken(&*kind.strategy, head.spoken);
         media::check_body(head.content_type.as_deref(), &types)?;
     }
-    let mut offered = media::content_types(head.spoken);
-    if path.watch || head.method == Method::GET && !named {
-        offered.extend(media::stream_types(head.spoken));
-    }
-    media::check(head.accept.as_deref(), &offered)
+    let route = match path.watch || head.method == Method::GET && !named {
+        true => Route::Collection,
+        false => Route::One,
+    };
+    media::check(head.accept.as_deref(), head.spoken, route)
 }
 
 /// Whether a request lasts as long as its client likes.

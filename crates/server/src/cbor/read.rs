@@ -56,9 +56,9 @@ pub(crate) fn decode(data: &[u8]) -> Result<Value, String> {
 /// What an object says that it is, whatever else is in it.
 fn type_meta(data: &[u8]) -> Result<(String, String), String> {
     let mut reader = Reader(Scanner::of(data)?);
-    let ty = reader.content_type();
     let (mut api_version, mut kind) = (String::new(), String::new());
-    let mut left = match reader.untagged()? {
+    let (ty, head) = reader.untagged()?;
+    let mut left = match head {
         Header::Map(left) => left,
         Header::Array(_) => {
             let hint = " (cannot decode CBOR array to struct without toarray option)";
@@ -161,21 +161,17 @@ struct Reader<'d>(Scanner<'d>);
 impl Reader<'_> {
     /// The type of the next item below its tags, as errors call it.
     fn content_type(&self) -> &'static str {
-        let mut below = Reader(self.0.clone());
-        loop {
-            let ty = below.0.next_type();
-            if !matches!(below.0.head(), Ok(Header::Tag(_))) {
-                return ty;
-            }
-        }
+        let found = Reader(self.0.clone()).untagged();
+        found.map_or("", |(ty, _)| ty)
     }
 
-    /// The next head that is no tag.
-    fn untagged(&mut self) -> Result<Header, String> {
+    /// The next head that is no tag, and its type as errors call it.
+    fn untagged(&mut self) -> Result<(&'static str, Header), String> {
         loop {
+            let ty = self.0.next_type();
             match self.0.head()? {
                 Header::Tag(_) => {}
-                head => return Ok(head),
+                head => return Ok((ty, head)),
             }
         }
     }
@@ -219,8 +215,9 @@ impl Reader<'_> {
         let mut members = Vec::new();
         let mut seen = HashSet::new();
         while self.0.has_more(&mut left) {
-            let ty = self.content_type();
-            let key = self.text_key()?.ok_or_else(|| cannot(ty, "string"))?;
+            let before = Reader(self.0.clone());
+            let key = self.text_key()?;
+            let key = key.ok_or_else(|| cannot(before.content_type(), "string"))?;
             let value = self.value(later)?;
             check_new(&mut seen, key.clone(), members.len())?;
             members.push((key, value));
@@ -230,9 +227,9 @@ impl Reader<'_> {
 
     /// The next key, if it is text; null is the empty one.
     fn text_key(&mut self) -> Result<Option<Str>, String> {
-        let ty = self.content_type();
         let mut below = Reader(self.0.clone());
-        let key = match below.untagged()? {
+        let (ty, head) = below.untagged()?;
+        let key = match head {
             Header::Text(length) => text(&below.0.string(length, ty)?)?,
             Header::Bytes(length) => Later::Text.text(&below.0.string(length, ty)?).into(),
             Header::Simple(simple::NULL) => Str::default(),

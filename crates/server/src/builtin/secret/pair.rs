@@ -7,6 +7,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SigningKey;
 use std::sync::Arc;
+use x509_parser::prelude::FromDer;
+use x509_parser::x509::SubjectPublicKeyInfo;
 
 /// A block of PEM.
 struct Block {
@@ -132,16 +134,10 @@ fn is_whole(bytes: &[u8]) -> bool {
     length == Some(body.len())
 }
 
-/// Which of the usual algorithms a public key is for.
-fn algorithm(public: &[u8]) -> Option<usize> {
-    const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
-    const ELLIPTIC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-    const EDWARDS: &[u8] = &[0x2b, 0x65, 0x70];
-    // It is named at the beginning, before the key itself.
-    let head = public.get(..24).unwrap_or(public);
-    [RSA, ELLIPTIC, EDWARDS]
-        .iter()
-        .position(|name| head.windows(name.len()).any(|part| part == *name))
+/// Which algorithm a public key is for.
+fn algorithm(public: &[u8]) -> Option<String> {
+    let (_, key) = SubjectPublicKeyInfo::from_der(public).ok()?;
+    Some(key.algorithm.algorithm.to_id_string())
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@
 use crate::fingerprint;
 use crate::plan::{Members, Node};
 use crate::structural::ListType;
-use scantling_value::{Map, Path, Segment, Str, Value};
+use scantling_value::{Map, Path, Segment, Str, Value, deadline};
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 
 /// Whether a value is what it was before: equal, save that elements of keyed lists may have changed places. An object
 /// with members that its schema does not describe never counts as unchanged.
 pub(crate) fn unchanged(node: &Node, old: &Value, new: &Value) -> bool {
+    deadline::tick();
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => unchanged_object(node, old, new),
         (Value::Array(old), Value::Array(new)) => unchanged_list(node, old, new),

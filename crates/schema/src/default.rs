@@ -5,13 +5,14 @@ mod check;
 pub use check::{Pruned, check_defaults};
 
 use crate::plan::{Features, Node};
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 /// Fills in the defaults of absent fields, and of `null`s that are no values; then those inside of what is there.
 pub fn fill(node: &Node, value: &mut Value) {
     if !node.has(Features::DEFAULT) {
         return;
     }
+    deadline::tick();
     match value {
         Value::Object(map) => fill_object(node, map),
         Value::Array(list) => {
@@ -27,6 +28,7 @@ pub fn fill(node: &Node, value: &mut Value) {
 
 fn fill_object(node: &Node, map: &mut Map) {
     for (name, field, default) in node.defaulted() {
+        deadline::tick();
         match map.get_mut(name) {
             None => {
                 map.insert(name.clone(), default.clone());

@@ -10,7 +10,7 @@ pub use crate::correlate::Kept;
 use crate::correlate::OldList;
 use crate::plan::{Features, Members, Node};
 use crate::structural::{ListType, Mutability};
-use scantling_value::{FieldError, Map, Path, Str, Value, same_text};
+use scantling_value::{FieldError, Map, Path, Str, Value, deadline, same_text};
 use std::cmp::Ordering;
 
 /// How an object differs from what it was.
@@ -41,6 +41,7 @@ impl Walk {
     }
 
     fn value(&mut self, node: &Node, old: Option<&Value>, new: Option<&Value>, at: &Path<'_>) {
+        deadline::tick();
         if !node.has(Features::MUTABILITY) {
             return self.note(old, new);
         }
@@ -283,6 +284,7 @@ fn changed(at: &Path<'_>, old: Option<&Value>, new: Option<&Value>, why: &str) -
 /// Whether two values are stored alike, save for the order of sets. Numbers are stored as they are written, so that
 /// `1.0` is `1`.
 fn same(node: Option<&Node>, a: &Value, b: &Value) -> bool {
+    deadline::tick();
     match (a, b) {
         (Value::Int(i), Value::Float(f)) | (Value::Float(f), Value::Int(i)) => is_written_as(*f, *i),
         (Value::Object(a), Value::Object(b)) => {

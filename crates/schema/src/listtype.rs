@@ -3,7 +3,7 @@
 use crate::fingerprint;
 use crate::plan::{Features, Node};
 use crate::structural::ListType;
-use scantling_value::{FieldError, Map, Path, Str, Value};
+use scantling_value::{FieldError, Map, Path, Str, Value, deadline};
 use std::collections::HashMap;
 
 /// The duplicates in the sets and keyed lists of a value.
@@ -17,6 +17,7 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
     if !node.has(Features::KEYED) {
         return;
     }
+    deadline::tick();
     match value {
         Value::Object(map) => {
             node.all_members(map.iter(), Features::KEYED, |member| {
@@ -25,6 +26,7 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
             });
         }
         Value::Array(list) => {
+            deadline::tick_for(list.len());
             match node.schema().list_type() {
                 Some(ListType::Set) => set(list, at, errors),
                 Some(ListType::Map) => keyed(node.schema().list_map_keys(), list, at, errors),

@@ -2,7 +2,7 @@
 
 use crate::plan::{Features, Members, Node};
 use crate::structural::Additional;
-use scantling_value::{Map, Path, Value};
+use scantling_value::{Map, Path, Value, deadline};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -111,6 +111,7 @@ impl Pruner<'_> {
                 if items.is_none() && unlisted == Unlisted::Keep {
                     return;
                 }
+                deadline::tick_for(list.len());
                 for (i, item) in list.iter_mut().enumerate() {
                     if matches!(item, Value::Object(_) | Value::Array(_)) {
                         self.value(items, item, false, unlisted, &at.index(i));
@@ -128,6 +129,7 @@ impl Pruner<'_> {
             unlisted,
             at,
         };
+        deadline::tick_for(map.len());
         let mut members = Members::of(node);
         // Few objects have anything to remove: most are only looked at, and the first that goes starts a removal.
         let first = map.iter_mut().position(|(name, value)| {
@@ -215,6 +217,7 @@ impl Pruner<'_> {
 
 /// Removes members that are `null` without being allowed to and without a default.
 fn drop_nulls(node: &Node, value: &mut Value) {
+    deadline::tick();
     match value {
         Value::Object(map) => {
             let mut members = Members::of(node);

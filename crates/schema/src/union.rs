@@ -4,7 +4,7 @@ use crate::correlate::OldList;
 use crate::plan::{Features, Node};
 use crate::structural::Union;
 use crate::validate::Ratchet;
-use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value};
+use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value, deadline};
 
 /// What is wrong with the unions of a value. With `ratchet`, an object that is what it was before is forgiven.
 pub fn violations(node: &Node, value: &Value, ratchet: Option<(&Ratchet<'_>, &Value)>) -> Vec<FieldError> {
@@ -26,6 +26,7 @@ impl Walk<'_> {
         if !node.has(Features::UNIONS) {
             return;
         }
+        deadline::tick();
         match value {
             Value::Object(map) => {
                 self.object(node, value, map, old, at);
@@ -51,6 +52,7 @@ impl Walk<'_> {
     fn object(&mut self, node: &Node, value: &Value, map: &Map, old: Option<&Value>, at: &Path<'_>) {
         let before = self.errors.len();
         for union in node.schema().unions() {
+            deadline::tick_for(union.fields.len());
             check(union, map, at, &mut self.errors);
         }
         if self.errors.len() > before

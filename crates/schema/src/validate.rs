@@ -18,7 +18,7 @@ use crate::enumeration;
 use crate::number;
 use crate::plan::{Checks, Features, Members, Node, Types};
 use crate::structural::{Additional, ValueValidation};
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_value::{FieldError, Map, Path, Value, deadline};
 use sink::Collect;
 
 /// What is wrong with a value. Errors are shown below `prefix`; the texts name places from the value on.
@@ -90,6 +90,7 @@ fn check_value<S: Sink>(
     at: &Path<'_>,
     sink: &mut S,
 ) -> Result<usize, Stop> {
+    deadline::tick();
     let limits = node.limits().zip(node.checks());
     let mut matched = 0;
     if value.is_null() {
@@ -210,6 +211,7 @@ fn check_string<S: Sink>(
     at: &Path<'_>,
     sink: &mut S,
 ) -> Result<(), Stop> {
+    deadline::tick_over(s);
     if let Some(max) = v.max_length
         && is_longer(s, max)
     {

@@ -11,6 +11,7 @@
     reason = "scantling-value is pure"
 )]
 
+pub mod deadline;
 mod decode;
 mod error;
 pub mod go;
@@ -23,6 +24,7 @@ mod value;
 pub mod yaml;
 
 pub use compact_str::CompactString as Str;
+pub use deadline::{Deadline, DeadlineExceeded};
 pub use decode::{DecodeError, Decoded, Limits};
 pub use error::{BadValue, ErrorKind, FieldError, aggregate};
 pub use identity::Identity;

@@ -8,7 +8,7 @@ use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST};
 use crate::library::standard::{equal_cost, shorter_pass, shorter_text_cost};
 use crate::shape::Shape;
 use crate::val::{self, Arena, EvalError, Owned, Res, Val};
-use scantling_value::{Value, same_text};
+use scantling_value::{Value, deadline, same_text};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -103,6 +103,7 @@ impl<'a, 'c> Machine<'a, 'c> {
             return Ok(());
         }
         self.steps = 0;
+        deadline::tick_by(INTERRUPT_EVERY);
         match self.limits.interrupt {
             Some(interrupt) if interrupt() => Err(EvalError::Interrupted),
             _ => Ok(()),

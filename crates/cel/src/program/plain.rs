@@ -23,7 +23,7 @@ use crate::library::standard::shorter_text_cost;
 use crate::run::Actual;
 use crate::shape::{Kind, Shape};
 use crate::val::{self, Arena, EvalError, Owned, Val, text_size};
-use scantling_value::{Value, same_text};
+use scantling_value::{Value, deadline, same_text};
 use smallvec::SmallVec;
 
 /// One evaluation.
@@ -112,6 +112,7 @@ impl<'a, 'c> Plain<'a, 'c> {
             return Some(());
         }
         self.steps = 0;
+        deadline::tick_by(INTERRUPT_EVERY);
         self.interrupted = self.limits.interrupt.is_some_and(|interrupt| interrupt());
         (!self.interrupted).then_some(())
     }

@@ -12,7 +12,7 @@ use glance::Before;
 use scantling_cel::program::{Input, Limits, Program};
 use scantling_cel::shape::Shape;
 use scantling_cel::val::{Arena, EvalError, Val, read};
-use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value, go};
+use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value, deadline, go};
 use std::cell::Cell;
 
 /// What all rules of one object may cost together.
@@ -198,6 +198,7 @@ impl<'o> Run<'o> {
         if value.is_null() || !node.has(Features::RULES) {
             return Ok(());
         }
+        deadline::tick();
         let old = old.filter(|old| !old.is_null());
         if node.is(Features::RULES) {
             self.rules(node, value, old, spot, at)?;
@@ -229,6 +230,7 @@ impl<'o> Run<'o> {
             if value.is_null() || !node.has(Features::RULES) {
                 return;
             }
+            deadline::tick();
             if node.is(Features::RULES) {
                 let ty = node.schema().ty.map_or("", Type::as_str);
                 self.fail(FieldError::invalid(at, ty, NOT_COMPILED));
@@ -404,6 +406,7 @@ impl<'o> Run<'o> {
     /// Takes a cost from the budget, if there is enough left.
     #[inline]
     fn pay(&mut self, cost: u64) -> bool {
+        deadline::tick_for(usize::try_from(cost).unwrap_or(usize::MAX));
         match i64::try_from(cost) {
             Ok(cost) if cost <= self.budget => {
                 self.budget -= cost;

@@ -8,7 +8,7 @@ use super::{check, is_longer, is_shorter};
 use crate::correlate::KeptBelow;
 use crate::plan::{Features, Look, Members, Node};
 use crate::structural::Additional;
-use scantling_value::{Map, Path, Value};
+use scantling_value::{Map, Path, Value, deadline};
 
 /// Whether a value keeps every limit of a schema.
 pub fn is_valid(node: &Node, value: &Value) -> bool {
@@ -52,11 +52,13 @@ fn fits(node: &Node, value: &Value) -> bool {
 
 #[inline(never)]
 fn fit_members(node: &Node, map: &Map) -> bool {
+    deadline::tick_for(map.len());
     fits_object(node, map, |_, node, value| fits(node, value))
 }
 
 #[inline(never)]
 fn fit_elements(node: &Node, list: &[Value]) -> bool {
+    deadline::tick_for(list.len());
     fits_list(node, list, is_valid)
 }
 
@@ -71,6 +73,7 @@ fn fits_text(node: &Node, text: &str) -> bool {
     let (Some(limits), Some(checks)) = (node.limits(), node.checks()) else {
         return true;
     };
+    deadline::tick_over(text);
     limits.max_length.is_none_or(|max| !is_longer(text, max))
         && limits.min_length.is_none_or(|min| !is_shorter(text, min))
         && checks

@@ -4,7 +4,7 @@
 
 use super::{Ready, Run};
 use crate::plan::{Features, Node, Types};
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 /// Whether a value was there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,7 @@ impl Run<'_> {
         if value.is_null() {
             return true;
         }
+        deadline::tick();
         if node.is(Features::RULES) && !self.keeps_here(node, value, before) {
             return false;
         }

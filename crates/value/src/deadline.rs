@@ -1,0 +1,235 @@
+//! A deadline for work that grows with its input.
+//!
+//! A walk over a document calls [`tick`] for each step. Where the thread works under a deadline, every so many steps
+//! the caller's clock is read, and once the time is up the walk ends: the stack unwinds to [`Deadline::observe`], which
+//! answers [`DeadlineExceeded`]. Nothing between the two sees a result, so that no check can pass because it ran out of
+//! time. Without a deadline a step is a subtraction.
+//!
+//! The deadline belongs to the thread, not to the arguments of every walk: the walks of all crates below a request share
+//! it, and none can forget to hand it on.
+
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+/// How many steps are taken between two looks at the clock.
+const INTERVAL: u32 = 1024;
+
+thread_local! {
+    static CURRENT: Cell<Option<Deadline>> = const { Cell::new(None) };
+    /// The steps that are left until the next look at the clock.
+    static STEPS: Cell<u32> = const { Cell::new(INTERVAL) };
+}
+
+/// When work has to end.
+#[derive(Clone, Copy)]
+pub struct Deadline {
+    clock: fn() -> Duration,
+    end: Duration,
+    interval: u32,
+}
+
+/// The work was not done in time. It has no result, and whatever it was changing is to be thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlineExceeded;
+
+impl fmt::Display for DeadlineExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the deadline was exceeded")
+    }
+}
+
+impl std::error::Error for DeadlineExceeded {}
+
+impl fmt::Debug for Deadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Deadline");
+        shown.field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+impl Deadline {
+    /// Work has to end when the clock shows `end`.
+    pub fn new(clock: fn() -> Duration, end: Duration) -> Self {
+        Deadline {
+            clock,
+            end,
+            interval: INTERVAL,
+        }
+    }
+
+    /// Reads the clock at every so many steps.
+    #[must_use]
+    pub fn checked_every(self, steps: u32) -> Self {
+        Deadline {
+            interval: steps.max(1),
+            ..self
+        }
+    }
+
+    /// Does work that has to end in time. Within it, another deadline may be observed; the innermost counts.
+    pub fn observe<T>(self, work: impl FnOnce() -> T) -> Result<T, DeadlineExceeded> {
+        let _observed = Observed {
+            outer: CURRENT.replace(Some(self)),
+            steps: STEPS.replace(self.interval),
+        };
+        // Other panics pass through; what the work leaves half done is not looked at after either.
+        catch_unwind(AssertUnwindSafe(work)).map_err(|panic| match panic.downcast::<DeadlineExceeded>() {
+            Ok(exceeded) => *exceeded,
+            Err(panic) => resume_unwind(panic),
+        })
+    }
+
+    fn has_passed(self) -> bool {
+        (self.clock)() >= self.end
+    }
+}
+
+/// Puts back what counted before.
+struct Observed {
+    outer: Option<Deadline>,
+    steps: u32,
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer);
+        STEPS.set(self.steps);
+    }
+}
+
+/// Does work without a deadline: work that changes what others share, and must not be left half done.
+pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
+    let _observed = Observed {
+        outer: CURRENT.take(),
+        steps: STEPS.get(),
+    };
+    work()
+}
+
+/// Takes a step. Does not return where the deadline of the thread has passed.
+#[inline]
+pub fn tick() {
+    tick_by(1);
+}
+
+/// Takes several steps at once.
+#[inline]
+pub fn tick_by(steps: u32) {
+    let left = STEPS.get();
+    match left.checked_sub(steps) {
+        Some(left @ 1..) => STEPS.set(left),
+        _ => look_at_clock(),
+    }
+}
+
+/// Takes the steps of a pass over a text: one for as many bytes as are read in the time of a step.
+#[inline]
+pub fn tick_over(text: &str) {
+    const BYTES_PER_STEP: usize = 64;
+    tick_for(text.len() / BYTES_PER_STEP);
+}
+
+/// Takes the steps of a pass over a collection.
+#[inline]
+pub fn tick_for(elements: usize) {
+    tick_by(u32::try_from(elements).unwrap_or(u32::MAX));
+}
+
+#[cold]
+#[inline(never)]
+fn look_at_clock() {
+    let deadline = CURRENT.get();
+    STEPS.set(deadline.map_or(INTERVAL, |deadline| deadline.interval));
+    // What is cleaned up on the way out of a panic must not panic again.
+    if deadline.is_some_and(Deadline::has_passed) && !std::thread::panicking() {
+        resume_unwind(Box::new(DeadlineExceeded));
+    }
+}
+
+/// Deadlines for tests: they pass after so many looks at the clock, which is read at every step.
+pub mod testing {
+    use super::Deadline;
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    thread_local! {
+        static LOOKS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A deadline that passes at the step after the first `steps`.
+    pub fn after_steps(steps: u64) -> Deadline {
+        LOOKS.set(0);
+        let clock = || {
+            LOOKS.set(LOOKS.get() + 1);
+            Duration::from_nanos(LOOKS.get())
+        };
+        Deadline::new(clock, Duration::from_nanos(steps.saturating_add(1))).checked_every(1)
+    }
+
+    /// How many steps were taken since the last deadline was made.
+    pub fn steps() -> u64 {
+        LOOKS.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(steps: u32) -> u32 {
+        (0..steps).for_each(|_| tick());
+        steps
+    }
+
+    #[test]
+    fn work_ends_at_the_step_after_the_deadline() {
+        for steps in 0..5 {
+            let observed = testing::after_steps(3).observe(|| work(steps));
+            let want = if steps <= 3 {
+                Ok(steps)
+            } else {
+                Err(DeadlineExceeded)
+            };
+            assert_eq!(observed, want, "{steps} steps");
+        }
+    }
+
+    #[test]
+    fn several_steps_at_once_never_pass_a_look_at_the_clock() {
+        let never = Deadline::new(|| Duration::MAX, Duration::ZERO);
+        assert_eq!(never.observe(|| tick_by(INTERVAL - 1)), Ok(()));
+        assert_eq!(never.observe(|| tick_by(INTERVAL)), Err(DeadlineExceeded));
+        assert_eq!(never.observe(|| tick_by(u32::MAX)), Err(DeadlineExceeded));
+    }
+
+    #[test]
+    fn the_outer_deadline_counts_again_after_the_inner() {
+        let outer = testing::after_steps(2).observe(|| {
+            let inner = Deadline::new(|| Duration::MAX, Duration::ZERO);
+            assert_eq!(inner.observe(|| work(INTERVAL)), Err(DeadlineExceeded));
+            work(3)
+        });
+        assert_eq!(outer, Err(DeadlineExceeded));
+        // Nothing is left of either.
+        assert_eq!(work(10 * INTERVAL), 10 * INTERVAL);
+    }
+
+    #[test]
+    fn suspended_work_is_done_to_its_end() {
+        let observed = testing::after_steps(2).observe(|| {
+            assert_eq!(suspended(|| work(10 * INTERVAL)), 10 * INTERVAL);
+            work(2);
+            assert_eq!(testing::steps(), 2);
+            work(1)
+        });
+        assert_eq!(observed, Err(DeadlineExceeded));
+    }
+
+    #[test]
+    fn other_panics_pass_through() {
+        let caught = catch_unwind(|| testing::after_steps(9).observe(|| panic!("other")));
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"other"));
+    }
+}

@@ -6,12 +6,14 @@
 //! interface. Only where a server breaks down (a `test` that comes upon a null in a list) there is an answer here.
 
 mod text;
+mod tree;
 
 pub use text::patched_text;
 
 use text::Texts;
+use tree::{Kind, Opened, Tree};
 
-use scantling_value::{DecodeError, Limits, Map, Str, Value, go, json};
+use scantling_value::{DecodeError, Limits, Map, Str, Value, deadline, go, json};
 use std::fmt;
 use std::num::{IntErrorKind, ParseIntError};
 
@@ -93,17 +95,32 @@ impl JsonPatch {
     }
 
     /// Applies the operations in order.
-    pub fn apply(&self, mut document: Value) -> Result<Value, JsonPatchError> {
+    pub fn apply(&self, document: Value) -> Result<Value, JsonPatchError> {
+        /// A patch of no more operations is done before the document is opened.
+        const FEW: usize = 16;
         let mut texts = self
             .text
             .as_ref()
             .map(|text| Texts::new(&document.to_json(), text));
+        if self.operations.len() <= FEW {
+            self.apply_to(document, texts.as_mut())
+        } else {
+            self.apply_to(Opened::from(document), texts.as_mut())
+        }
+    }
+
+    fn apply_to<T: Tree>(
+        &self,
+        mut document: T,
+        mut texts: Option<&mut Texts>,
+    ) -> Result<Value, JsonPatchError> {
         let mut copied = 0;
         for operation in &self.operations {
-            let holds = texts.as_mut().and_then(Texts::step).unwrap_or(true);
+            deadline::tick();
+            let holds = texts.as_deref_mut().and_then(Texts::step).unwrap_or(true);
             apply(operation, &mut document, holds, &mut copied).map_err(JsonPatchError::Failed)?;
         }
-        Ok(document)
+        Ok(document.into_value())
     }
 }
 
@@ -111,7 +128,7 @@ const MISSING: &str = "missing value";
 const TEST_FAILED: &str = "test failed";
 
 /// Does an operation. Whether a test holds was found out before; what copies bring in adds up.
-fn apply(operation: &Map, document: &mut Value, holds: bool, copied: &mut usize) -> Result<(), String> {
+fn apply<T: Tree>(operation: &Map, document: &mut T, holds: bool, copied: &mut usize) -> Result<(), String> {
     // A member that is null reads as one that is not there.
     let text = |name: &str| match operation.get(name) {
         None | Some(Value::Null) => Err(MISSING.to_owned()),
@@ -129,7 +146,7 @@ fn apply(operation: &Map, document: &mut Value, holds: bool, copied: &mut usize)
             let (container, key) = find(document, path).ok_or_else(|| {
                 format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
             })?;
-            add(container, &key, value_of(operation))
+            add(container, &key, value_of(operation).into())
                 .map_err(|e| format!("error in add for path: '{path}': {e}"))
         }
         "remove" => {
@@ -167,7 +184,7 @@ fn apply(operation: &Map, document: &mut Value, holds: bool, copied: &mut usize)
             })?;
             let found = get(container, &key);
             let value = found.map_err(|e| format!("error in copy for from: '{from}': {e}"))?;
-            let value = value.cloned().unwrap_or_default();
+            let value = value.map(|value| value.clone().into_value()).unwrap_or_default();
             let path =
                 text("path").map_err(|_| format!("copy operation failed to decode path: {MISSING}"))?;
             let (container, key) = find(document, path).ok_or_else(|| {
@@ -182,7 +199,8 @@ fn apply(operation: &Map, document: &mut Value, holds: bool, copied: &mut usize)
                      exceeding the limit {MAX_COPIED}"
                 ));
             }
-            add(container, &key, value).map_err(|e| format!("error while adding value during copy: {e}"))
+            add(container, &key, value.into())
+                .map_err(|e| format!("error while adding value during copy: {e}"))
         }
         "test" => test(document, text("path"), holds),
         other => Err(format!("Unexpected kind: {other}")),
@@ -201,12 +219,12 @@ fn value_of(operation: &Map) -> Value {
     operation.get("value").cloned().unwrap_or_default()
 }
 
-fn replace(operation: &Map, document: &mut Value, path: Result<&str, String>) -> Result<(), String> {
+fn replace<T: Tree>(operation: &Map, document: &mut T, path: Result<&str, String>) -> Result<(), String> {
     let path = path.map_err(|e| missing("replace operation failed to decode path", "path", &e))?;
     if path.is_empty() {
         return match operation.get("value") {
             Some(value @ (Value::Object(_) | Value::Array(_))) => {
-                *document = value.clone();
+                *document = value.clone().into();
                 Ok(())
             }
             _ => Err("replace operation value must be object or array: %!w(<nil>)".into()),
@@ -219,22 +237,21 @@ fn replace(operation: &Map, document: &mut Value, path: Result<&str, String>) ->
             "replace operation does not apply: doc is missing key: {path}: {MISSING}"
         ));
     }
-    match container {
-        Value::Object(map) => {
-            map.insert(key, value_of(operation));
-        }
-        Value::Array(items) => {
-            let index = index(&key, items.len(), items.len())?;
-            if let Some(slot) = items.get_mut(index) {
-                *slot = value_of(operation);
+    let value = T::from(value_of(operation));
+    match container.kind() {
+        Kind::Object => container.set_member(key, value),
+        Kind::List(length) => {
+            let index = index(&key, length, length)?;
+            if let Some(slot) = container.element(index) {
+                *slot = value;
             }
         }
-        _ => {}
+        Kind::Scalar => {}
     }
     Ok(())
 }
 
-fn test(document: &mut Value, path: Result<&str, String>, holds: bool) -> Result<(), String> {
+fn test<T: Tree>(document: &mut T, path: Result<&str, String>, holds: bool) -> Result<(), String> {
     let path = path.map_err(|e| missing("test operation failed to decode path", "path", &e))?;
     if !path.is_empty() {
         let (container, key) = find(document, path)
@@ -249,22 +266,19 @@ fn test(document: &mut Value, path: Result<&str, String>, holds: bool) -> Result
 }
 
 /// The list or object that a path ends in, and the last step.
-fn find<'d>(document: &'d mut Value, path: &str) -> Option<(&'d mut Value, Str)> {
+fn find<'d, T: Tree>(document: &'d mut T, path: &str) -> Option<(&'d mut T, Str)> {
     let (parents, last) = path.rsplit_once('/')?;
     let mut container = document;
     // The first part is before the leading slash and names nothing.
     for part in parents.split('/').skip(1) {
         let key = unescape(part);
-        container = match container {
-            Value::Object(map) => map.get_mut(&key)?,
-            Value::Array(items) => {
-                let index = index(&key, items.len(), items.len()).ok()?;
-                items.get_mut(index)?
-            }
-            _ => return None,
+        container = match container.kind() {
+            Kind::Object => container.member(&key)?,
+            Kind::List(length) => container.element(index(&key, length, length).ok()?)?,
+            Kind::Scalar => return None,
         };
     }
-    matches!(container, Value::Object(_) | Value::Array(_)).then(|| (container, unescape(last)))
+    (!matches!(container.kind(), Kind::Scalar)).then(|| (container, unescape(last)))
 }
 
 fn unescape(part: &str) -> Str {
@@ -298,42 +312,140 @@ fn index(key: &str, length: usize, limit: usize) -> Result<usize, String> {
     }
 }
 
-fn get<'d>(container: &'d Value, key: &str) -> Result<Option<&'d Value>, String> {
-    match container {
-        Value::Object(map) => Ok(map.get(key)),
-        Value::Array(items) => index(key, items.len(), items.len()).map(|i| items.get(i)),
-        _ => Ok(None),
+fn get<'d, T: Tree>(container: &'d mut T, key: &str) -> Result<Option<&'d mut T>, String> {
+    match container.kind() {
+        Kind::Object => Ok(container.member(key)),
+        Kind::List(length) => index(key, length, length).map(|i| container.element(i)),
+        Kind::Scalar => Ok(None),
     }
 }
 
-fn add(container: &mut Value, key: &str, value: Value) -> Result<(), String> {
-    match container {
-        Value::Object(map) => {
-            map.insert(key, value);
-        }
-        Value::Array(items) if key == "-" => items.push(value),
-        Value::Array(items) => {
-            let after = items.len() + 1;
+fn add<T: Tree>(container: &mut T, key: &str, value: T) -> Result<(), String> {
+    match container.kind() {
+        Kind::Object => container.set_member(key.into(), value),
+        Kind::List(length) if key == "-" => container.insert_element(length, value),
+        Kind::List(length) => {
+            let after = length + 1;
             let position = index(key, after, after).map_err(|e| match e.strip_prefix("strconv") {
                 Some(_) => format!("value was not a proper array index: '{key}': {e}"),
                 None => e,
             })?;
-            items.insert(position, value);
+            container.insert_element(position, value);
         }
-        _ => {}
+        Kind::Scalar => {}
     }
     Ok(())
 }
 
-fn remove(container: &mut Value, key: &str) -> Result<Value, String> {
-    match container {
-        Value::Object(map) => map
-            .remove(key)
+fn remove<T: Tree>(container: &mut T, key: &str) -> Result<T, String> {
+    match container.kind() {
+        Kind::Object => container
+            .remove_member(key)
             .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
-        Value::Array(items) => {
-            let position = index(key, items.len(), items.len())?;
-            Ok(items.remove(position))
+        Kind::List(length) => {
+            let position = index(key, length, length)?;
+            Ok(container.remove_element(position).unwrap_or_default())
         }
-        _ => Ok(Value::Null),
+        Kind::Scalar => Ok(T::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            (-3i64..3).prop_map(Value::Int),
+            "[a-c]".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            let members = prop::collection::vec(("[a-d]", inner.clone()), 0..4);
+            prop_oneof![
+                prop::collection::vec(inner, 0..4).prop_map(Value::Array),
+                members.prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    prop_compose! {
+        fn any_operation()(
+            op in prop::sample::select(vec!["add", "add", "remove", "replace", "move", "copy", "test"]),
+            path in "(/[a-d0-2-]){1,3}",
+            from in "(/[a-d0-2-]){1,3}",
+            value in any_value(),
+        ) -> Value {
+            let members = [
+                ("op", Value::from(op)),
+                ("path", path.into()),
+                ("from", from.into()),
+                ("value", value),
+            ];
+            Value::Object(members.into_iter().collect())
+        }
+    }
+
+    fn patch(operations: Vec<Value>) -> JsonPatch {
+        let text = Value::Array(operations).to_json();
+        JsonPatch::decode(text.as_bytes(), Limits::SAFE).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        /// Operations that fail are left out, so that there is more than a beginning to compare.
+        #[test]
+        fn an_opened_document_comes_out_as_one_that_is_changed_in_place(
+            document in prop::collection::vec(any_value(), 0..6),
+            operations in prop::collection::vec(any_operation(), 0..40),
+        ) {
+            let (mut plain, mut opened) = (Value::Array(document.clone()), Opened::from(Value::Array(document)));
+            let (mut copied, mut copied_too) = (0, 0);
+            for operation in patch(operations).operations {
+                let (mut tried, mut tried_too) = (plain.clone(), opened.clone());
+                let done = apply(&operation, &mut tried, true, &mut copied);
+                prop_assert_eq!(&done, &apply(&operation, &mut tried_too, true, &mut copied_too));
+                if done.is_ok() {
+                    (plain, opened) = (tried, tried_too);
+                }
+            }
+            prop_assert_eq!(copied, copied_too);
+            prop_assert_eq!(plain, opened.into_value());
+        }
+
+        #[test]
+        fn patches_end_with_their_deadline(
+            document in any_value(),
+            operations in prop::collection::vec(any_operation(), 0..30),
+        ) {
+            let patch = patch(operations);
+            deadline::testing::at_every_step(|| patch.apply(document.clone()));
+        }
+    }
+
+    #[test]
+    fn operations_anywhere_in_a_long_list_do_not_move_the_rest() {
+        const LENGTH: usize = 200_000;
+        let list = Value::Array(vec![Value::Int(0); LENGTH]);
+        let document = Value::Object(Map::from_iter([("l", list)]));
+        let operation = |i: usize| {
+            let (op, at) = if i % 5 == 4 {
+                ("remove", 3)
+            } else {
+                ("add", i * 37 % LENGTH)
+            };
+            let members = [
+                ("op", Value::from(op)),
+                ("path", format!("/l/{at}").into()),
+                ("value", Value::Int(1)),
+            ];
+            Value::Object(members.into_iter().collect())
+        };
+        let patch = patch((0..MAX_OPERATIONS).map(operation).collect());
+        let patched = patch.apply(document).unwrap();
+        let list = patched.get("l").and_then(Value::as_array).unwrap();
+        assert_eq!(list.len(), LENGTH + MAX_OPERATIONS * 3 / 5);
     }
 }

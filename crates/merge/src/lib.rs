@@ -30,6 +30,7 @@
 pub mod apply;
 pub mod fields;
 pub mod json_patch;
+mod members;
 pub mod merge_patch;
 pub mod patch;
 pub mod strategic;

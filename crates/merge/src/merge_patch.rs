@@ -2,8 +2,9 @@
 //!
 //! No crate is used: the algorithm is a few lines, and the departures are in the middle of it.
 
+use crate::members::Members;
 use crate::text::Node;
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 /// Why a merge patch cannot be applied; a server answers with HTTP 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,7 @@ pub fn apply(mut document: Value, patch: Value) -> Result<Value, NotAnObject> {
     match patch {
         Value::Object(patch) => {
             if let Value::Object(document) = &mut document {
-                merge(document, patch);
-                return Ok(std::mem::take(document).into());
+                return Ok(merge(std::mem::take(document), patch).into());
             }
             let mut patch = Value::Object(patch);
             prune_nulls(&mut patch);
@@ -37,14 +37,18 @@ pub fn apply(mut document: Value, patch: Value) -> Result<Value, NotAnObject> {
     }
 }
 
-fn merge(document: &mut Map, patch: Map) {
+fn merge(document: Map, patch: Map) -> Map {
+    let mut document = Members::new(document, patch.len());
     for (key, mut change) in patch {
+        deadline::tick();
         if change.is_null() {
             document.remove(&key);
             continue;
         }
         match (document.get_mut(&key), change) {
-            (Some(Value::Object(current)), Value::Object(change)) => merge(current, change),
+            (Some(Value::Object(current)), Value::Object(change)) => {
+                *current = merge(std::mem::take(current), change);
+            }
             // What replaces an object is taken as it is; what replaces anything else loses its nulls.
             (Some(current @ Value::Object(_)), other) => *current = other,
             (Some(current), other) => {
@@ -59,10 +63,12 @@ fn merge(document: &mut Map, patch: Map) {
             }
         }
     }
+    document.into_map()
 }
 
 /// Removes members that are null, at any depth. Elements of lists stay.
 fn prune_nulls(value: &mut Value) {
+    deadline::tick();
     match value {
         Value::Object(map) => map.retain(|_, v| {
             prune_nulls(v);

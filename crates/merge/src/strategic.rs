@@ -9,9 +9,10 @@
 
 mod lists;
 
+use crate::members::Members;
 use lists::{List, Lists, arrange, check_order, merge_lists};
 use scantling_schema::structural::{PatchStrategy, Structural};
-use scantling_value::{Map, Str, Value, go};
+use scantling_value::{Map, Str, Value, deadline, go};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -94,13 +95,12 @@ fn spend(original: &Map, patch: &mut Map) {
         }
         return;
     }
-    patch.remove(RETAIN_KEYS);
-    let orders = patch.keys().filter(|k| k.starts_with(SET_ORDER));
-    for order in orders.cloned().collect::<Vec<Str>>() {
-        patch.remove(&order);
-        let list = order.strip_prefix(SET_ORDER).and_then(|l| l.strip_prefix('/'));
-        patch.remove(list.unwrap_or_default());
-    }
+    let orders: BTreeSet<Str> = patch
+        .keys()
+        .filter_map(|key| key.strip_prefix(SET_ORDER))
+        .map(|list| list.strip_prefix('/').unwrap_or_default().into())
+        .collect();
+    patch.retain(|key, _| key != RETAIN_KEYS && !key.starts_with(SET_ORDER) && !orders.contains(key));
     for (key, change) in patch.iter_mut() {
         match (original.get(key), change) {
             (Some(Value::Object(old)), Value::Object(new)) => spend(old, new),
@@ -160,9 +160,12 @@ fn merge_objects(
         None => {}
     }
     retain_keys(&mut original, &mut patch)?;
-    order_lists(&mut original, &mut patch, schema)?;
+    let changes = patch.len();
+    let mut original = Members::new(original, changes);
+    let patch = order_lists(&mut original, patch, schema)?;
 
     for (key, change) in patch {
+        deadline::tick();
         let (key, purpose) = match key.strip_prefix(DELETE_FROM) {
             Some(rest) => (
                 Str::from(rest.strip_prefix('/').ok_or(BAD_DELETE_LIST)?),
@@ -191,10 +194,10 @@ fn merge_objects(
         };
         match merged {
             Some(value) => original.insert(key, value),
-            None => original.remove(&key),
-        };
+            None => drop(original.remove(&key)),
+        }
     }
-    Ok(original)
+    Ok(original.into_map())
 }
 
 /// `$retainKeys`: only the listed members stay; the patch may set no others.
@@ -216,18 +219,23 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), StrategicError
 }
 
 /// `$setElementOrder/list`: merges the list and puts its elements into the given order; those that the order does not
-/// name stay where they are relative to the ones before them.
+/// name stay where they are relative to the ones before them. Returns what else the patch says.
 fn order_lists(
-    original: &mut Map,
-    patch: &mut Map,
+    original: &mut Members,
+    patch: Map,
     schema: Option<&Structural>,
-) -> Result<(), StrategicError> {
+) -> Result<Map, StrategicError> {
     let directives: Vec<Str> = patch
         .keys()
         .filter(|k| k.starts_with(SET_ORDER))
         .cloned()
         .collect();
+    if directives.is_empty() {
+        return Ok(patch);
+    }
+    let mut patch = Members::new(patch, directives.len());
     for directive in directives {
+        deadline::tick();
         let order = patch.remove(&directive).unwrap_or_default();
         let Value::Array(order) = order else {
             return Err(bad_type("[]interface {}", &order));
@@ -236,14 +244,14 @@ fn order_lists(
             .strip_prefix(SET_ORDER)
             .and_then(|rest| rest.strip_prefix('/'));
         let key = key.ok_or(BAD_ORDER)?;
-        let list = |map: &mut Map| match map.remove(key) {
+        let list = |members: &mut Members| match members.remove(key) {
             None => Ok(None),
             Some(Value::Array(items)) => Ok(Some(items)),
             Some(other) => Err(bad_type("[]interface {}", &other)),
         };
         let schema = member(schema, key);
         let merge_key = strategy(schema).1.map(Str::as_str);
-        let (old, new) = (list(original)?, list(patch)?);
+        let (old, new) = (list(original)?, list(&mut patch)?);
         check_order(new.as_deref().unwrap_or_default(), &order, merge_key)?;
         let kind = Lists(&[
             old.as_deref().unwrap_or_default(),
@@ -266,13 +274,14 @@ fn order_lists(
             (Some(old), Some(new)) => merge_lists(old, new, schema, Purpose::Set)?,
         };
         let ordered = arrange(merged, &order, merge_key, kind)?;
-        original.insert(key, Value::Array(ordered));
+        original.insert(key.into(), Value::Array(ordered));
     }
-    Ok(())
+    Ok(patch.into_map())
 }
 
 /// Removes members that are null from what is new.
 fn discard_nulls(value: &mut Value) {
+    deadline::tick();
     match value {
         Value::Object(map) => map.retain(|_, v| {
             discard_nulls(v);
@@ -285,6 +294,7 @@ fn discard_nulls(value: &mut Value) {
 
 /// What is left of something new without the parts that have directives.
 fn without_directives(value: Value) -> Option<Value> {
+    deadline::tick();
     match value {
         Value::Object(map) if map.contains_key(PATCH) => None,
         Value::Object(map) => {

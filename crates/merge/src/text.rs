@@ -4,15 +4,17 @@
 //! that stand twice, until something looks inside. Refusals show that text, and strict reading finds in it what stands
 //! twice.
 
-use scantling_value::{Limits, Str, Value, json};
+use imbl::Vector;
+use scantling_value::{Limits, Str, Value, deadline, json};
 use std::collections::BTreeMap;
 
 /// A part of a document: text, as long as nobody looked inside.
+#[derive(Clone)]
 pub(crate) enum Node {
     Text(String),
     /// A null that a patch brought in. To a server it is not the same as one that was there.
     Null,
-    List(Vec<Node>),
+    List(Box<Vector<Node>>),
     Object(BTreeMap<Str, Node>),
 }
 
@@ -33,10 +35,12 @@ impl Node {
     /// Looks inside: of members that stand twice the last one stays.
     pub(crate) fn open(&mut self) -> &mut Node {
         if let Node::Text(text) = self {
+            deadline::tick_over(text);
             if let Some(inside) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
                 *self = Node::Object(parts(inside).filter_map(member).collect());
             } else if let Some(inside) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
-                *self = Node::List(parts(inside).map(|part| Node::Text(part.to_owned())).collect());
+                let items = parts(inside).map(|part| Node::Text(part.to_owned()));
+                *self = Node::List(Box::new(items.collect()));
             }
         }
         self
@@ -44,10 +48,11 @@ impl Node {
 
     /// Whether texts are the same but for the order of members. What was looked at stays open.
     pub(crate) fn equals(&mut self, other: &mut Node) -> bool {
+        deadline::tick();
         match (self.open(), other.open()) {
             (Node::Text(a), Node::Text(b)) => a == b,
             (Node::List(a), Node::List(b)) => {
-                a.len() == b.len() && a.iter_mut().zip(b).all(|(a, b)| a.equals(b))
+                a.len() == b.len() && a.iter_mut().zip(b.iter_mut()).all(|(a, b)| a.equals(b))
             }
             (Node::Object(a), Node::Object(b)) => {
                 let same_length = a.len() == b.len();

@@ -10,6 +10,7 @@ use scantling_merge::typed::{Duplicates, Known, ObjectType};
 use scantling_merge::{merge_patch, strategic};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::{Interner, Structural};
+use scantling_value::deadline::testing::at_every_step;
 use scantling_value::{Limits, Map, Value, yaml};
 use std::sync::{Arc, LazyLock};
 
@@ -339,5 +340,21 @@ proptest! {
         let patch = Value::Array(operations.into_iter().map(operation).collect());
         let patch = JsonPatch::decode(patch.to_json().as_bytes(), Limits::SAFE).unwrap();
         let _ = patch.apply(Value::Object(document));
+    }
+
+    #[test]
+    fn merges_and_patches_end_with_their_deadline(
+        live in any_object(),
+        config in any_object(),
+        document in any_members(any_value()),
+        patch in any_value(),
+    ) {
+        let fields = manager();
+        let live = fields.update(None, live, "creator", time(1)).object;
+        at_every_step(|| fields.update(Some(&live), config.clone(), "editor", time(2)).object);
+        at_every_step(|| fields.apply(Some(&live), &config, "one", Force::Yes, time(2)).map_err(|e| e.to_string()));
+        let document = Value::Object(document);
+        at_every_step(|| merge_patch::apply(document.clone(), patch.clone()));
+        at_every_step(|| strategic::apply(document.clone(), patch.clone(), &SCHEMA));
     }
 }

@@ -172,6 +172,27 @@ pub mod testing {
     pub fn steps() -> u64 {
         LOOKS.get()
     }
+
+    /// Does work under one deadline after the other, from one that passes at the first step to one that passes after the
+    /// last, and returns the number of steps. Each time either the result is the same or there is none.
+    pub fn at_every_step<T: PartialEq + std::fmt::Debug>(work: impl Fn() -> T) -> u64 {
+        let want = after_steps(u64::MAX - 1).observe(&work);
+        let all = steps();
+        // Where there are many, a few at each end and some of those between will do.
+        let stride = |step: u64| if step < 64 || all - step < 64 { 1 } else { all / 64 };
+        let mut step = 0;
+        while step < all {
+            let observed = after_steps(step).observe(&work);
+            assert_eq!(
+                observed,
+                Err(super::DeadlineExceeded),
+                "a result at step {step} of {all}"
+            );
+            step += stride(step).max(1);
+        }
+        assert_eq!(after_steps(all).observe(&work), want, "after all steps");
+        all
+    }
 }
 
 #[cfg(test)]

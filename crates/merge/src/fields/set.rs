@@ -2,6 +2,7 @@
 
 use super::{Element, FieldPath};
 use itertools::{EitherOrBoth, Itertools};
+use scantling_value::deadline;
 use std::cmp::Ordering;
 
 /// A set of field paths.
@@ -178,6 +179,7 @@ impl Set {
     /// Walks two sets side by side. Entries of one set alone are kept if the flag for that set says so; of entries
     /// of both the function makes one.
     fn zip(&self, other: &Set, keep: (bool, bool), both: impl Fn(&Entry, &Entry) -> Entry + Copy) -> Set {
+        deadline::tick_for(self.entries.len() + other.entries.len());
         let mut entries = Vec::new();
         for pair in (self.entries.iter()).merge_join_by(&other.entries, |a, b| a.element.cmp(&b.element)) {
             match pair {

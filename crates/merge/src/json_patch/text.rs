@@ -2,6 +2,7 @@
 
 use super::{index, unescape};
 use crate::text::Node;
+use imbl::Vector;
 use scantling_value::{Limits, Str, Value, json};
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub fn patched_text(document: &str, patch: &str) -> String {
 /// A document on its way through the operations of a patch.
 pub(super) struct Texts {
     document: Node,
-    operations: std::vec::IntoIter<Node>,
+    operations: Box<Vector<Node>>,
 }
 
 impl Texts {
@@ -26,17 +27,17 @@ impl Texts {
         let mut operations = Node::read(patch);
         let operations = match operations.open() {
             Node::List(operations) => std::mem::take(operations),
-            Node::Object(_) | Node::Text(_) | Node::Null => Vec::new(),
+            Node::Object(_) | Node::Text(_) | Node::Null => Box::default(),
         };
         Texts {
             document: Node::read(document),
-            operations: operations.into_iter(),
+            operations,
         }
     }
 
     /// Does the next operation, as far as it can be done; says whether it is anything but a test that fails.
     pub(super) fn step(&mut self) -> Option<bool> {
-        let mut operation = self.operations.next()?;
+        let mut operation = self.operations.pop_front()?;
         let done = match operation.open() {
             Node::Object(members) => apply(&mut self.document, members),
             Node::List(_) | Node::Text(_) | Node::Null => None,
@@ -69,7 +70,7 @@ impl Node {
             Node::Object(members) => {
                 members.insert(key.into(), node);
             }
-            Node::List(items) if key == "-" => items.push(node),
+            Node::List(items) if key == "-" => items.push_back(node),
             Node::List(items) => {
                 let after = items.len() + 1;
                 items.insert(index(key, after, after).ok()?, node);

@@ -6,7 +6,7 @@
 use super::{LIST_OF_LISTS, PATCH, Purpose, SET_ORDER, StrategicError, Strategy, strategy};
 use super::{bad_directive, bad_type, merge_objects, no_merge_key};
 use scantling_schema::structural::{Structural, Type};
-use scantling_value::{Identity, Str, Value, go};
+use scantling_value::{Identity, Str, Value, deadline, go};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A list after a merge.
@@ -43,6 +43,7 @@ impl<'v> Index<'v> {
             other: None,
         };
         for (i, item) in list.iter().enumerate() {
+            deadline::tick();
             match (merge_key, item) {
                 (None, item) => {
                     index.positions.entry(Identity(item)).or_insert(i);
@@ -419,6 +420,7 @@ pub(super) fn arrange(
     let mut named = Vec::with_capacity(items.len());
     let mut others = Vec::new();
     for item in items {
+        deadline::tick();
         let identity = identity(&item, merge_key)?;
         let place = match merge_key {
             Some(_) => wanted.find(identity)?,

@@ -4,7 +4,7 @@ use super::GLANCES;
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
 use crate::fields::{Element, Set, SetBuilder, equal};
 use itertools::{EitherOrBoth, Itertools};
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 /// The fields that differ between two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +87,7 @@ fn values(
     glances: u32,
     out: &mut Differences,
 ) -> Option<Change> {
+    deadline::tick();
     let kinds = ty.kinds();
     let (old_shape, old_decided) = kinds.shape(old);
     let (new_shape, new_decided) = kinds.shape(new);
@@ -182,6 +183,7 @@ fn lists(
     {
         return (false, None);
     }
+    deadline::tick_for(old_items.len() + new_items.len());
     let (old, new) = (kind.sorted(old_items), kind.sorted(new_items));
     let (mut old, mut new) = (old.as_slice(), new.as_slice());
     while let Some(element) = match (old.first(), new.first()) {

@@ -2,7 +2,7 @@
 
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
 use itertools::{EitherOrBoth, Itertools};
-use scantling_value::{Map, Str, Value};
+use scantling_value::{Map, Str, Value, deadline};
 
 /// The left value with all that the right one says; none if nothing is left of either.
 // INVARIANT: both values were validated against the type, the right one without duplicates.
@@ -10,6 +10,7 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
     let Some(right) = right else {
         return left;
     };
+    deadline::tick();
     match ty.kinds().shape(Some(right)).0 {
         Some(Shape::Map(kind)) if !kind.atomic => {
             let left = left.and_then(Value::into_object).unwrap_or_default();
@@ -57,6 +58,7 @@ fn merge_maps(left: Map, right: &Map, kind: MapKind<'_>) -> Option<Value> {
 /// Merges lists whose elements are told apart. Shared elements come in the order of the right list; the others stay
 /// where they are relative to their neighbours, as far as that goes.
 fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListKind<'_>) -> Option<Value> {
+    deadline::tick_for(left.len() + right.len());
     let mut sorted: Vec<_> = right
         .iter()
         .enumerate()

@@ -2,7 +2,7 @@
 
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
 use crate::fields::{Element, Set, SetBuilder};
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 pub(super) fn fields_of(value: &Value, ty: TypeRef<'_>) -> Set {
     fields(value, ty).1
@@ -10,6 +10,7 @@ pub(super) fn fields_of(value: &Value, ty: TypeRef<'_>) -> Set {
 
 /// Whether a value is a field itself, and the fields inside of it.
 fn fields(value: &Value, ty: TypeRef<'_>) -> (bool, Set) {
+    deadline::tick();
     match (ty.kinds().shape(Some(value)).0, value) {
         (Some(Shape::Scalar(_)), _) => (true, Set::new()),
         (Some(Shape::Map(kind)), _) if kind.atomic => (true, Set::new()),
@@ -55,6 +56,7 @@ fn elements(items: &[Value], kind: ListKind<'_>) -> Set {
 
 /// Whether the fields of a value, or the value itself, would be in a set.
 fn sets_anything(value: &Value, ty: TypeRef<'_>) -> bool {
+    deadline::tick();
     match (ty.kinds().shape(Some(value)).0, value) {
         (Some(Shape::Scalar(_)), _) => true,
         (Some(Shape::Map(kind)), _) if kind.atomic => true,

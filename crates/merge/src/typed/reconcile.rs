@@ -2,6 +2,7 @@
 
 use super::ty::{Shape, TypeRef};
 use crate::fields::{Element, Key, Node, Set, Written};
+use scantling_value::deadline;
 
 /// Brings a set into line with a type: what became atomic is owned as a whole by those who owned a part of it.
 pub(crate) fn reconcile(owned: &mut Written, ty: TypeRef<'_>) {
@@ -22,6 +23,7 @@ enum Ownership {
 }
 
 fn collect<'w>(node: Node<'w>, owned: Ownership, ty: TypeRef<'_>, path: &mut Vec<Key<'w>>, whole: &mut Set) {
+    deadline::tick();
     // No value is at hand: the type's first kind decides.
     let shape = ty.kinds().shape(None).0;
     match shape {

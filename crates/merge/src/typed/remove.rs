@@ -5,10 +5,11 @@
 use super::owned::sets_member;
 use super::ty::{ListKind, MapKind, Shape, TypeRef};
 use crate::fields::{Element, Set};
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 /// Removes the fields that a set names. What loses all that is inside of it becomes null, as on a server.
 pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
+    deadline::tick();
     let shape = ty.kinds().shape(Some(value)).0;
     let left = match (shape, &mut *value) {
         (Some(Shape::Scalar(_)), _) => return,
@@ -80,6 +81,7 @@ impl<'s> Choice<'s> {
 /// Removes from a value those chosen fields that another value, which was made from it, has lost. What loses all that is
 /// inside of it becomes null, as on a server.
 pub(crate) fn prune(value: &mut Value, lost: Option<&Value>, choice: Choice<'_>, ty: TypeRef<'_>) {
+    deadline::tick();
     let shape = ty.kinds().shape(Some(value)).0;
     let (before, after) = match (shape, &mut *value) {
         (Some(Shape::Map(kind)), Value::Object(map)) if !kind.atomic => {

@@ -2,7 +2,7 @@
 
 use super::GLANCES;
 use super::ty::{ListKind, MapKind, Scalar, Shape, TypeRef};
-use scantling_value::{Map, Value, go};
+use scantling_value::{Map, Value, deadline, go};
 use std::fmt;
 
 /// Whether elements of sets and keyed lists may repeat.
@@ -148,6 +148,7 @@ impl Validator {
         if ty.is_anything() {
             return;
         }
+        deadline::tick();
         match (ty.kinds().shape(Some(value)).0, value) {
             (_, Value::Null) => {}
             (Some(Shape::Map(kind)), Value::Object(map)) => self.map(map, beside, kind, at),

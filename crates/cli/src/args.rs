@@ -326,7 +326,11 @@ pub(crate) struct Serve {
     /// A file of `token,user,uid,"groups"` lines
     #[arg(long, env = "SCANTLING_TOKEN_AUTH_FILE", value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
-    /// What those who are known may do; members of `system:masters` may do everything
+    /// Whether requests without a credential are those of `system:anonymous`, who may ask for the version and the
+    /// health of the server, and nothing else; if not, they are refused
+    #[arg(long, env = "SCANTLING_ANONYMOUS_AUTH", action = clap::ArgAction::Set, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) anonymous_auth: bool,
+    /// What users with a credential may do; members of `system:masters` may do everything
     #[arg(long, env = "SCANTLING_AUTHORIZATION_MODE", value_enum, default_value_t = AuthorizationMode::AlwaysAllow)]
     pub(crate) authorization_mode: AuthorizationMode,
     /// Members of an etcd cluster to store in, instead of the data directory

@@ -48,6 +48,7 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
         tls_private_key_file: flags.tls_private_key_file.clone(),
         client_ca_file: flags.client_ca_file.clone(),
         token_auth_file: flags.token_auth_file.clone(),
+        anonymous_auth: flags.anonymous_auth,
         authorization_mode: match flags.authorization_mode {
             args::AuthorizationMode::AlwaysAllow => AuthorizationMode::AlwaysAllow,
             args::AuthorizationMode::AlwaysDeny => AuthorizationMode::AlwaysDeny,

@@ -1,13 +1,14 @@
 //! From a request to its answer: who asks, what for, and which handler knows.
 
+mod access;
 mod call;
 mod routes;
 
 pub(crate) use call::Call;
 use routes::{check_route, check_verb, is_long_running, routed};
 
-use crate::auth::{Tokens, User};
-use crate::authorize::authorize;
+use crate::auth::{Credential, Tokens, User};
+use crate::authorize::Attributes;
 use crate::config::AuthorizationMode;
 use crate::definitions::GROUP;
 use crate::discovery::{self, Root};
@@ -48,6 +49,8 @@ pub(crate) struct Api {
     pub(crate) documents: openapi::Documents,
     pub(crate) lines: crate::lines::Lines,
     pub(crate) tokens: Tokens,
+    /// The user of requests without a credential, if there are such requests.
+    pub(crate) anonymous: Option<Arc<User>>,
     pub(crate) authorization: AuthorizationMode,
     /// What requests and answers may be written in.
     pub(crate) spoken: Encodings,
@@ -156,14 +159,19 @@ impl Api {
         );
 
         let authorization = header_text(&parts.headers, header::AUTHORIZATION);
-        let user = match certificate {
-            Some(user) => Some(user),
+        let credential = match certificate {
+            Some(user) => Credential::Accepted(user),
             None => {
-                let user = self.tokens.user(authorization.as_deref());
-                user.or_else(|| upgrade.as_mut()?.user(&self.tokens)).cloned()
+                let protocols = || {
+                    upgrade
+                        .as_mut()
+                        .map_or(Credential::Absent, |u| u.credential(&self.tokens))
+                };
+                self.tokens.authorization(authorization.as_deref()).or(protocols)
             }
         };
-        self.metrics.authenticated(user.is_some());
+        let attributes = Attributes::of_request(&parts.method, parts.uri.path(), &target, &query);
+        let access = self.access(credential, &parts.headers, &attributes);
         let head = Head {
             method: parts.method.clone(),
             query,
@@ -171,29 +179,22 @@ impl Api {
             content_type,
             if_none_match: text(header::IF_NONE_MATCH),
             user_agent: text(header::USER_AGENT).unwrap_or_default(),
-            user: user.clone(),
+            user: access.user.clone(),
             uri: parts.uri.clone(),
             spoken: self.spoken,
         };
-        let mode = self.authorization;
-        let allowed = match &user {
-            // Whether the server is well, everybody may know.
-            _ if matches!(target, Target::Health { .. }) => Ok(()),
-            None => Err(ApiError::unauthorized()),
-            Some(user) => authorize(mode, user, &parts.method, parts.uri.path(), &target, long),
-        };
         let indents = pretty::is_wanted(&head) && !target.is_document();
-        let mut reply = match allowed {
+        let mut reply = match &access.verdict {
             Ok(()) => {
                 // As on a real server, those who may do everything get through even when it is crowded.
-                let when_full = match (&target, &user) {
+                let when_full = match (&target, &access.user) {
                     (Target::Health { .. }, _) => WhenFull::Serve,
                     (_, Some(user)) if user.is_master() => WhenFull::Serve,
                     _ => WhenFull::Refuse,
                 };
                 self.guarded(&head, target, body, &label, when_full).await
             }
-            Err(e) => Reply::error(&e, head.accept()),
+            Err(e) => access::refusal(e, Reply::error(e, head.accept())),
         };
         if indents {
             reply = reply.indented();
@@ -219,9 +220,11 @@ impl Api {
                 field_validation: &head.query.all("fieldValidation"),
             },
         );
+        let (user, impersonator) = access.names();
         tracing::debug!(
             id,
-            user = user.as_ref().map_or("", |u| &u.name),
+            user,
+            impersonator,
             method = %parts.method,
             path = parts.uri.path(),
             status = reply.status,

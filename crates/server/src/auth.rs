@@ -1,4 +1,4 @@
-//! Who asks: bearer tokens and client certificates. There are no anonymous requests.
+//! Who makes a request: client certificates and bearer tokens, or `system:anonymous`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,15 +13,80 @@ pub(crate) struct User {
     pub(crate) uid: String,
     /// The groups.
     pub(crate) groups: Vec<String>,
+    /// Further attributes, by key.
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
 /// The group whose members may do everything, whatever the mode, and are never told to come back later.
 pub(crate) const MASTERS: &str = "system:masters";
 
+/// The group of all users that showed a credential.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+
+/// The group of all users that showed none.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// The user of requests without a credential.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+
 impl User {
+    /// A user whose credential was accepted.
+    pub(crate) fn authenticated(name: String, uid: String, groups: Vec<String>) -> User {
+        let mut user = User {
+            name,
+            uid,
+            groups,
+            extra: BTreeMap::new(),
+        };
+        if user.name != ANONYMOUS && !user.is_in(AUTHENTICATED) && !user.is_in(UNAUTHENTICATED) {
+            user.groups.push(AUTHENTICATED.to_owned());
+        }
+        user
+    }
+
+    /// The user of requests without a credential.
+    pub(crate) fn anonymous() -> User {
+        User {
+            name: ANONYMOUS.to_owned(),
+            uid: String::new(),
+            groups: vec![UNAUTHENTICATED.to_owned()],
+            extra: BTreeMap::new(),
+        }
+    }
+
+    /// Returns whether the user is in a group.
+    pub(crate) fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|g| g == group)
+    }
+
     /// Whether it may do everything.
     pub(crate) fn is_master(&self) -> bool {
-        self.groups.iter().any(|g| g == MASTERS)
+        self.is_in(MASTERS)
+    }
+}
+
+/// The result of checking a credential.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Credential {
+    /// The request has none.
+    Absent,
+    /// The credential of this user.
+    Accepted(Arc<User>),
+    /// A credential of no known user.
+    Rejected,
+}
+
+impl Credential {
+    /// This credential if it is accepted, and otherwise the next. A rejected one counts unless another is accepted.
+    pub(crate) fn or(self, next: impl FnOnce() -> Credential) -> Credential {
+        match self {
+            Credential::Accepted(user) => Credential::Accepted(user),
+            Credential::Absent => next(),
+            Credential::Rejected => match next() {
+                Credential::Accepted(user) => Credential::Accepted(user),
+                Credential::Absent | Credential::Rejected => Credential::Rejected,
+            },
+        }
     }
 }
 
@@ -67,32 +132,28 @@ impl Tokens {
                 .filter(|g| !g.is_empty())
                 .map(str::to_owned)
                 .collect();
-            self.add(
-                token,
-                User {
-                    name: name.clone(),
-                    uid: uid.clone(),
-                    groups,
-                },
-            );
+            self.add(token, User::authenticated(name.clone(), uid.clone(), groups));
         }
         Ok(())
     }
 
-    /// The user of an `Authorization` header.
-    pub(crate) fn user(&self, authorization: Option<&str>) -> Option<&Arc<User>> {
-        let mut words = authorization?.trim().split(' ');
-        let (scheme, token) = (words.next()?, words.next()?);
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
+    /// The credential in an `Authorization` header. Other schemes are none, and so is an empty token.
+    pub(crate) fn authorization(&self, header: Option<&str>) -> Credential {
+        let mut words = header.unwrap_or_default().trim().split(' ');
+        let scheme = words.next().unwrap_or_default();
+        match words.next() {
+            Some(token) if !token.is_empty() && scheme.eq_ignore_ascii_case("bearer") => self.holder(token),
+            _ => Credential::Absent,
         }
-        self.holder(token)
     }
 
     /// The user of a token.
-    pub(crate) fn holder(&self, token: &str) -> Option<&Arc<User>> {
+    pub(crate) fn holder(&self, token: &str) -> Credential {
         // A look-up by digest tells nothing about tokens by the time it takes.
-        self.users.get(&digest(token))
+        match self.users.get(&digest(token)) {
+            Some(user) => Credential::Accepted(Arc::clone(user)),
+            None => Credential::Rejected,
+        }
     }
 }
 
@@ -141,11 +202,7 @@ pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
         .filter_map(|o| o.as_str().ok())
         .map(str::to_owned)
         .collect();
-    Some(User {
-        name,
-        uid: String::new(),
-        groups,
-    })
+    Some(User::authenticated(name, String::new(), groups))
 }
 
 #[cfg(test)]
@@ -157,20 +214,25 @@ mod tests {
         let mut t = Tokens::default();
         t.add_file("# comment\ntok,alice,1,\"system:masters,dev\"\nother,bob,2\n")
             .unwrap();
-        assert_eq!(
-            t.user(Some("Bearer tok")).map(|u| u.groups.join("|")),
-            Some("system:masters|dev".to_owned())
-        );
-        assert_eq!(t.user(Some("bearer other")).map(|u| u.name.as_str()), Some("bob"));
-        for bad in [
-            None,
-            Some("Bearer nope"),
-            Some("Basic tok"),
-            Some("tok"),
-            Some("Bearer "),
+        let accepted = |header: &str| match t.authorization(Some(header)) {
+            Credential::Accepted(user) => format!("{}: {}", user.name, user.groups.join("|")),
+            other => format!("{other:?}"),
+        };
+        for (header, want) in [
+            ("Bearer tok", "alice: system:masters|dev|system:authenticated"),
+            ("bearer other", "bob: system:authenticated"),
+            ("  Bearer other more", "bob: system:authenticated"),
+            ("Bearer nope", "Rejected"),
+            ("", "Absent"),
+            ("Bearer", "Absent"),
+            ("Bearer ", "Absent"),
+            ("Bearer  tok", "Absent"),
+            ("Basic tok", "Absent"),
+            ("tok", "Absent"),
         ] {
-            assert_eq!(t.user(bad), None, "{bad:?}");
+            assert_eq!(accepted(header), want, "{header:?}");
         }
+        assert_eq!(t.authorization(None), Credential::Absent);
         assert_eq!(
             t.add_file("a,b").unwrap_err(),
             "line 1: needs at least token, user name and user id"

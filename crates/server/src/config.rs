@@ -28,7 +28,9 @@ pub struct Config {
     pub token_auth_file: Option<PathBuf>,
     /// The administrator's token; without it, a random one.
     pub admin_token: Option<Token>,
-    /// What who is known may do.
+    /// Whether requests without a credential are those of `system:anonymous`; without it, they are refused.
+    pub anonymous_auth: bool,
+    /// The rights of users.
     pub authorization_mode: AuthorizationMode,
     /// How many requests are worked on at once; watches do not count.
     pub max_requests_inflight: usize,
@@ -54,10 +56,10 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What those who are known may do. Members of `system:masters` may do everything.
+/// The rights of users. Members of `system:masters` may do everything, and only they may impersonate others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorizationMode {
-    /// Everything.
+    /// Everything, for users that showed a credential; others may ask for the version and the health of the server.
     AlwaysAllow,
     /// Nothing.
     AlwaysDeny,
@@ -74,6 +76,7 @@ impl Default for Config {
             client_ca_file: None,
             token_auth_file: None,
             admin_token: None,
+            anonymous_auth: true,
             authorization_mode: AuthorizationMode::AlwaysAllow,
             max_requests_inflight: 600,
             request_timeout: Duration::from_secs(60),

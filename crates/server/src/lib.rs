@@ -46,6 +46,7 @@ mod discovery;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod health;
+mod impersonate;
 mod jsonpath;
 mod kind;
 mod lines;

@@ -164,6 +164,17 @@ impl Target {
     }
 }
 
+/// Why a name could not be part of a path.
+pub(crate) fn no_segment(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("may not be '.'"),
+        ".." => Some("may not be '..'"),
+        _ if name.contains('/') => Some("may not contain '/'"),
+        _ if name.contains('%') => Some("may not contain '%'"),
+        _ => None,
+    }
+}
+
 /// The parameters of a query, with Go's conversions and their error texts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {

@@ -2,7 +2,7 @@
 
 use crate::api::Call;
 use crate::auth::User;
-use crate::authorize;
+use crate::authorize::{self, Attributes, Resource, Subject};
 use crate::body::{self, Sent};
 use crate::managed;
 use crate::media::{self, View};
@@ -49,10 +49,12 @@ impl Write<'_> {
                     .await
                     .object;
                 refuse(call, &check_access(&object))?;
-                let mut status =
-                    Map::from_iter([("allowed", Value::from(authorize::is_allowed(mode, user)))]);
-                if !authorize::is_allowed(mode, user) {
-                    status.insert("reason", authorize::FORBIDDEN.into());
+                let decided = authorize::decide(mode, user, &asked(&object));
+                let mut status = Map::from_iter([("allowed", Value::from(decided.is_ok()))]);
+                if let Err(reason) = decided
+                    && !reason.is_empty()
+                {
+                    status.insert("reason", reason.into());
                 }
                 set(&mut object, "status", status.into());
             }
@@ -63,7 +65,7 @@ impl Write<'_> {
                 }
                 set(&mut object, "metadata", Map::new().into());
                 set(&mut object, "spec", Map::new().into());
-                set(&mut object, "status", rules(authorize::is_allowed(mode, user)));
+                set(&mut object, "status", rules());
             }
             Question::User => {
                 let metadata = Map::from_iter([("creationTimestamp", Value::from(timestamp()))]);
@@ -150,10 +152,38 @@ fn check_access(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What one may do: everything, or nothing.
-fn rules(allowed: bool) -> Value {
+/// The attributes that an access review asks about.
+fn asked(object: &Value) -> Attributes<'_> {
+    let text = |at, name| {
+        object
+            .at(["spec", at, name])
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let resource = |name| text("resourceAttributes", name);
+    let path = |name| text("nonResourceAttributes", name);
+    if object.at(["spec", "nonResourceAttributes"]).is_some() {
+        return Attributes {
+            verb: path("verb").into(),
+            subject: Subject::Path(path("path").into()),
+        };
+    }
+    Attributes {
+        verb: resource("verb").into(),
+        subject: Subject::Resource(Resource {
+            group: resource("group"),
+            resource: resource("resource"),
+            subresource: resource("subresource"),
+            namespace: resource("namespace"),
+            name: resource("name").into(),
+        }),
+    }
+}
+
+/// The rights of a user who may create reviews: all.
+fn rules() -> Value {
     let all = || Value::from(vec!["*"]);
-    let rules = |rule: Map| Value::Array(if allowed { vec![rule.into()] } else { Vec::new() });
+    let rules = |rule: Map| Value::Array(vec![rule.into()]);
     let resources = [("verbs", all()), ("apiGroups", all()), ("resources", all())];
     let paths = [("verbs", all()), ("nonResourceURLs", all())];
     let entries = [
@@ -166,12 +196,18 @@ fn rules(allowed: bool) -> Value {
 
 /// What is known of who asks.
 fn user_info(user: &User) -> Value {
-    let groups = user.groups.iter().map(String::as_str);
-    let groups = groups.chain(["system:authenticated"]).map(Value::from);
+    let texts = |texts: &[String]| Value::Array(texts.iter().map(|t| t.as_str().into()).collect());
     let mut info = Map::from_iter([
         ("username", Value::from(user.name.as_str())),
-        ("groups", Value::Array(groups.collect())),
+        ("groups", texts(&user.groups)),
     ]);
+    if !user.extra.is_empty() {
+        let extra = user
+            .extra
+            .iter()
+            .map(|(key, values)| (key.as_str(), texts(values)));
+        info.insert("extra", Value::Object(extra.collect()));
+    }
     if !user.uid.is_empty() {
         info.insert("uid", user.uid.as_str().into());
     }

@@ -88,15 +88,8 @@ impl Server {
                 .map_err(|e| StartError(format!("{}: {e}", path.display())))?;
         }
         let admin_token = config.admin_token.clone().map_or_else(random_token, |t| t.0);
-        let groups = vec![MASTERS.to_owned()];
-        tokens.add(
-            &admin_token,
-            User {
-                name: "admin".to_owned(),
-                uid: "admin".to_owned(),
-                groups,
-            },
-        );
+        let (name, groups) = ("admin".to_owned(), vec![MASTERS.to_owned()]);
+        tokens.add(&admin_token, User::authenticated(name.clone(), name, groups));
 
         let at = SocketAddr::new(config.bind_address, config.secure_port);
         let listener = TcpListener::bind(at).await.map_err(|e| {
@@ -120,6 +113,7 @@ impl Server {
             documents: openapi::Documents::default(),
             lines: crate::lines::Lines::default(),
             tokens,
+            anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
             authorization: config.authorization_mode,
             spoken: config.spoken(),
             metrics,

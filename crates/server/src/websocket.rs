@@ -1,7 +1,7 @@
 //! Watches over WebSocket: which requests ask for it, how they are answered, and the frames around events.
 
 use crate::api::MAX_BODY;
-use crate::auth::{Tokens, User};
+use crate::auth::{Credential, Tokens};
 use crate::cbor;
 use crate::media::Encoding;
 use crate::reply::Body;
@@ -18,7 +18,6 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use scantling_cel::data::url::Url;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::WebSocketStream;
@@ -85,14 +84,20 @@ impl Upgrade {
         }))
     }
 
-    /// The user of the token among the protocols. The others are what remains to choose from.
-    pub(crate) fn user<'a>(&mut self, tokens: &'a Tokens) -> Option<&'a Arc<User>> {
+    /// The token among the protocols. If it is accepted, the others are what remains to choose from.
+    pub(crate) fn credential(&mut self, tokens: &Tokens) -> Credential {
         let lines = self.headers.get_all(header::SEC_WEBSOCKET_PROTOCOL);
         let lines = lines.iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
-        let (token, others) = bearer(lines)?;
-        let user = tokens.holder(&token)?;
-        self.protocols = others;
-        Some(user)
+        let (token, others) = match bearer(lines) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Credential::Absent,
+            Err(Malformed) => return Credential::Rejected,
+        };
+        let credential = tokens.holder(&token);
+        if matches!(credential, Credential::Accepted(_)) {
+            self.protocols = others;
+        }
+        credential
     }
 
     /// The answer to a watch. Its events go out in frames once the connection has changed.
@@ -164,21 +169,31 @@ fn mentions_upgrade(connection: &HeaderValue) -> bool {
     words.any(|w| w.eq_ignore_ascii_case(b"upgrade"))
 }
 
+/// The names of protocols do not carry a token as they should.
+#[derive(Debug, PartialEq)]
+struct Malformed;
+
 /// The token among the names of protocols, and the other names. There is no token without another name beside it, by
 /// which the server answers.
-fn bearer(lines: impl Iterator<Item = impl AsRef<str>>) -> Option<(String, String)> {
+fn bearer(lines: impl Iterator<Item = impl AsRef<str>>) -> Result<Option<(String, String)>, Malformed> {
     let (mut token, mut others) = (None, Vec::new());
     for line in lines {
         for protocol in line.as_ref().split(',').map(str::trim) {
             match protocol.strip_prefix(BEARER) {
                 None => others.push(protocol.to_owned()),
-                Some(_) if token.is_some() => return None,
-                Some(encoded) => token = Some(String::from_utf8(BASE64.decode(encoded).ok()?).ok()?),
+                Some(_) if token.is_some() => return Err(Malformed),
+                Some(encoded) => {
+                    let decoded = BASE64.decode(encoded).map_err(|_| Malformed)?;
+                    token = Some(String::from_utf8(decoded).map_err(|_| Malformed)?);
+                }
             }
         }
     }
-    let token = token.filter(|t| !t.is_empty() && !others.is_empty())?;
-    Some((token, others.join(",")))
+    match token.filter(|t| !t.is_empty()) {
+        None => Ok(None),
+        Some(_) if others.is_empty() => Err(Malformed),
+        Some(token) => Ok(Some((token, others.join(",")))),
+    }
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response<Body> {
@@ -267,14 +282,14 @@ async fn close(mut socket: Socket, code: CloseCode) {
 mod tests {
     use super::*;
 
-    fn token(lines: &[&str]) -> Option<(String, String)> {
+    fn token(lines: &[&str]) -> Result<Option<(String, String)>, Malformed> {
         let lines: Vec<String> = lines.iter().map(|l| l.replace("B.", BEARER)).collect();
         bearer(lines.iter())
     }
 
     #[test]
     fn tokens_among_protocols() {
-        let found = |others: &str| Some(("admintoken".to_owned(), others.to_owned()));
+        let found = |others: &str| Ok(Some(("admintoken".to_owned(), others.to_owned())));
         let table: [(&[&str], _); 14] = [
             (&["B.YWRtaW50b2tlbg, x"], found("x")),
             (&["x,B.YWRtaW50b2tlbg"], found("x")),
@@ -282,15 +297,15 @@ mod tests {
             (&["B.YWRtaW50b2tlbg,"], found("")),
             // The last bits of a group count for nothing.
             (&["B.YWRtaW50b2tlbh, x"], found("x")),
-            (&["x"], None),
-            (&["B.YWRtaW50b2tlbg"], None),
-            (&["B.YWRtaW50b2tlbg, B.YWRtaW50b2tlbg, x"], None),
-            (&["B.YWRtaW50b2tlbg==, x"], None),
-            (&["B., x"], None),
-            (&["B.!!, x"], None),
-            (&["B.+/+/, x"], None),
-            (&["B._w, x"], None),
-            (&[], None),
+            (&["x"], Ok(None)),
+            (&["B.YWRtaW50b2tlbg"], Err(Malformed)),
+            (&["B.YWRtaW50b2tlbg, B.YWRtaW50b2tlbg, x"], Err(Malformed)),
+            (&["B.YWRtaW50b2tlbg==, x"], Err(Malformed)),
+            (&["B., x"], Ok(None)),
+            (&["B.!!, x"], Err(Malformed)),
+            (&["B.+/+/, x"], Err(Malformed)),
+            (&["B._w, x"], Err(Malformed)),
+            (&[], Ok(None)),
         ];
         for (lines, want) in table {
             assert_eq!(token(lines), want, "{lines:?}");

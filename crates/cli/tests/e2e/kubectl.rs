@@ -435,6 +435,23 @@ fn deleting() {
 fn asking_for_more() {
     let Some(k) = kubectl() else { return };
     k.says(&["auth", "whoami"], "", "Username");
+    let whoami = ["auth", "whoami", "-o", "jsonpath={.status.userInfo}"];
+    let with = |flags: &[&'static str]| [&whoami[..], flags].concat();
+    k.says(
+        &with(&["--as=bob", "--as-group=dev", "--as-group=ops", "--as-uid=7"]),
+        "",
+        r#"{"groups":["dev","ops","system:authenticated"],"uid":"7","username":"bob"}"#,
+    );
+    k.says(
+        &with(&["--as=system:serviceaccount:ci:builder"]),
+        "",
+        r#""groups":["system:serviceaccounts","system:serviceaccounts:ci","system:authenticated"]"#,
+    );
+    k.fails(
+        &["get", "boats", "--as=system:anonymous"],
+        "",
+        r#"User "system:anonymous" cannot list resource "boats" in API group "example.com" in the namespace "default""#,
+    );
     k.says(&["auth", "can-i", "list", "boats"], "", "yes");
     k.fails(
         &["get", "pods"],

@@ -5,7 +5,7 @@ use crate::discovery;
 use crate::kind::{Kind, Version};
 use crate::media::{self, Accept};
 use crate::metrics::Label;
-use crate::request::{ObjectPath, Query};
+use crate::request::{ObjectPath, Query, no_segment};
 use crate::status::{About, ApiError, ApiResult};
 use crate::view::Shape;
 use std::sync::Arc;
@@ -106,16 +106,5 @@ impl<'a> Call<'a> {
     /// The form of the answer.
     pub(crate) fn shape(&self) -> ApiResult<Shape<'a>> {
         Shape::new(self.wanted()?, self.query, self.kind, self.version, now())
-    }
-}
-
-/// Why a name could not be part of a path.
-fn no_segment(name: &str) -> Option<&'static str> {
-    match name {
-        "." => Some("may not be '.'"),
-        ".." => Some("may not be '..'"),
-        _ if name.contains('/') => Some("may not contain '/'"),
-        _ if name.contains('%') => Some("may not contain '%'"),
-        _ => None,
     }
 }

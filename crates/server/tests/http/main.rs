@@ -14,6 +14,7 @@ mod documents;
 )]
 #[path = "../../../store/tests/support/etcd.rs"]
 mod etcd;
+mod identity;
 mod kinds;
 mod managers;
 mod metrics;

@@ -44,6 +44,7 @@ async fn requests_are_counted() {
         200
     );
     Client::anonymous(&server).get(WIDGETS).await;
+    Client::anonymous(&server).with_token("wrong").get(WIDGETS).await;
     let text = metrics(&mut client).await;
     let of = |verb: &str, dry_run: &str, sub: &str, scope: &str, code: u16| {
         let name = format!(
@@ -64,6 +65,7 @@ async fn requests_are_counted() {
     );
     assert_eq!(of("LIST", "", "", "cluster", 200), Some(1.0));
     assert_eq!(of("APPLY", "", "", "resource", 200), Some(1.0));
+    assert_eq!(of("LIST", "", "", "namespace", 403), Some(1.0));
     assert_eq!(of("LIST", "", "", "namespace", 401), Some(1.0));
     for name in [
         "apiserver_request_duration_seconds_count{verb=\"GET\",group=\"example.com\",version=\"v1\",\

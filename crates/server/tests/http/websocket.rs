@@ -309,8 +309,9 @@ async fn tokens_may_be_protocols() {
     let unknown = protocol("somebody's");
     let chosen = by_protocols(&server, &format!("{good}, watch.example.com")).await;
     assert_eq!(chosen, Ok(Some("watch.example.com".to_owned())));
+    let chosen = by_protocols(&server, "watch.example.com").await;
+    assert_eq!(chosen, Err("403 Forbidden".to_owned()));
     for refused in [
-        "watch.example.com",
         &good,
         &format!("{unknown}, watch.example.com"),
         &format!("{good}, {good}, watch.example.com"),
@@ -325,7 +326,7 @@ async fn tokens_may_be_protocols() {
         ..Asking::default()
     };
     let answer = Client::anonymous(&server).ask("GET", WIDGETS, asking).await;
-    assert_eq!(answer.expect("an answer").status, 401);
+    assert_eq!(answer.expect("an answer").status, 403);
     no_watch_is_left(&mut client).await;
     server.stop().await;
 }

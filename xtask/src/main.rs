@@ -5,6 +5,7 @@
     reason = "a tool for people at a terminal"
 )]
 
+mod apitypes;
 mod conformance;
 mod fuzz;
 mod run;
@@ -19,6 +20,7 @@ usage: cargo xtask <task>
   test                                    run every test; on a fresh machine, too
   tidy                                    check the rules that the tree sets itself
   conformance [cel|corpus|scenarios]      run the bodies of evidence, print `name passed/total`, the sum last
+  apitypes --kubernetes DIR [--check]     generate the table of API types from a Kubernetes git directory
   fuzz [--seconds N] [--seed N] [target]  run the fuzz targets, each for so many seconds
 ";
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::test(rest),
         ["tidy"] => tidy::tidy(),
         ["conformance", sets @ ..] => conformance::conformance(sets),
+        ["apitypes", rest @ ..] => apitypes::apitypes(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         _ => Err(USAGE.to_owned()),
     };

@@ -18,13 +18,23 @@ const LAYERS: &[Layer] = &[
         pure: true,
     },
     Layer {
-        name: "scantling-cel",
+        name: "scantling-notation",
         may: &["scantling-value"],
         pure: true,
     },
     Layer {
+        name: "scantling-cel",
+        may: &["scantling-value", "scantling-notation"],
+        pure: true,
+    },
+    Layer {
+        name: "scantling-apitypes",
+        may: &["scantling-value", "scantling-notation"],
+        pure: true,
+    },
+    Layer {
         name: "scantling-schema",
-        may: &["scantling-value", "scantling-cel"],
+        may: &["scantling-value", "scantling-apitypes", "scantling-cel"],
         pure: true,
     },
     Layer {
@@ -46,6 +56,7 @@ const LAYERS: &[Layer] = &[
         name: "scantling-server",
         may: &[
             "scantling-value",
+            "scantling-apitypes",
             "scantling-cel",
             "scantling-schema",
             "scantling-admit",

@@ -8,9 +8,9 @@ pub mod format;
 pub mod ip;
 pub mod names;
 pub mod number;
-pub mod quantity;
 pub mod regex;
 pub mod semver;
 pub mod template;
-pub mod timestamp;
 pub mod url;
+
+pub use scantling_notation::{quantity, timestamp};

@@ -1,0 +1,132 @@
+//! Conversion of objects that a strategic merge patch or an apply made. They are no text: kube-apiserver turns them into
+//! its types value by value, with words of its own and other rules for numbers.
+
+use crate::decode::{DecodeError, MAX_DEPTH, base64};
+use crate::{Codec, Definition, Extensions, Form, Table, Type};
+use scantling_value::{Path, PathBuf, Value, go};
+
+impl Table {
+    /// Brings the numbers of an object into their types, or returns the first value that does not fit its own. Takes
+    /// unknown fields out, and returns where they were.
+    pub fn convert(
+        &self,
+        definition: &Definition,
+        object: &mut Value,
+        extensions: Extensions,
+    ) -> Result<Vec<PathBuf>, DecodeError> {
+        let mut conversion = Conversion {
+            table: self,
+            extensions,
+            depth: 0,
+            unknown: Vec::new(),
+        };
+        conversion
+            .value(object, &Type::Named(definition.id), &Path::ROOT)
+            .map_err(DecodeError)?;
+        conversion.unknown.sort_by_cached_key(PathBuf::listed);
+        Ok(conversion.unknown)
+    }
+}
+
+struct Conversion<'t> {
+    table: &'t Table,
+    extensions: Extensions,
+    depth: usize,
+    unknown: Vec<PathBuf>,
+}
+
+impl Conversion<'_> {
+    fn value(&mut self, value: &mut Value, ty: &Type, at: &Path<'_>) -> Result<(), String> {
+        if self.depth >= MAX_DEPTH {
+            // Decoding will report it.
+            return Ok(());
+        }
+        self.depth += 1;
+        let converted = self.of_type(value, ty, at);
+        self.depth -= 1;
+        converted
+    }
+
+    fn of_type(&mut self, value: &mut Value, ty: &Type, at: &Path<'_>) -> Result<(), String> {
+        let table = self.table;
+        match (table.underlying(ty), &mut *value) {
+            (_, Value::Null)
+            | (Type::Any, _)
+            | (Type::String, Value::String(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Float64, Value::Int(_) | Value::Float(_)) => Ok(()),
+            (underlying @ (Type::Int32 | Type::Int64), Value::Int(i)) => {
+                *i = wrapped(*i, underlying);
+                Ok(())
+            }
+            (underlying @ (Type::Int32 | Type::Int64), Value::Float(f)) if f.trunc() == *f => {
+                *value = Value::Int(wrapped(go::cut(*f), underlying));
+                Ok(())
+            }
+            (Type::Bytes, Value::String(s)) => base64::decode(s)
+                .map(drop)
+                .map_err(|at| format!("error decoding from json: illegal base64 data at input byte {at}")),
+            (Type::List(element), Value::Array(items)) => {
+                let mut items = items.iter_mut().enumerate();
+                items.try_for_each(|(i, v)| self.value(v, element, &at.index(i)))
+            }
+            // kube-apiserver loses sight of the keys of maps: its paths lead past them.
+            (Type::Map(entry), Value::Object(members)) => members
+                .iter_mut()
+                .try_for_each(|(_, v)| self.value(v, &entry.1, at)),
+            (Type::Named(id), value) => match (&table.get(*id).form, value) {
+                (Form::Struct(s), Value::Object(members)) => {
+                    members.retain(|name, _| {
+                        let field = s.field(name);
+                        let is_known = field.is_some_and(|f| self.extensions.contains(f.extension));
+                        if !is_known {
+                            self.unknown.push(PathBuf::from(&at.field(name)));
+                        }
+                        is_known
+                    });
+                    s.members.iter().try_for_each(|field| {
+                        let member = members.get_mut(field.name);
+                        member.map_or(Ok(()), |v| self.value(v, &field.ty, &at.field(field.name)))
+                    })
+                }
+                (Form::Custom(Codec::Raw | Codec::Fields | Codec::Json), _) => Ok(()),
+                // These read themselves, from a text.
+                (Form::Custom(_), value) => table.check(value.clone(), ty, self.extensions),
+                (_, value) => Err(self.mismatch(value, ty)),
+            },
+            (_, value) => Err(self.mismatch(value, ty)),
+        }
+    }
+
+    /// The text about a value of the wrong type. Go can make a string of an integer, though that is not what is meant:
+    /// for what it could convert it has other words than for what it could not.
+    fn mismatch(&self, value: &Value, ty: &Type) -> String {
+        let found = match value {
+            Value::Null => "invalid",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int64",
+            Value::Float(_) => "float64",
+            Value::String(_) => "string",
+            Value::Array(_) => "slice",
+            Value::Object(_) => "map",
+        };
+        match (self.table.underlying(ty), value) {
+            (Type::Map(_), _) => format!("cannot restore map from {found}"),
+            (Type::List(_) | Type::Bytes, _) => format!("cannot restore slice from {found}"),
+            (Type::Named(_), _) => format!("cannot restore struct from: {found}"),
+            (Type::String, Value::Int(_)) | (Type::Int32 | Type::Int64, Value::Float(_)) => {
+                format!("cannot convert {found} to {}", self.table.go_type(ty))
+            }
+            (Type::String, _) => "unrecognized type: string".to_owned(),
+            _ => format!("unrecognized type: {}", self.table.go_type(ty)),
+        }
+    }
+}
+
+/// What a type holds of an integer.
+fn wrapped(i: i64, ty: &Type) -> i64 {
+    match ty {
+        Type::Int32 => i64::from(i as i32),
+        _ => i,
+    }
+}

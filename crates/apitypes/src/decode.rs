@@ -1,0 +1,91 @@
+//! Strict decoding of JSON into API types, as kube-apiserver's decoder does it.
+//!
+//! One walk over a document checks every value against its type, drops what the type does not have (and reports where),
+//! drops `null`s, and reports the first value of a wrong type in the words of Go's decoder.
+
+pub(crate) mod base64;
+mod source;
+mod walk;
+
+pub use source::{Node, Number, Source};
+
+use crate::{Definition, Extensions, Table, Type};
+use scantling_value::json::{self, Written};
+use scantling_value::{Limits, Map, PathBuf, Value};
+use std::fmt;
+use walk::Walk;
+
+/// The deepest nesting of a typed document: far beyond any real object, and safe for every later walk over it.
+pub(crate) const MAX_DEPTH: usize = 400;
+
+const TOO_DEEP: &str = "exceeded max depth";
+
+/// An object that fits its type.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The members that the type has.
+    pub members: Map,
+    /// The fields that the type does not have, in the order of the document.
+    pub unknown: Vec<PathBuf>,
+    /// The fields that occur twice, in the order of the document.
+    pub duplicate: Vec<PathBuf>,
+}
+
+/// A value that does not fit its field, in the words of Go's decoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError(pub(crate) String);
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// Reads a text that is known to be valid JSON as it is written, so that duplicate fields and the notation of numbers
+/// are still there when it is decoded.
+pub fn written(text: &[u8]) -> Result<Written, DecodeError> {
+    let limits = Limits { depth: MAX_DEPTH };
+    json::decode_written(text, limits).map_err(|_| DecodeError(TOO_DEEP.into()))
+}
+
+impl Table {
+    /// Decodes an object of a type. A field that occurs twice is decoded twice, into the same place.
+    pub fn decode(
+        &self,
+        definition: &Definition,
+        document: impl Source,
+        extensions: Extensions,
+    ) -> Result<Decoded, DecodeError> {
+        Walk::new(self, extensions)
+            .decode(document, definition)
+            .map_err(DecodeError)
+    }
+
+    /// The first fault of a value that is decoded for itself, wherever it belongs.
+    pub(crate) fn check(&self, value: Value, ty: &Type, extensions: Extensions) -> Result<(), String> {
+        Walk::new(self, extensions).check(value, ty)
+    }
+
+    /// What a value of a type is where none is set.
+    pub fn zero(&self, ty: &Type) -> Value {
+        use crate::{Codec, Form};
+        match ty {
+            Type::String | Type::Bytes => "".into(),
+            Type::Bool => false.into(),
+            Type::Int32 | Type::Int64 | Type::Float64 => 0.into(),
+            Type::Any | Type::Pointer(_) | Type::List(_) | Type::Map(_) => Value::Null,
+            Type::Named(id) => match &self.get(*id).form {
+                Form::Named(inner) => self.zero(inner),
+                Form::Struct(_) => self.canonical(self.get(*id), Map::new()).into(),
+                Form::Custom(Codec::Quantity) => "0".into(),
+                Form::Custom(Codec::IntOrString) => 0.into(),
+                Form::Custom(_) => Value::Null,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

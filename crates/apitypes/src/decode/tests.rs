@@ -1,0 +1,1 @@
+//! Findings and errors of decoding.

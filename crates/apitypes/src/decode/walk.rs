@@ -1,0 +1,375 @@
+//! The walk over a document that decodes it.
+
+use super::source::{Node, Source};
+use super::{Decoded, MAX_DEPTH, TOO_DEEP, base64};
+use crate::{Codec, Definition, Extensions, Field, Form, Struct, Table, Type};
+use scantling_notation::quantity::Quantity;
+use scantling_notation::timestamp::{self, Moment};
+use scantling_value::{Map, Path, PathBuf, Str, Value};
+use std::collections::BTreeSet;
+
+/// The most findings of one kind that a text is reported to have.
+const MAX_FINDINGS: usize = 100;
+
+pub(super) struct Walk<'t> {
+    table: &'t Table,
+    extensions: Extensions,
+    /// The names of the fields on the way, without list indexes and map keys: errors show them so.
+    stack: Vec<&'t str>,
+    structs: Vec<&'t str>,
+    /// The struct around the outermost value with a decoder of its own. Faults inside of it name that struct, and
+    /// nobody looks for unknown fields there.
+    opaque: Option<&'t str>,
+    depth: usize,
+    /// The first fault; decoding goes on.
+    saved: Option<String>,
+    /// A fault that ended decoding.
+    fatal: Option<String>,
+    /// A fault that shows when all is decoded.
+    late: Option<String>,
+    unknown: Vec<PathBuf>,
+    duplicate: Vec<PathBuf>,
+}
+
+impl<'t> Walk<'t> {
+    pub(super) fn new(table: &'t Table, extensions: Extensions) -> Walk<'t> {
+        Walk {
+            table,
+            extensions,
+            stack: Vec::new(),
+            structs: Vec::new(),
+            opaque: None,
+            depth: 0,
+            saved: None,
+            fatal: None,
+            late: None,
+            unknown: Vec::new(),
+            duplicate: Vec::new(),
+        }
+    }
+
+    /// Decodes a whole document, or returns its first fault.
+    pub(super) fn decode(mut self, document: impl Source, kind: &Definition) -> Result<Decoded, String> {
+        let value = self.value(document, &Type::Named(kind.id), &Path::ROOT, None);
+        if let Some(fault) = self.first_fault() {
+            return Err(fault);
+        }
+        Ok(Decoded {
+            members: value.and_then(Value::into_object).unwrap_or_default(),
+            unknown: self.unknown,
+            duplicate: self.duplicate,
+        })
+    }
+
+    /// The first fault of a value that is decoded for itself.
+    pub(super) fn check(mut self, value: Value, ty: &Type) -> Result<(), String> {
+        self.value(value, ty, &Path::ROOT, None);
+        self.first_fault().map_or(Ok(()), Err)
+    }
+
+    fn first_fault(&mut self) -> Option<String> {
+        let fatal = self.fatal.take();
+        fatal.or_else(|| self.saved.take()).or_else(|| self.late.take())
+    }
+
+    fn is_strict(&self) -> bool {
+        self.opaque.is_none()
+    }
+
+    /// The value as its type holds it, decoded into what is there already; nothing for what does not fit.
+    fn value<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Option<Value> {
+        if self.depth >= MAX_DEPTH {
+            self.fatal.get_or_insert_with(|| TOO_DEEP.into());
+        }
+        if self.fatal.is_some() {
+            return None;
+        }
+        self.depth += 1;
+        let out = self.fit(v, ty, at, before);
+        self.depth -= 1;
+        out
+    }
+
+    fn fit<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Option<Value> {
+        let table = self.table;
+        let underlying = table.underlying(ty);
+        if let Type::Named(id) = underlying {
+            return match &table.get(*id).form {
+                Form::Custom(codec) => self.custom(v, *codec, *id, at, before),
+                Form::Struct(s) => match v.node() {
+                    Node::Null => before,
+                    Node::Object(members) => {
+                        let name = table.get(*id).name;
+                        Some(self.members(members, name, s, at, before).into())
+                    }
+                    v => self.mismatch(v.kind(), ty),
+                },
+                Form::Named(_) => None,
+            };
+        }
+        if *underlying == Type::Any {
+            return self.any(v);
+        }
+        match (underlying, v.node()) {
+            (Type::Bytes | Type::List(_) | Type::Map(_), Node::Null) => None,
+            (_, Node::Null) => before,
+            (Type::String, Node::String(s)) => Some(Value::String(s)),
+            (Type::Bool, Node::Bool(b)) => Some(Value::Bool(b)),
+            (Type::Int32 | Type::Int64 | Type::Float64, Node::Number(number)) => match (underlying, &number.value) {
+                (Type::Int64, Value::Int(_)) => Some(number.value),
+                (Type::Int32, Value::Int(i)) if i32::try_from(*i).is_ok() => Some(number.value),
+                #[expect(clippy::cast_precision_loss, reason = "the field is a double on the wire")]
+                (Type::Float64, Value::Int(i)) => Some(Value::Float(*i as f64)),
+                (Type::Float64, Value::Float(f)) if f.is_finite() => Some(number.value),
+                _ => self.mismatch(&format!("number {}", number.literal()), ty),
+            },
+            (Type::Bytes, Node::String(s)) => match base64::canonical(&s) {
+                Ok(canonical) => Some(canonical.into()),
+                Err(offset) => self.fault(format!("illegal base64 data at input byte {offset}")),
+            },
+            (Type::List(element), Node::List(items)) => Some(self.list(items, element, at, before).into()),
+            (Type::Map(entry), Node::Object(members)) => Some(self.map(members, &entry.1, at, before).into()),
+            (_, v) => self.mismatch(v.kind(), ty),
+        }
+    }
+
+    /// A value of any type. It is read as it is; only what is made of it later has no place for all numbers.
+    fn any(&mut self, v: impl Source) -> Option<Value> {
+        if let Some(number) = v.out_of_range() {
+            let fault = format!("json: cannot unmarshal number {number} into Go value of type float64");
+            self.late.get_or_insert(fault);
+        }
+        Some(v.into_value()).filter(|v| !v.is_null())
+    }
+
+    /// A value whose type has a decoder of its own. Its first fault ends decoding.
+    fn custom<S: Source>(
+        &mut self,
+        v: S,
+        codec: Codec,
+        id: crate::TypeId,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Option<Value> {
+        match (codec, v) {
+            (Codec::Raw | Codec::Fields | Codec::Json, v) => self.any(v),
+            (codec, v) => match (codec, v.node()) {
+                (Codec::Time | Codec::MicroTime | Codec::Quantity, Node::Null) => None,
+                (_, Node::Null) => before,
+                (Codec::Time, Node::String(s)) => match timestamp::parse_rfc3339(&s) {
+                    Ok(moment) => {
+                        let whole = Moment {
+                            nanos: 0,
+                            offset: 0,
+                            ..moment
+                        };
+                        Some(timestamp::format(whole).into())
+                    }
+                    Err(e) => self.end(e),
+                },
+                (Codec::MicroTime, Node::String(s)) => match timestamp::parse_micro(&s) {
+                    Ok(moment) => Some(timestamp::format_micro(moment).into()),
+                    Err(e) => self.end(e),
+                },
+                (Codec::Time | Codec::MicroTime, v) => {
+                    let fault = self.mismatch_text(v.kind(), "string");
+                    self.end(fault)
+                }
+                (Codec::Quantity, v) => {
+                    let text = match v {
+                        Node::String(s) => s.trim().to_owned(),
+                        Node::Number(number) => number.literal(),
+                        // No other value has the form of a quantity.
+                        v => v.kind().to_owned(),
+                    };
+                    match Quantity::parse(&text) {
+                        Ok(quantity) => Some(quantity.canonical().into()),
+                        Err(e) => self.end(e.to_string()),
+                    }
+                }
+                (Codec::IntOrString, Node::String(s)) => Some(Value::String(s)),
+                (Codec::IntOrString, Node::Number(number)) => match number.value {
+                    Value::Int(i) if i32::try_from(i).is_ok() => Some(number.value),
+                    _ => {
+                        let fault = self.mismatch_text(&format!("number {}", number.literal()), "int32");
+                        self.end(fault)
+                    }
+                },
+                (Codec::IntOrString, v) => {
+                    let fault = self.mismatch_text(v.kind(), "int32");
+                    self.end(fault)
+                }
+                (Codec::SchemaOrBool, Node::Bool(b)) => Some(Value::Bool(b)),
+                (_, Node::Object(members)) => {
+                    let schema = self.schema(id)?;
+                    let s = schema.as_struct()?;
+                    self.opaque(|walk| walk.members(members, schema.name, s, at, None).into())
+                }
+                (Codec::SchemaOrBool, _) => self.end("boolean or JSON schema expected".into()),
+                (Codec::SchemaOrList, Node::List(items)) => {
+                    let schema = Type::Named(self.schema(id)?.id);
+                    self.opaque(|walk| walk.list(items, &schema, at, None).into())
+                }
+                (Codec::SchemaOrStrings, Node::List(items)) => {
+                    self.opaque(|walk| walk.list(items, &Type::String, at, None).into())
+                }
+                // Whatever is neither a schema nor a list reads as an empty list.
+                _ => Some(Value::Array(Vec::new())),
+            },
+        }
+    }
+
+    /// The schema that types of its package hold.
+    fn schema(&self, id: crate::TypeId) -> Option<&'t Definition> {
+        let package = self.table.package(self.table.get(id));
+        self.table.find(package.id, crate::SCHEMA)
+    }
+
+    /// The elements of a list; each is decoded into the one that was in its place.
+    fn list<S: Source>(&mut self, items: Vec<S>, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Vec<Value> {
+        let mut before = match before {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        }
+        .into_iter();
+        let items = items.into_iter().enumerate();
+        items
+            .map(|(i, v)| self.element(v, ty, &at.index(i), before.next()))
+            .collect()
+    }
+
+    /// The entries of a map, beside those that were there.
+    fn map<S: Source>(
+        &mut self,
+        members: impl Iterator<Item = (Str, S)>,
+        ty: &Type,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Map {
+        let mut seen = BTreeSet::new();
+        let mut entry = |(k, v): (Str, S)| {
+            if S::HAS_DUPLICATES && !seen.insert(k.clone()) && self.is_strict() {
+                report::<S>(&mut self.duplicate, &at.field(&k));
+            }
+            let v = self.element(v, ty, &at.field(&k), None);
+            (k, v)
+        };
+        match before {
+            Some(Value::Object(mut all)) => {
+                for member in members {
+                    let (k, v) = entry(member);
+                    all.insert(k, v);
+                }
+                all
+            }
+            _ => members.map(entry).collect(),
+        }
+    }
+
+    /// An element of a list or a map. Where there is none, scalars are their zero values; structs become so when they
+    /// are written.
+    fn element<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Value {
+        self.value(v, ty, at, before).unwrap_or_else(|| {
+            let is_struct = self.table.struct_of(ty).is_some();
+            if is_struct { Value::Null } else { self.table.zero(ty) }
+        })
+    }
+
+    fn members<S: Source>(
+        &mut self,
+        members: impl ExactSizeIterator<Item = (Str, S)>,
+        name: &'t str,
+        s: &'t Struct,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Map {
+        let mut out = Vec::with_capacity(members.len());
+        if let Some(Value::Object(before)) = before {
+            out.extend(before);
+        }
+        let mut seen = BTreeSet::new();
+        let extensions = self.extensions;
+        let is_on = |field: &&Field| extensions.contains(field.extension);
+        for (key, v) in members {
+            let Some(field) = s.field(&key).filter(is_on) else {
+                if self.is_strict() {
+                    report::<S>(&mut self.unknown, &at.field(&key));
+                }
+                continue;
+            };
+            let mut before = None;
+            if S::HAS_DUPLICATES {
+                if !seen.insert(field.name) && self.is_strict() {
+                    report::<S>(&mut self.duplicate, &at.field(field.name));
+                }
+                let place = out.iter().position(|(k, _): &(Str, Value)| *k == key);
+                before = place.map(|place| out.swap_remove(place).1);
+                // `null` takes a pointer away.
+                let is_pointer = matches!(field.ty, Type::Pointer(_));
+                before = before.filter(|_| !is_pointer || !v.is_null());
+            }
+            self.stack.push(field.name);
+            self.structs.push(name);
+            let v = self.value(v, &field.ty, &at.field(field.name), before);
+            self.stack.pop();
+            self.structs.pop();
+            if let Some(v) = v {
+                out.push((key, v));
+            }
+        }
+        Map::from_unsorted(out)
+    }
+
+    /// A schema that a custom type holds: nobody looks for unknown fields in it.
+    fn opaque(&mut self, decode: impl FnOnce(&mut Walk<'t>) -> Value) -> Option<Value> {
+        let outer = self.opaque;
+        self.opaque = outer.or_else(|| self.structs.last().copied()).or(Some(crate::SCHEMA));
+        let saved = self.saved.take();
+        let out = decode(self);
+        self.opaque = outer;
+        match self.saved.take() {
+            Some(fault) => {
+                self.fatal.get_or_insert(fault);
+                None
+            }
+            None => {
+                self.saved = saved;
+                Some(out)
+            }
+        }
+    }
+
+    /// A value of the wrong type.
+    fn mismatch(&mut self, value: &str, ty: &Type) -> Option<Value> {
+        let fault = self.mismatch_text(value, &self.table.go_type(ty));
+        self.fault(fault)
+    }
+
+    fn mismatch_text(&self, value: &str, ty: &str) -> String {
+        let target = match self.structs.last().map(|innermost| self.opaque.unwrap_or(innermost)) {
+            Some(s) => format!("struct field {s}.{}", self.stack.join(".")),
+            None => "value".into(),
+        };
+        format!("json: cannot unmarshal {value} into Go {target} of type {ty}")
+    }
+
+    /// A fault after which decoding goes on; only the first one is reported.
+    fn fault(&mut self, text: String) -> Option<Value> {
+        self.saved.get_or_insert(text);
+        None
+    }
+
+    /// A fault that ends decoding.
+    fn end(&mut self, text: String) -> Option<Value> {
+        self.fatal.get_or_insert(text);
+        None
+    }
+}
+
+/// Reports a field; in texts, where fields may occur many times, once.
+fn report<S: Source>(found: &mut Vec<PathBuf>, at: &Path<'_>) {
+    let at = PathBuf::from(at);
+    if !S::HAS_DUPLICATES || (found.len() < MAX_FINDINGS && !found.contains(&at)) {
+        found.push(at);
+    }
+}

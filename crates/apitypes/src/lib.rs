@@ -1,0 +1,80 @@
+//! The table of Kubernetes API types, and its interpreters.
+//!
+//! What a type's fields are is known here alone. The table (`table/<group>/<version>.types`, one line per field) is
+//! generated from Kubernetes' own sources by `cargo xtask apitypes` and holds facts only. Everything that depends on
+//! the fields of a type interprets it:
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`decode`] | strict decoding of JSON, with the findings and error texts of kube-apiserver |
+//! | [`convert`] | the other decoding: of objects that a patch or an apply made |
+//! | [`canonical`] | which fields a server writes: empty and unset ones are left out |
+//! | [`write`] | JSON with fields in the order of their declarations |
+//! | [`protobuf`] | Kubernetes' protobuf encoding |
+//! | [`openapi`] | OpenAPI schemas, which are also the merge types of patches and applies |
+//!
+//! # The format of the table
+//!
+//! ```text
+//! package k8s.io/api/apps/v1 group=apps
+//!
+//! resource deployments kind=Deployment singular=deployment namespaced short=deploy categories=all verbs=create,…
+//!   status kind=Deployment verbs=get,patch,update
+//!
+//! struct DeploymentSpec
+//!   replicas *int32 #1
+//!   selector *meta/v1.LabelSelector #2 always required
+//!   conditions []DeploymentCondition #6 patch=merge(type) list=map(type)
+//!
+//! type DeploymentStrategyType string enum=Recreate,RollingUpdate
+//!
+//! custom Time time
+//! ```
+//!
+//! A package is named by the end of its import path (`apps/v1`); names without a package belong to the same one. A field
+//! has its JSON name (or `inline`), its Go type, and facts:
+//!
+//! | fact | meaning |
+//! | --- | --- |
+//! | `#6` | the protobuf field number |
+//! | `always`, `omitzero` | no `omitempty` in the JSON tag; `omitzero` in its place |
+//! | `required` | required in OpenAPI |
+//! | `go=APIVersion` | the Go name, where it is not the JSON name with a capital |
+//! | `list=map(type)`, `map=atomic`, `struct=atomic` | how server-side apply merges it |
+//! | `patch=merge(type)` | how strategic merge patches merge it |
+//! | `default=…`, `enum=…`, `nullable`, `union`, `unionDiscriminator` | as in OpenAPI |
+//! | `gate=…` | the feature gate without which the field is dropped |
+//! | `since=1.34`, `until=1.36` | the first and the last release that has it |
+//! | `message` | a list that is a protobuf message of its own |
+//! | `+maxItems=8` | a tag of Kubernetes' declarative validation (`+k8s:maxItems=8`) |
+//!
+//! ```
+//! use scantling_apitypes::Table;
+//!
+//! let table = Table::latest();
+//! let deployment = table.kind("apps", "v1", "Deployment").unwrap();
+//! let fields: Vec<&str> = deployment.members().iter().map(|f| f.name).collect();
+//! assert_eq!(fields, ["kind", "apiVersion", "metadata", "spec", "status"]);
+//! ```
+#![deny(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "scantling-apitypes is pure"
+)]
+
+pub mod canonical;
+pub mod convert;
+pub mod decode;
+pub mod protobuf;
+mod table;
+pub mod write;
+
+
+/// The name of the struct that custom types of the same package hold.
+const SCHEMA: &str = "JSONSchemaProps";
+
+pub use decode::DecodeError;
+pub use table::{
+    Codec, Definition, Extensions, Facts, Field, Form, Package, Presence, Release, Resource, Scope, Struct, Subresource, Table,
+    TableError, Type, TypeId,
+};

@@ -1,0 +1,116 @@
+//! The envelope around a message: four bytes, then version, kind and content.
+
+use super::wire::{self, Content, bytes, string};
+use crate::Table;
+use scantling_value::{Limits, Value};
+
+/// What a message in the envelope begins with.
+const PREFIX: &[u8] = b"k8s\0";
+
+/// A body in its envelope.
+#[derive(Debug)]
+pub struct Envelope<'b> {
+    /// The group and version.
+    pub api_version: &'b str,
+    /// The kind.
+    pub kind: &'b str,
+    /// The message.
+    pub message: &'b [u8],
+}
+
+/// Whether a body is in the envelope.
+pub fn is_enveloped(body: &[u8]) -> bool {
+    body.starts_with(PREFIX)
+}
+
+/// Opens the envelope.
+pub fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
+    let Some(inner) = body.strip_prefix(PREFIX) else {
+        return Err(
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".to_owned(),
+        );
+    };
+    if inner.is_empty() {
+        return Err("empty body".to_owned());
+    }
+    let mut envelope = Envelope {
+        api_version: "",
+        kind: "",
+        message: &[],
+    };
+    for field in wire::fields(inner) {
+        match field? {
+            (1, Content::Bytes(type_meta)) => {
+                for field in wire::fields(type_meta) {
+                    match field? {
+                        (1, Content::Bytes(b)) => envelope.api_version = super::read::text(b)?,
+                        (2, Content::Bytes(b)) => envelope.kind = super::read::text(b)?,
+                        _ => {}
+                    }
+                }
+            }
+            (2, Content::Bytes(b)) => envelope.message = b,
+            _ => {}
+        }
+    }
+    Ok(envelope)
+}
+
+/// Puts a message into the envelope.
+pub fn wrap(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
+    let mut type_meta = Vec::new();
+    string(&mut type_meta, 1, api_version);
+    string(&mut type_meta, 2, kind);
+    let mut out = Vec::with_capacity(message.len() + type_meta.len() + 24);
+    out.extend_from_slice(PREFIX);
+    bytes(&mut out, 1, &type_meta);
+    bytes(&mut out, 2, message);
+    string(&mut out, 3, "");
+    string(&mut out, 4, "");
+    out
+}
+
+impl Table {
+    /// The object in an envelope, with its version and kind; nothing where the kind has no protobuf encoding.
+    pub fn read_envelope(&self, envelope: &Envelope<'_>) -> Option<Result<Value, String>> {
+        let definition = self.protobuf_kind(envelope.api_version, envelope.kind)?;
+        let object = self.read_protobuf(definition, envelope.message, Limits::SERVER.depth);
+        Some(object.map(|mut members| {
+            members.insert("apiVersion", envelope.api_version.into());
+            members.insert("kind", envelope.kind.into());
+            members.into()
+        }))
+    }
+
+    /// An object in the envelope; nothing where its kind has no protobuf encoding.
+    pub fn write_envelope(&self, object: &Value) -> Option<Vec<u8>> {
+        let members = object.as_object()?;
+        let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let definition = self.protobuf_kind(api_version, kind)?;
+        let mut message = Vec::with_capacity(1024);
+        self.write_protobuf(definition, members, &mut message);
+        Some(wrap(api_version, kind, &message))
+    }
+
+    /// The type of a kind that has a protobuf encoding.
+    pub fn protobuf_kind(&self, api_version: &str, kind: &str) -> Option<&crate::Definition> {
+        // Discovery does not always name its version.
+        let api_version = if api_version.is_empty() { "v1" } else { api_version };
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let definition = self.kind(group, version, kind)?;
+        (!definition.facts.has("no-protobuf")).then_some(definition)
+    }
+}
+
+/// An event of a watch: its length, and a message without an envelope, around an object in one.
+pub fn watch_event(kind: &str, enveloped: &[u8]) -> Option<Vec<u8>> {
+    let mut raw = Vec::new();
+    bytes(&mut raw, 1, enveloped);
+    let mut message = Vec::with_capacity(raw.len() + 32);
+    string(&mut message, 1, kind);
+    bytes(&mut message, 2, &raw);
+    let mut out = u32::try_from(message.len()).ok()?.to_be_bytes().to_vec();
+    out.append(&mut message);
+    Some(out)
+}

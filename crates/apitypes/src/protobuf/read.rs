@@ -1,0 +1,270 @@
+//! Reading messages.
+
+use super::wire::{self, Content};
+use crate::decode::base64;
+use crate::{Codec, Definition, Field, Form, Struct, Table, Type};
+use scantling_notation::timestamp::{self, Moment};
+use scantling_value::{Limits, Map, Value, json};
+
+impl Table {
+    /// Reads a message of a type. Fields that are unset or zero are left out, save for pointers.
+    pub fn read_protobuf(&self, definition: &Definition, message: &[u8], depth: usize) -> Result<Map, String> {
+        let mut out = Map::new();
+        if let Some(s) = definition.as_struct() {
+            self.read_message(s, message, depth, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn read_message(&self, s: &Struct, message: &[u8], depth: usize, out: &mut Map) -> Result<(), String> {
+        let depth = depth.checked_sub(1).ok_or("exceeded max depth")?;
+        for found in wire::fields(message) {
+            let (n, content) = found?;
+            // Fields that newer clients know and this table does not are skipped, as any reader of protobuf does.
+            let Some(field) = s.number(n) else { continue };
+            if field.is_inlined() {
+                if let (Some(s), Content::Bytes(message)) = (self.struct_of(&field.ty), content) {
+                    self.read_message(s, message, depth, out)?;
+                }
+                continue;
+            }
+            let reader = Reader {
+                table: self,
+                field,
+                depth,
+            };
+            reader.field(&field.ty, content, out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the content of one field.
+struct Reader<'t> {
+    table: &'t Table,
+    field: &'t Field,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn wrong_type(&self, content: Content<'_>) -> String {
+        let (wire_type, name) = (content.wire_type(), self.field.go_name());
+        format!("proto: wrong wireType = {wire_type} for field {name}")
+    }
+
+    fn field(&self, ty: &Type, content: Content<'_>, out: &mut Map) -> Result<(), String> {
+        let name = self.field.name;
+        match ty {
+            Type::Pointer(inner) => {
+                out.insert(name, self.value(inner, content)?);
+            }
+            Type::List(element) => {
+                let value = self.value(element, content)?;
+                let list = out.get_or_insert_with(name, || Value::Array(Vec::new()));
+                if let Some(list) = list.as_array_mut() {
+                    list.push(value);
+                }
+            }
+            Type::Map(entry) => {
+                let (key, value) = self.entry(&entry.1, content)?;
+                let map = out.get_or_insert_with(name, || Map::new().into());
+                if let Some(map) = map.as_object_mut() {
+                    map.insert(key, value);
+                }
+            }
+            Type::Named(id) => {
+                let definition = self.table.get(*id);
+                if let (Form::Named(inner), false) = (&definition.form, definition.is_message) {
+                    return self.field(inner, content, out);
+                }
+                let value = self.value(ty, content)?;
+                if !value.is_null() {
+                    out.insert(name, value);
+                }
+            }
+            _ => {
+                let value = self.value(ty, content)?;
+                if !is_zero(&value) {
+                    out.insert(name, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&self, ty: &Type, content: Content<'_>) -> Result<(String, Value), String> {
+        let Content::Bytes(entry) = content else {
+            return Err(self.wrong_type(content));
+        };
+        let (mut key, mut value) = (String::new(), None);
+        for part in wire::fields(entry) {
+            match part? {
+                (1, Content::Bytes(b)) => text(b)?.clone_into(&mut key),
+                (2, content) => value = Some(self.value(ty, content)?),
+                _ => {}
+            }
+        }
+        // An entry without a value has the zero value.
+        Ok((key, value.unwrap_or_else(|| self.table.zero(ty))))
+    }
+
+    fn value(&self, ty: &Type, content: Content<'_>) -> Result<Value, String> {
+        Ok(match (ty, content) {
+            (Type::String, Content::Bytes(b)) => text(b)?.into(),
+            (Type::Int64, Content::Varint(n)) => Value::Int(n.cast_signed()),
+            (Type::Int32, Content::Varint(n)) => Value::Int(i64::from(n as i32)),
+            (Type::Bool, Content::Varint(n)) => Value::Bool(n != 0),
+            (Type::Float64, Content::Fixed64(b)) => from_double(f64::from_le_bytes(b)),
+            (Type::Bytes, Content::Bytes(b)) => base64::encode(b).into(),
+            (Type::Pointer(inner), content) => self.value(inner, content)?,
+            (Type::Named(id), content) => {
+                let definition = self.table.get(*id);
+                match (&definition.form, content) {
+                    (Form::Named(Type::List(element)), Content::Bytes(b)) if definition.is_message => {
+                        Value::Array(self.repeated(1, element, b)?)
+                    }
+                    (Form::Named(inner), content) => self.value(inner, content)?,
+                    (Form::Struct(s), Content::Bytes(b)) => {
+                        let mut members = Map::new();
+                        self.table.read_message(s, b, self.depth, &mut members)?;
+                        members.into()
+                    }
+                    (Form::Custom(codec), Content::Bytes(b)) => self.custom(*codec, definition, b)?,
+                    (_, content) => return Err(self.wrong_type(content)),
+                }
+            }
+            (_, content) => return Err(self.wrong_type(content)),
+        })
+    }
+
+    /// The values of a repeated field of a message.
+    fn repeated(&self, n: u64, ty: &Type, message: &[u8]) -> Result<Vec<Value>, String> {
+        let mut list = Vec::new();
+        for part in wire::fields(message) {
+            let (number, content) = part?;
+            if number == n {
+                list.push(self.value(ty, content)?);
+            }
+        }
+        Ok(list)
+    }
+
+    fn custom(&self, codec: Codec, definition: &Definition, message: &[u8]) -> Result<Value, String> {
+        let inner = || -> Result<&[u8], String> {
+            let mut out: &[u8] = &[];
+            for part in wire::fields(message) {
+                if let (1, Content::Bytes(b)) = part? {
+                    out = b;
+                }
+            }
+            Ok(out)
+        };
+        Ok(match codec {
+            Codec::Quantity => text(inner()?)?.into(),
+            Codec::IntOrString => int_or_string(message)?,
+            Codec::Time => time(message, false)?,
+            Codec::MicroTime => time(message, true)?,
+            Codec::Raw | Codec::Json => self.json(inner()?)?,
+            Codec::Fields => {
+                // What is no JSON becomes a string: it is refused where managers are read, not here.
+                let raw = inner()?;
+                self.json(raw)
+                    .unwrap_or_else(|_| String::from_utf8_lossy(raw).into_owned().into())
+            }
+            Codec::SchemaOrBool | Codec::SchemaOrList | Codec::SchemaOrStrings => {
+                self.schema_or(codec, definition, message)?
+            }
+        })
+    }
+
+    /// A value that a message holds as JSON.
+    fn json(&self, raw: &[u8]) -> Result<Value, String> {
+        match raw {
+            [] => Ok(Value::Null),
+            raw => json::decode(raw, Limits { depth: self.depth }).map_err(|e| e.to_string()),
+        }
+    }
+
+    /// A schema wins over a list, and a list over a boolean, which is always there.
+    fn schema_or(&self, codec: Codec, definition: &Definition, message: &[u8]) -> Result<Value, String> {
+        let package = self.table.package(definition);
+        let schema = self.table.find(package.id, crate::SCHEMA).map(|d| Type::Named(d.id));
+        let schema = schema.ok_or("no schema")?;
+        let (schema_number, list_number) = match codec {
+            Codec::SchemaOrBool => (2, 0),
+            _ => (1, 2),
+        };
+        if let Some(found) = self.repeated(schema_number, &schema, message)?.pop() {
+            return Ok(found);
+        }
+        Ok(match codec {
+            Codec::SchemaOrBool => self.repeated(1, &Type::Bool, message)?.pop().unwrap_or(Value::Bool(false)),
+            Codec::SchemaOrList => Value::Array(self.repeated(list_number, &schema, message)?),
+            _ => Value::Array(self.repeated(list_number, &Type::String, message)?),
+        })
+    }
+}
+
+fn int_or_string(message: &[u8]) -> Result<Value, String> {
+    let (mut is_string, mut int, mut string) = (false, 0, "");
+    for part in wire::fields(message) {
+        match part? {
+            (1, Content::Varint(n)) => is_string = n == 1,
+            (2, Content::Varint(n)) => int = i64::from(n as i32),
+            (3, Content::Bytes(b)) => string = text(b)?,
+            _ => {}
+        }
+    }
+    Ok(if is_string { string.into() } else { int.into() })
+}
+
+/// A time; the empty message is none.
+fn time(message: &[u8], has_micros: bool) -> Result<Value, String> {
+    if message.is_empty() {
+        return Ok(Value::Null);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
+    for part in wire::fields(message) {
+        match part? {
+            (1, Content::Varint(n)) => seconds = n.cast_signed(),
+            (2, Content::Varint(n)) => nanos = u32::try_from(n).unwrap_or_default(),
+            _ => {}
+        }
+    }
+    // Year 0 to 9999: what the text has a form for.
+    if !(-62_167_219_200..253_402_300_800).contains(&seconds) || nanos >= 1_000_000_000 {
+        return Err("a time is out of range".to_owned());
+    }
+    let moment = Moment {
+        seconds,
+        nanos: if has_micros { nanos } else { 0 },
+        offset: 0,
+    };
+    Ok(if has_micros {
+        timestamp::format_micro(moment).into()
+    } else {
+        timestamp::format(moment).into()
+    })
+}
+
+pub(super) fn text(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8".to_owned())
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) | Value::Int(0) => true,
+        Value::Float(f) => *f == 0.0,
+        Value::String(s) => s.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whole numbers are integers, as in JSON.
+fn from_double(n: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if n.fract() == 0.0 && n.abs() <= EXACT {
+        return Value::Int(n as i64);
+    }
+    Value::Float(n)
+}

@@ -1,0 +1,147 @@
+//! Writing messages.
+
+use super::wire::{boolean, bytes, double, number, string};
+use crate::decode::base64;
+use crate::{Codec, Definition, Form, Struct, Table, Type};
+use scantling_notation::timestamp;
+use scantling_value::{Map, Value};
+
+impl Table {
+    /// Writes an object of a type as a message, without an envelope.
+    pub fn write_protobuf(&self, definition: &Definition, members: &Map, out: &mut Vec<u8>) {
+        if let Some(s) = definition.as_struct() {
+            self.write_message(s, members, out);
+        }
+    }
+
+    fn write_message(&self, s: &Struct, members: &Map, out: &mut Vec<u8>) {
+        for field in s.numbered() {
+            let n = u64::from(field.number);
+            if field.is_inlined() {
+                if let Some(s) = self.struct_of(&field.ty) {
+                    nested(out, n, |out| self.write_message(s, members, out));
+                }
+                continue;
+            }
+            let value = members.get(field.name).filter(|v| !v.is_null());
+            self.write_field(n, &field.ty, value, out);
+        }
+    }
+
+    fn write_field(&self, n: u64, ty: &Type, value: Option<&Value>, out: &mut Vec<u8>) {
+        match (ty, value) {
+            (Type::Pointer(inner), Some(value)) => self.write_content(n, inner, value, out),
+            (Type::Bytes, Some(value)) => self.write_content(n, ty, value, out),
+            (Type::Pointer(_) | Type::Bytes | Type::List(_) | Type::Map(_), None) => {}
+            (Type::List(element), Some(Value::Array(items))) => {
+                items.iter().for_each(|v| self.write_content(n, element, v, out));
+            }
+            (Type::Map(entry), Some(Value::Object(entries))) => {
+                for (key, value) in entries.iter() {
+                    nested(out, n, |out| {
+                        string(out, 1, key);
+                        self.write_content(2, &entry.1, value, out);
+                    });
+                }
+            }
+            (Type::Named(id), value) => {
+                let definition = self.get(*id);
+                match (&definition.form, value) {
+                    (Form::Named(Type::List(_)), None) if definition.is_message => {}
+                    (Form::Named(inner), value) if !definition.is_message => self.write_field(n, inner, value, out),
+                    (_, value) => self.write_content(n, ty, value.unwrap_or(&Value::Null), out),
+                }
+            }
+            (_, value) => self.write_content(n, ty, value.unwrap_or(&Value::Null), out),
+        }
+    }
+
+    /// Writes a value that is there, or the zero value of its type for `null`.
+    fn write_content(&self, n: u64, ty: &Type, value: &Value, out: &mut Vec<u8>) {
+        match ty {
+            Type::String => string(out, n, value.as_str().unwrap_or_default()),
+            Type::Int32 | Type::Int64 => number(out, n, value.as_int().unwrap_or_default()),
+            Type::Bool => boolean(out, n, value.as_bool().unwrap_or_default()),
+            Type::Float64 => double(out, n, as_double(value)),
+            Type::Bytes => {
+                let text = value.as_str().unwrap_or_default();
+                bytes(out, n, &base64::decode(text).unwrap_or_default());
+            }
+            Type::Pointer(inner) => self.write_content(n, inner, value, out),
+            // Lists and maps within lists and maps have messages of their own, and `any` has no encoding.
+            Type::List(_) | Type::Map(_) | Type::Any => {}
+            Type::Named(id) => {
+                let definition = self.get(*id);
+                match &definition.form {
+                    Form::Struct(s) => nested(out, n, |out| match value.as_object() {
+                        Some(members) => self.write_message(s, members, out),
+                        None => self.write_message(s, &Map::new(), out),
+                    }),
+                    Form::Named(Type::List(element)) if definition.is_message => nested(out, n, |out| {
+                        let items = value.as_array().unwrap_or_default();
+                        items.iter().for_each(|v| self.write_content(1, element, v, out));
+                    }),
+                    Form::Named(inner) => self.write_content(n, inner, value, out),
+                    Form::Custom(codec) => nested(out, n, |out| self.write_custom(*codec, definition, value, out)),
+                }
+            }
+        }
+    }
+
+    /// Writes the content of the message that a custom type has.
+    fn write_custom(&self, codec: Codec, definition: &Definition, value: &Value, out: &mut Vec<u8>) {
+        let schema = || self.find(self.package(definition).id, crate::SCHEMA).map(|d| Type::Named(d.id));
+        match (codec, value) {
+            (Codec::Quantity, value) => string(out, 1, value.as_str().unwrap_or("0")),
+            (Codec::IntOrString, value) => {
+                number(out, 1, i64::from(value.as_str().is_some()));
+                number(out, 2, value.as_int().unwrap_or_default());
+                string(out, 3, value.as_str().unwrap_or_default());
+            }
+            (Codec::Time | Codec::MicroTime, value) => {
+                if let Some(moment) = value.as_str().and_then(timestamp::parse) {
+                    number(out, 1, moment.seconds);
+                    number(out, 2, i64::from(moment.nanos));
+                }
+            }
+            (Codec::Raw | Codec::Fields | Codec::Json, Value::Null) => {}
+            (Codec::Raw | Codec::Fields | Codec::Json, value) => bytes(out, 1, value.to_json().as_bytes()),
+            (Codec::SchemaOrBool, value) => {
+                // A schema in the place of a boolean allows.
+                boolean(out, 1, value.as_bool().unwrap_or(value.as_object().is_some()));
+                if let (Some(schema), Value::Object(_)) = (schema(), value) {
+                    self.write_content(2, &schema, value, out);
+                }
+            }
+            (Codec::SchemaOrList | Codec::SchemaOrStrings, Value::Object(_)) => {
+                if let Some(schema) = schema() {
+                    self.write_content(1, &schema, value, out);
+                }
+            }
+            (Codec::SchemaOrList, Value::Array(items)) => {
+                if let Some(schema) = schema() {
+                    items.iter().for_each(|v| self.write_content(2, &schema, v, out));
+                }
+            }
+            (Codec::SchemaOrStrings, Value::Array(items)) => {
+                items.iter().for_each(|v| self.write_content(2, &Type::String, v, out));
+            }
+            (Codec::SchemaOrList | Codec::SchemaOrStrings, _) => {}
+        }
+    }
+}
+
+/// Writes a message as a field.
+fn nested(out: &mut Vec<u8>, n: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    let mut content = Vec::new();
+    write(&mut content);
+    bytes(out, n, &content);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the field is a double on the wire")]
+fn as_double(value: &Value) -> f64 {
+    match value {
+        Value::Float(f) => *f,
+        other => other.as_int().unwrap_or_default() as f64,
+    }
+}

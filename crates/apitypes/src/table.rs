@@ -1,0 +1,455 @@
+//! The table: packages, types, fields and resources.
+
+mod facts;
+mod parse;
+mod resource;
+
+pub use facts::Facts;
+pub use parse::TableError;
+pub use resource::{Resource, Scope, Subresource};
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// The files of the table, by package.
+static FILES: &[(&str, &str)] = &include!("../table/files.rs");
+
+/// Fields that Kubernetes does not have, by the package whose types they extend.
+static EXTENSIONS: &[(&str, &str)] = &[
+    ("apiextensions/v1", include_str!("../extensions.types")),
+    ("apiextensions/v1beta1", include_str!("../extensions.types")),
+];
+
+/// A release of Kubernetes that the table describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(u8);
+
+impl Release {
+    /// The oldest release that the table knows: Kubernetes 1.33.
+    pub const OLDEST: Release = Release(33);
+    /// The newest release: Kubernetes 1.37.
+    pub const LATEST: Release = Release(37);
+
+    /// The release `1.<minor>`, if the table knows it.
+    pub fn new(minor: u8) -> Option<Release> {
+        let release = Release(minor);
+        (Self::OLDEST <= release && release <= Self::LATEST).then_some(release)
+    }
+
+    /// The second number of the version.
+    pub fn minor(self) -> u8 {
+        self.0
+    }
+
+    fn parse(text: &str) -> Option<Release> {
+        text.strip_prefix("1.")?.parse().ok().and_then(Release::new)
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.0)
+    }
+}
+
+/// The API types and resources of one release.
+#[derive(Debug)]
+pub struct Table {
+    packages: Vec<Package>,
+    definitions: Vec<Definition>,
+    resources: Vec<Resource>,
+    /// Types by package and name.
+    names: BTreeMap<(&'static str, &'static str), TypeId>,
+    /// Packages by group and version.
+    versions: BTreeMap<(&'static str, &'static str), u16>,
+}
+
+/// A Go package of API types.
+#[derive(Debug)]
+pub struct Package {
+    /// The name in the table: `apps/v1`.
+    pub id: &'static str,
+    /// The import path.
+    pub path: &'static str,
+    /// The API group, where the package is a version of one.
+    pub group: Option<&'static str>,
+}
+
+impl Package {
+    /// The API version, or the Go name of a package that is none.
+    pub fn version(&self) -> &'static str {
+        self.id.rsplit('/').next().unwrap_or(self.id)
+    }
+
+    /// The package in the names of OpenAPI models: `io.k8s.api.apps.v1`.
+    pub fn model(&self) -> String {
+        let path = self.path.strip_prefix("k8s.io/").unwrap_or(self.path);
+        format!("io.k8s.{}", path.replace('/', "."))
+    }
+}
+
+/// A type of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeId(u16);
+
+/// The definition of a type.
+#[derive(Debug)]
+pub struct Definition {
+    /// The type itself.
+    pub id: TypeId,
+    /// The Go name.
+    pub name: &'static str,
+    /// What it is.
+    pub form: Form,
+    /// Whether a list has a protobuf message of its own.
+    pub(crate) is_message: bool,
+    /// Facts beside the form.
+    pub facts: Facts,
+    package: u16,
+}
+
+impl Definition {
+    /// The fields in the order in which JSON has them, those of inlined structs included; none where the type is no
+    /// struct.
+    pub fn members(&self) -> &[Field] {
+        match &self.form {
+            Form::Struct(s) => &s.members,
+            _ => &[],
+        }
+    }
+
+    /// The struct, if the type is one.
+    pub fn as_struct(&self) -> Option<&Struct> {
+        match &self.form {
+            Form::Struct(s) => Some(s),
+            _ => None,
+        }
+    }
+}
+
+/// What a type is.
+#[derive(Debug)]
+pub enum Form {
+    /// A struct.
+    Struct(Struct),
+    /// A type of its own with the values of another.
+    Named(Type),
+    /// A type with an encoding of its own.
+    Custom(Codec),
+}
+
+/// The fields of a struct.
+#[derive(Debug)]
+pub struct Struct {
+    /// The fields as declared: inlined structs are one field.
+    pub declared: Vec<Field>,
+    /// The fields as JSON has them, in the same order.
+    pub members: Vec<Field>,
+    /// Indexes of `members`, by their names.
+    sorted: Vec<u16>,
+    /// Indexes of `declared` that have protobuf numbers, by these.
+    numbered: Vec<u16>,
+}
+
+impl Struct {
+    /// The field of a JSON name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let field = |at: u16| self.members.get(usize::from(at));
+        let found = self
+            .sorted
+            .binary_search_by(|at| field(*at).map_or("", |f| f.name).cmp(name));
+        self.sorted.get(found.ok()?).and_then(|at| field(*at))
+    }
+
+    /// The declared fields that protobuf has, by their numbers.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = &Field> {
+        self.numbered.iter().filter_map(|at| self.declared.get(usize::from(*at)))
+    }
+
+    /// The declared field of a protobuf number.
+    pub(crate) fn number(&self, number: u64) -> Option<&Field> {
+        self.declared.iter().find(|f| f.number > 0 && u64::from(f.number) == number)
+    }
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// The JSON name; empty where a struct is inlined.
+    pub name: &'static str,
+    /// The Go name, where it is not the JSON name with a capital.
+    go_name: Option<&'static str>,
+    /// The type, pointers included.
+    pub ty: Type,
+    /// The protobuf number; 0 where there is none.
+    pub number: u32,
+    /// When the field is written.
+    pub presence: Presence,
+    /// Whether OpenAPI requires the field.
+    pub is_required: bool,
+    /// The extension that the field belongs to; none for the fields of Kubernetes.
+    pub extension: Extensions,
+    /// All other facts.
+    pub facts: Facts,
+}
+
+impl Field {
+    /// The name in Go.
+    pub fn go_name(&self) -> String {
+        match self.go_name {
+            Some(name) => name.to_owned(),
+            None => {
+                let mut rest = self.name.chars();
+                let initial = rest.next().map(|c| c.to_ascii_uppercase());
+                initial.into_iter().chain(rest).collect()
+            }
+        }
+    }
+
+    /// Whether the field stands for the fields of a struct.
+    pub fn is_inlined(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
+/// Extensions of Kubernetes' types that a server may switch on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extensions(u8);
+
+impl Extensions {
+    /// No extension.
+    pub const NONE: Extensions = Extensions(0);
+    /// `x-kubernetes-immutable` and its relatives.
+    pub const IMMUTABILITY: Extensions = Extensions(1);
+    /// `x-kubernetes-unions`
+    pub const UNIONS: Extensions = Extensions(2);
+    /// `appliesOnCreate` of validation rules.
+    pub const APPLIES_ON_CREATE: Extensions = Extensions(4);
+
+    /// These and others.
+    #[must_use]
+    pub fn with(self, others: Extensions) -> Extensions {
+        Extensions(self.0 | others.0)
+    }
+
+    /// Whether all of the others are among these.
+    pub fn contains(self, others: Extensions) -> bool {
+        self.0 & others.0 == others.0
+    }
+}
+
+/// When a field is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Always, with its zero value where it is unset.
+    Always,
+    /// Where it is not its zero value.
+    OmitEmpty,
+    /// Where it is set, be it to its zero value.
+    Pointer,
+}
+
+/// A Go type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// `bool`
+    Bool,
+    /// `int32`
+    Int32,
+    /// `int64`
+    Int64,
+    /// `float64`
+    Float64,
+    /// `string`
+    String,
+    /// `[]byte`: base64 in JSON.
+    Bytes,
+    /// `any`
+    Any,
+    /// `*T`
+    Pointer(Box<Type>),
+    /// `[]T`
+    List(Box<Type>),
+    /// `map[K]V`; keys are strings.
+    Map(Box<(Type, Type)>),
+    /// A type of the table.
+    Named(TypeId),
+}
+
+/// The encodings that are code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// A time, to the second.
+    Time,
+    /// A time, to the microsecond.
+    MicroTime,
+    /// A resource quantity.
+    Quantity,
+    /// An integer or a string.
+    IntOrString,
+    /// Any value: an object of another API.
+    Raw,
+    /// Any value: the fields of a manager.
+    Fields,
+    /// Any value: a part of a schema.
+    Json,
+    /// A schema or a boolean.
+    SchemaOrBool,
+    /// A schema or a list of schemas.
+    SchemaOrList,
+    /// A schema or a list of strings.
+    SchemaOrStrings,
+}
+
+/// Types of the API machinery that clients know as kinds of `v1`.
+const UNVERSIONED: &[&str] = &["Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"];
+
+/// Types of the API machinery that every version of every group has.
+const EVERYWHERE: &[&str] = &[
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+    "WatchEvent",
+];
+
+const META: &str = "meta/v1";
+
+impl Table {
+    /// The table of the newest release.
+    pub fn latest() -> &'static Table {
+        Table::of(Release::LATEST)
+    }
+
+    /// The table of a release. It is read when it is first asked for.
+    pub fn of(release: Release) -> &'static Table {
+        const COUNT: usize = (Release::LATEST.0 - Release::OLDEST.0 + 1) as usize;
+        static TABLES: [OnceLock<Table>; COUNT] = [const { OnceLock::new() }; COUNT];
+        let at = usize::from(release.0 - Release::OLDEST.0);
+        let slot = TABLES.get(at).unwrap_or(&TABLES[COUNT - 1]);
+        slot.get_or_init(|| match Table::parse(&[FILES, EXTENSIONS], release) {
+            Ok(table) => table,
+            #[expect(clippy::panic, reason = "the table is part of the program, and tests read all of it")]
+            Err(e) => panic!("the table of API types: {e}"),
+        })
+    }
+
+    /// The definition of a type.
+    pub fn get(&self, id: TypeId) -> &Definition {
+        #[expect(clippy::indexing_slicing, reason = "only the table makes identifiers of its types")]
+        &self.definitions[usize::from(id.0)]
+    }
+
+    /// The package of a type.
+    pub fn package(&self, definition: &Definition) -> &Package {
+        #[expect(clippy::indexing_slicing, reason = "only the table makes definitions")]
+        &self.packages[usize::from(definition.package)]
+    }
+
+    /// All packages.
+    pub fn packages(&self) -> &[Package] {
+        &self.packages
+    }
+
+    /// All types.
+    pub fn definitions(&self) -> &[Definition] {
+        &self.definitions
+    }
+
+    /// All resources.
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
+    }
+
+    /// The type of a package.
+    pub fn find(&self, package: &str, name: &str) -> Option<&Definition> {
+        self.names.get(&(package, name)).map(|id| self.get(*id))
+    }
+
+    /// The struct that objects of a kind are.
+    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Definition> {
+        let own = self.versions.get(&(group, version)).and_then(|package| {
+            let package = self.packages.get(usize::from(*package))?;
+            self.find(package.id, kind)
+        });
+        let shared = || {
+            let is_shared = EVERYWHERE.contains(&kind)
+                || (group.is_empty() && version == "v1" && UNVERSIONED.contains(&kind));
+            self.find(META, kind).filter(|_| is_shared)
+        };
+        let definition = own.or_else(shared)?;
+        let definition = match definition.form {
+            Form::Named(Type::Named(other)) => self.get(other),
+            _ => definition,
+        };
+        let is_kind = definition.members().first().is_some_and(|f| f.name == "kind");
+        is_kind.then_some(definition)
+    }
+
+    /// The type behind pointers and names: a basic type, a list, a map, or a struct or custom type by its name.
+    pub fn underlying<'t>(&'t self, mut ty: &'t Type) -> &'t Type {
+        loop {
+            ty = match ty {
+                Type::Pointer(inner) => inner,
+                Type::Named(id) => match &self.get(*id).form {
+                    Form::Named(inner) => inner,
+                    Form::Struct(_) | Form::Custom(_) => return ty,
+                },
+                other => return other,
+            }
+        }
+    }
+
+    /// The struct that a type is, behind pointers and names.
+    pub fn struct_of(&self, ty: &Type) -> Option<&Struct> {
+        match self.underlying(ty) {
+            Type::Named(id) => self.get(*id).as_struct(),
+            _ => None,
+        }
+    }
+
+    /// The encoding of a type, behind pointers and names, if it has one of its own.
+    pub fn codec_of(&self, ty: &Type) -> Option<Codec> {
+        match self.underlying(ty) {
+            Type::Named(id) => match self.get(*id).form {
+                Form::Custom(codec) => Some(codec),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The type as Go prints it: `[]v1.Container`. Pointers at its beginning are left out.
+    pub fn go_type(&self, ty: &Type) -> String {
+        match ty {
+            Type::Bool => "bool".to_owned(),
+            Type::Int32 => "int32".to_owned(),
+            Type::Int64 => "int64".to_owned(),
+            Type::Float64 => "float64".to_owned(),
+            Type::String => "string".to_owned(),
+            Type::Bytes => "[]uint8".to_owned(),
+            Type::Any => "interface {}".to_owned(),
+            Type::Pointer(inner) => self.go_type(inner),
+            Type::List(element) => format!("[]{}", self.go_element(element)),
+            Type::Map(entry) => format!("map[{}]{}", self.go_type(&entry.0), self.go_element(&entry.1)),
+            Type::Named(id) => {
+                let definition = self.get(*id);
+                let package = self.package(definition);
+                format!("{}.{}", package.version(), definition.name)
+            }
+        }
+    }
+
+    fn go_element(&self, ty: &Type) -> String {
+        match ty {
+            Type::Pointer(inner) => format!("*{}", self.go_element(inner)),
+            other => self.go_type(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The facts at the end of a line.
+//!
+//! Most of them are needed rarely: when a document is published, or a kind's rules are compiled. They stay text until
+//! someone asks.
+
+use super::Release;
+
+/// Facts about a type, a field or a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts(&'static str);
+
+impl Facts {
+    pub(super) fn new(text: &'static str) -> Facts {
+        Facts(text)
+    }
+
+    /// The facts, word by word. Spaces within quotes do not end a word.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            rest = rest.trim_start();
+            let mut is_quoted = false;
+            let end = rest.find(|c: char| {
+                is_quoted ^= matches!(c, '"' | '`');
+                c == ' ' && !is_quoted
+            });
+            let (word, after) = rest.split_at_checked(end.unwrap_or(rest.len()))?;
+            rest = after;
+            (!word.is_empty()).then_some(word)
+        })
+    }
+
+    /// Whether a fact without a value is among them.
+    pub fn has(self, name: &str) -> bool {
+        self.words().any(|word| word == name)
+    }
+
+    /// The value of a fact.
+    pub fn value(self, name: &str) -> Option<&'static str> {
+        self.words()
+            .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The values of a fact that is a list.
+    pub fn values(self, name: &str) -> Vec<&'static str> {
+        self.value(name).map_or_else(Vec::new, split)
+    }
+
+    /// How a list merges on server-side apply, and the keys of its elements.
+    pub fn list(self) -> Option<(&'static str, Vec<&'static str>)> {
+        self.value("list").map(|value| with_arguments(value))
+    }
+
+    /// How a strategic merge patch treats the field, and the key by which it merges elements.
+    pub fn patch(self) -> Option<(&'static str, Option<&'static str>)> {
+        let (strategy, keys) = with_arguments(self.value("patch")?);
+        Some((strategy, keys.first().copied()))
+    }
+
+    /// The default value as JSON.
+    pub fn default(self) -> Option<&'static str> {
+        self.value("default")
+    }
+
+    /// The values of an enumeration, in order.
+    pub fn enumeration(self) -> Option<Vec<&'static str>> {
+        let values = self.value("enum")?;
+        Some(split(values).into_iter().map(|v| v.trim_matches('"')).collect())
+    }
+
+    /// The tags of declarative validation, without their `+`.
+    pub fn tags(self) -> impl Iterator<Item = &'static str> {
+        self.words().filter_map(|word| word.strip_prefix('+'))
+    }
+
+    /// The first release that has it, unless all releases of the table do.
+    pub fn since(self) -> Option<Release> {
+        self.value("since").and_then(Release::parse)
+    }
+
+    /// The last release that has it, unless the newest does.
+    pub fn until(self) -> Option<Release> {
+        self.value("until").and_then(Release::parse)
+    }
+
+    /// Whether a release has it.
+    pub(super) fn is_in(self, release: Release) -> bool {
+        self.since().is_none_or(|since| since <= release) && self.until().is_none_or(|until| release <= until)
+    }
+}
+
+fn split(values: &'static str) -> Vec<&'static str> {
+    values.split(',').filter(|v| !v.is_empty()).collect()
+}
+
+/// `name(a,b)`: the name and the arguments.
+fn with_arguments(text: &'static str) -> (&'static str, Vec<&'static str>) {
+    match text.split_once('(') {
+        Some((name, arguments)) => (name, split(arguments.trim_end_matches(')'))),
+        None => (text, Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_end_at_spaces_outside_of_quotes() {
+        let facts = Facts::new(r#"#3 list=map(a,b) patch=merge(a) default="x y" +item(t:"A B")=+forbidden since=1.35"#);
+        assert_eq!(facts.list(), Some(("map", vec!["a", "b"])));
+        assert_eq!(facts.patch(), Some(("merge", Some("a"))));
+        assert_eq!(facts.default(), Some("\"x y\""));
+        assert_eq!(facts.tags().collect::<Vec<_>>(), ["item(t:\"A B\")=+forbidden"]);
+        assert!(!facts.is_in(Release(34)) && facts.is_in(Release(35)));
+    }
+}

@@ -1,0 +1,388 @@
+//! Reading the table.
+
+use super::{
+    Codec, Definition, Extensions, Facts, Field, Form, Package, Presence, Release, Resource, Struct, Subresource, Table, Type,
+    TypeId,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A line of the table that cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TableError {
+    package: String,
+    line: usize,
+    problem: String,
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.types:{}: {}", self.package, self.line, self.problem)
+    }
+}
+
+impl std::error::Error for TableError {}
+
+impl Table {
+    /// Reads the table of a release from its files.
+    pub(super) fn parse(
+        files: &[&'static [(&'static str, &'static str)]],
+        release: Release,
+    ) -> Result<Table, TableError> {
+        let mut parser = Parser {
+            release,
+            table: Table {
+                packages: Vec::new(),
+                definitions: Vec::new(),
+                resources: Vec::new(),
+                names: BTreeMap::new(),
+                versions: BTreeMap::new(),
+            },
+            id: "",
+            line: 0,
+        };
+        for (id, text) in files.iter().copied().flatten() {
+            parser.names(id, text)?;
+        }
+        for (id, text) in files.iter().copied().flatten() {
+            parser.package(id, text)?;
+        }
+        let mut table = parser.table;
+        table.keep_structs();
+        table.inline();
+        Ok(table)
+    }
+
+    /// Go never leaves out a struct for being empty, unless its tag says `omitzero`. Custom types are structs, too.
+    fn keep_structs(&mut self) {
+        let is_struct: Vec<bool> = self
+            .definitions
+            .iter()
+            .map(|d| matches!(self.underlying(&Type::Named(d.id)), Type::Named(_)))
+            .collect();
+        for definition in &mut self.definitions {
+            let Form::Struct(s) = &mut definition.form else {
+                continue;
+            };
+            for field in &mut s.declared {
+                let Type::Named(id) = field.ty else { continue };
+                let is_struct = is_struct.get(usize::from(id.0)) == Some(&true);
+                if is_struct && !field.facts.has("omitzero") {
+                    field.presence = Presence::Always;
+                }
+            }
+        }
+    }
+
+    /// Puts the fields of inlined structs in their places.
+    fn inline(&mut self) {
+        let members: Vec<Vec<Field>> = self.definitions.iter().map(|d| self.flattened(&d.form)).collect();
+        for (definition, members) in self.definitions.iter_mut().zip(members) {
+            if let Form::Struct(s) = &mut definition.form {
+                let mut sorted: Vec<u16> = (0..).take(members.len()).collect();
+                sorted.sort_by_key(|at| members.get(usize::from(*at)).map(|f| f.name));
+                s.sorted = sorted;
+                let number = |at: &u16| s.declared.get(usize::from(*at)).map_or(0, |f| f.number);
+                let mut numbered: Vec<u16> = (0..).take(s.declared.len()).filter(|at| number(at) > 0).collect();
+                numbered.sort_by_key(number);
+                s.numbered = numbered;
+                s.members = members;
+            }
+        }
+    }
+
+    fn flattened(&self, form: &Form) -> Vec<Field> {
+        let Form::Struct(s) = form else {
+            return Vec::new();
+        };
+        let mut members = Vec::with_capacity(s.declared.len());
+        for field in &s.declared {
+            match self.underlying(&field.ty) {
+                Type::Named(id) if field.is_inlined() => members.extend(self.flattened(&self.get(*id).form)),
+                _ => members.push(field.clone()),
+            }
+        }
+        members
+    }
+}
+
+struct Parser {
+    release: Release,
+    table: Table,
+    /// The package that is being read.
+    id: &'static str,
+    line: usize,
+}
+
+/// A line: its words up to the facts, and those.
+struct Line {
+    keyword: &'static str,
+    rest: &'static str,
+}
+
+impl Line {
+    fn new(text: &'static str) -> Line {
+        let (keyword, rest) = text.split_once(' ').unwrap_or((text, ""));
+        Line { keyword, rest }
+    }
+
+    fn word(&mut self) -> &'static str {
+        let (word, rest) = self.rest.split_once(' ').unwrap_or((self.rest, ""));
+        self.rest = rest;
+        word
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::new(self.rest)
+    }
+}
+
+impl Parser {
+    fn error(&self, problem: impl Into<String>) -> TableError {
+        TableError {
+            package: self.id.to_owned(),
+            line: self.line,
+            problem: problem.into(),
+        }
+    }
+
+    /// Registers the names of all types that the release has, so that types may refer to later ones.
+    fn names(&mut self, id: &'static str, text: &'static str) -> Result<(), TableError> {
+        self.id = id;
+        for (number, line) in text.lines().enumerate() {
+            self.line = number + 1;
+            let mut line = Line::new(line);
+            match line.keyword {
+                "package" => {
+                    let path = line.word();
+                    let facts = line.facts();
+                    if !facts.is_in(self.release) {
+                        return Ok(());
+                    }
+                    let package = Package {
+                        id,
+                        path,
+                        group: facts.value("group"),
+                    };
+                    let at = u16::try_from(self.table.packages.len()).map_err(|_| self.error("too many packages"))?;
+                    if let Some(group) = package.group {
+                        self.table.versions.insert((group, package.version()), at);
+                    }
+                    self.table.packages.push(package);
+                }
+                "struct" | "type" | "custom" => {
+                    let name = line.word();
+                    if line.facts().is_in(self.release) {
+                        let next = u16::try_from(self.table.names.len());
+                        let next = TypeId(next.map_err(|_| self.error("too many types"))?);
+                        self.table.names.insert((id, name), next);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn package(&mut self, id: &'static str, text: &'static str) -> Result<(), TableError> {
+        self.id = id;
+        let Some(package) = self.table.packages.iter().position(|p| p.id == id) else {
+            return Ok(());
+        };
+        let package = u16::try_from(package).map_err(|_| self.error("too many packages"))?;
+        let mut lines = text.lines().enumerate().peekable();
+        while let Some((number, text)) = lines.next() {
+            self.line = number + 1;
+            let mut line = Line::new(text);
+            let mut indented = Vec::new();
+            while let Some((number, text)) = lines.next_if(|(_, text)| text.starts_with("  ")) {
+                indented.push((number + 1, text.trim_start()));
+            }
+            match line.keyword {
+                "" | "package" => {}
+                "resource" => self.resource(&mut line, package, indented),
+                "struct" | "type" | "custom" => self.definition(&mut line, package, indented)?,
+                "extend" => {
+                    let fields = self.fields(indented)?;
+                    let extended = self.table.names.get(&(self.id, line.word()));
+                    let extended = extended.and_then(|id| self.table.definitions.get_mut(usize::from(id.0)));
+                    match extended.map(|d| &mut d.form) {
+                        Some(Form::Struct(s)) => s.declared.extend(fields),
+                        _ => return Err(self.error("an extension of no struct")),
+                    }
+                }
+                other => return Err(self.error(format!("unknown keyword {other:?}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn resource(&mut self, line: &mut Line, package: u16, indented: Vec<(usize, &'static str)>) {
+        let name = line.word();
+        let facts = line.facts();
+        if !facts.is_in(self.release) {
+            return;
+        }
+        let Some(package) = self.table.packages.get(usize::from(package)) else {
+            return;
+        };
+        let subresources = indented.into_iter().map(|(_, text)| {
+            let line = Line::new(text);
+            Subresource {
+                name: line.keyword,
+                facts: line.facts(),
+            }
+        });
+        self.table.resources.push(Resource {
+            group: package.group.unwrap_or_default(),
+            version: package.version(),
+            name,
+            subresources: subresources.filter(|s| s.facts.is_in(self.release)).collect(),
+            facts,
+        });
+    }
+
+    fn definition(
+        &mut self,
+        line: &mut Line,
+        package: u16,
+        indented: Vec<(usize, &'static str)>,
+    ) -> Result<(), TableError> {
+        let name = line.word();
+        if !line.facts().is_in(self.release) {
+            return Ok(());
+        }
+        let Some(id) = self.table.names.get(&(self.id, name)).copied() else {
+            return Err(self.error("a type without a name"));
+        };
+        let form = match line.keyword {
+            "struct" => Form::Struct(Struct {
+                declared: self.fields(indented)?,
+                members: Vec::new(),
+                sorted: Vec::new(),
+                numbered: Vec::new(),
+            }),
+            "custom" => Form::Custom(self.codec(line.word())?),
+            _ => Form::Named(self.ty(line.word())?),
+        };
+        if usize::from(id.0) != self.table.definitions.len() {
+            return Err(self.error("a type that is declared twice"));
+        }
+        self.table.definitions.push(Definition {
+            id,
+            name,
+            form,
+            is_message: line.facts().has("message"),
+            facts: line.facts(),
+            package,
+        });
+        Ok(())
+    }
+
+    fn fields(&mut self, indented: Vec<(usize, &'static str)>) -> Result<Vec<Field>, TableError> {
+        let mut fields = Vec::with_capacity(indented.len());
+        for (number, text) in indented {
+            self.line = number;
+            fields.extend(self.field(text)?);
+        }
+        Ok(fields)
+    }
+
+    fn field(&self, text: &'static str) -> Result<Option<Field>, TableError> {
+        let mut line = Line::new(text);
+        let ty = line.word();
+        let facts = line.facts();
+        if !facts.is_in(self.release) {
+            return Ok(None);
+        }
+        let ty = self.ty(ty)?;
+        let mut number = 0;
+        let (mut is_always, mut is_required, mut go_name) = (false, false, None);
+        let mut extension = Extensions::NONE;
+        for word in facts.words() {
+            match word {
+                "always" => is_always = true,
+                "required" => is_required = true,
+                _ => {
+                    if let Some(text) = word.strip_prefix('#') {
+                        number = text.parse().map_err(|_| self.error("a number that is none"))?;
+                    } else if let Some(name) = word.strip_prefix("go=") {
+                        go_name = Some(name);
+                    } else if let Some(name) = word.strip_prefix("extension=") {
+                        extension = self.extension(name)?;
+                    }
+                }
+            }
+        }
+        let presence = match ty {
+            _ if is_always => Presence::Always,
+            Type::Pointer(_) => Presence::Pointer,
+            _ => Presence::OmitEmpty,
+        };
+        let name = if line.keyword == "inline" { "" } else { line.keyword };
+        Ok(Some(Field {
+            name,
+            go_name,
+            ty,
+            number,
+            presence,
+            is_required,
+            extension,
+            facts,
+        }))
+    }
+
+    fn extension(&self, name: &str) -> Result<Extensions, TableError> {
+        Ok(match name {
+            "immutability" => Extensions::IMMUTABILITY,
+            "unions" => Extensions::UNIONS,
+            "applies-on-create" => Extensions::APPLIES_ON_CREATE,
+            other => return Err(self.error(format!("unknown extension {other:?}"))),
+        })
+    }
+
+    fn codec(&self, name: &str) -> Result<Codec, TableError> {
+        Ok(match name {
+            "time" => Codec::Time,
+            "micro-time" => Codec::MicroTime,
+            "quantity" => Codec::Quantity,
+            "int-or-string" => Codec::IntOrString,
+            "raw" => Codec::Raw,
+            "fields" => Codec::Fields,
+            "json" => Codec::Json,
+            "schema-or-bool" => Codec::SchemaOrBool,
+            "schema-or-list" => Codec::SchemaOrList,
+            "schema-or-strings" => Codec::SchemaOrStrings,
+            other => return Err(self.error(format!("unknown encoding {other:?}"))),
+        })
+    }
+
+    fn ty(&self, text: &'static str) -> Result<Type, TableError> {
+        if let Some(inner) = text.strip_prefix('*') {
+            return Ok(Type::Pointer(Box::new(self.ty(inner)?)));
+        }
+        if let Some(element) = text.strip_prefix("[]") {
+            return Ok(match element {
+                "byte" => Type::Bytes,
+                _ => Type::List(Box::new(self.ty(element)?)),
+            });
+        }
+        if let Some(rest) = text.strip_prefix("map[") {
+            let (key, value) = rest.split_once(']').ok_or_else(|| self.error("a map without a key"))?;
+            return Ok(Type::Map(Box::new((self.ty(key)?, self.ty(value)?))));
+        }
+        Ok(match text {
+            "bool" => Type::Bool,
+            "int32" => Type::Int32,
+            "int64" => Type::Int64,
+            "float64" => Type::Float64,
+            "string" => Type::String,
+            "any" => Type::Any,
+            name => {
+                let name = name.rsplit_once('.').unwrap_or((self.id, name));
+                let id = self.table.names.get(&name);
+                Type::Named(*id.ok_or_else(|| self.error(format!("unknown type {text:?}")))?)
+            }
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Resources: what discovery says about kinds.
+
+use super::Facts;
+
+/// A resource of a group and version.
+#[derive(Debug)]
+pub struct Resource {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The plural name, as in paths.
+    pub name: &'static str,
+    /// Subresources, by name.
+    pub subresources: Vec<Subresource>,
+    /// All facts.
+    pub facts: Facts,
+}
+
+/// A subresource.
+#[derive(Debug)]
+pub struct Subresource {
+    /// The last part of its path.
+    pub name: &'static str,
+    /// All facts.
+    pub facts: Facts,
+}
+
+/// Whether objects belong to a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+impl Resource {
+    /// The kind.
+    pub fn kind(&self) -> &'static str {
+        self.facts.value("kind").unwrap_or_default()
+    }
+
+    /// The singular name.
+    pub fn singular(&self) -> &'static str {
+        self.facts.value("singular").unwrap_or_default()
+    }
+
+    /// Short names.
+    pub fn short_names(&self) -> Vec<&'static str> {
+        self.facts.values("short")
+    }
+
+    /// Categories, such as `all`.
+    pub fn categories(&self) -> Vec<&'static str> {
+        self.facts.values("categories")
+    }
+
+    /// The verbs that the resource has.
+    pub fn verbs(&self) -> Vec<&'static str> {
+        self.facts.values("verbs")
+    }
+
+    /// Whether objects belong to a namespace.
+    pub fn scope(&self) -> Scope {
+        if self.facts.has("namespaced") {
+            Scope::Namespaced
+        } else {
+            Scope::Cluster
+        }
+    }
+
+    /// The hash of the version in which objects are stored.
+    pub fn storage_version_hash(&self) -> Option<&'static str> {
+        self.facts.value("hash")
+    }
+}
+
+impl Subresource {
+    /// The group, version and kind; group and version are nothing where they are those of the resource.
+    pub fn kind(&self) -> (Option<&'static str>, Option<&'static str>, &'static str) {
+        let kind = self.facts.value("kind").unwrap_or_default();
+        let mut parts = kind.rsplitn(3, '/');
+        let kind = parts.next().unwrap_or_default();
+        let version = parts.next();
+        let group = version.map(|_| parts.next().unwrap_or_default());
+        (group, version, kind)
+    }
+
+    /// The verbs that the subresource has.
+    pub fn verbs(&self) -> Vec<&'static str> {
+        self.facts.values("verbs")
+    }
+}

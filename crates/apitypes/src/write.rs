@@ -1,0 +1,112 @@
+//! JSON with fields in the order of their declarations, as Go writes structs.
+
+use crate::{Codec, Definition, Struct, Table, Type};
+use scantling_value::Value;
+
+impl Table {
+    /// Writes an object of a type. Members that the type does not have come last, by name.
+    pub fn write_json(&self, definition: &Definition, object: &Value, out: &mut Vec<u8>) {
+        self.write_value(&Type::Named(definition.id), object, out);
+    }
+
+    /// Writes an object in the order of the type that its `apiVersion` and `kind` name; members of other objects are
+    /// written by name.
+    pub fn write_object(&self, object: &Value, out: &mut Vec<u8>) {
+        match self.kind_of(object) {
+            Some(definition) => self.write_json(definition, object, out),
+            None => object.write_json(out),
+        }
+    }
+
+    /// The type that an object's `apiVersion` and `kind` name.
+    pub fn kind_of(&self, object: &Value) -> Option<&Definition> {
+        let text = |name: &str| object.get(name).and_then(Value::as_str);
+        let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        self.kind(group, version, kind)
+    }
+
+    fn write_value(&self, ty: &Type, value: &Value, out: &mut Vec<u8>) {
+        match (self.underlying(ty), value) {
+            (Type::List(element), Value::Array(items)) => self.write_list(element, items, out),
+            (Type::Map(entry), Value::Object(members)) => {
+                let mut writer = ObjectWriter::new(out);
+                for (key, value) in members.iter() {
+                    writer.key(key);
+                    self.write_value(&entry.1, value, writer.out);
+                }
+                writer.end();
+            }
+            (Type::Named(_), Value::Object(_)) => match (self.codec_of(ty), self.held_struct(ty)) {
+                (_, Some(s)) => self.write_struct(s, value, out),
+                // An object of another API may be of a kind that the table knows.
+                (Some(Codec::Raw), None) => self.write_object(value, out),
+                _ => value.write_json(out),
+            },
+            (Type::Named(id), Value::Array(items)) if self.codec_of(ty) == Some(Codec::SchemaOrList) => {
+                let schema = self.find(self.package(self.get(*id)).id, crate::SCHEMA);
+                match schema {
+                    Some(schema) => self.write_list(&Type::Named(schema.id), items, out),
+                    None => value.write_json(out),
+                }
+            }
+            _ => value.write_json(out),
+        }
+    }
+
+    fn write_list(&self, element: &Type, items: &[Value], out: &mut Vec<u8>) {
+        out.push(b'[');
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            self.write_value(element, item, out);
+        }
+        out.push(b']');
+    }
+
+    fn write_struct(&self, s: &Struct, object: &Value, out: &mut Vec<u8>) {
+        let mut writer = ObjectWriter::new(out);
+        let Some(members) = object.as_object() else { return };
+        let mut known = 0;
+        for field in &s.members {
+            if let Some(value) = members.get(field.name) {
+                known += 1;
+                writer.key(field.name);
+                self.write_value(&field.ty, value, writer.out);
+            }
+        }
+        if known < members.len() {
+            for (name, value) in members.iter().filter(|(name, _)| s.field(name).is_none()) {
+                writer.key(name);
+                value.write_json(writer.out);
+            }
+        }
+        writer.end();
+    }
+}
+
+/// Writes the members of an object.
+struct ObjectWriter<'o> {
+    out: &'o mut Vec<u8>,
+    is_first: bool,
+}
+
+impl<'o> ObjectWriter<'o> {
+    fn new(out: &'o mut Vec<u8>) -> ObjectWriter<'o> {
+        out.push(b'{');
+        ObjectWriter { out, is_first: true }
+    }
+
+    fn key(&mut self, name: &str) {
+        if !std::mem::take(&mut self.is_first) {
+            self.out.push(b',');
+        }
+        Value::from(name).write_json(self.out);
+        self.out.push(b':');
+    }
+
+    fn end(self) {
+        self.out.push(b'}');
+    }
+}

@@ -1,0 +1,91 @@
+//! Kubernetes' own round-trip fixtures: every kind as JSON and as protobuf, with all fields set.
+
+use super::git::Repository;
+use scantling_apitypes::{Extensions, Table, protobuf};
+use scantling_value::{Limits, Value, json};
+use std::collections::BTreeMap;
+
+const FOLDER: &str = "staging/src/k8s.io/api/testdata/HEAD";
+
+/// Decodes and encodes all fixtures, and returns how many there are.
+pub(super) fn check(repository: &Repository, commit: &str) -> Result<usize, String> {
+    let files = repository.bytes(commit, &[FOLDER], |path| path.ends_with(".json") || path.ends_with(".pb"))?;
+    let mut kinds: BTreeMap<&str, (&[u8], &[u8])> = BTreeMap::new();
+    for (path, content) in &files {
+        if let Some(name) = path.strip_suffix(".json") {
+            kinds.entry(name).or_default().0 = content;
+        } else if let Some(name) = path.strip_suffix(".pb") {
+            kinds.entry(name).or_default().1 = content;
+        }
+    }
+    let mut problems = Vec::new();
+    for (name, (text, binary)) in &kinds {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        if let Err(problem) = round_trip(text, binary) {
+            problems.push(format!("{name}: {problem}"));
+        }
+    }
+    if problems.is_empty() {
+        return Ok(kinds.len());
+    }
+    Err(format!(
+        "{} of {} fixtures do not round-trip:\n{}",
+        problems.len(),
+        kinds.len(),
+        problems.join("\n")
+    ))
+}
+
+fn round_trip(text: &[u8], binary: &[u8]) -> Result<(), String> {
+    let table = Table::latest();
+    let document = json::decode(text, Limits::SERVER).map_err(|e| e.to_string())?;
+    let definition = table.kind_of(&document).ok_or("the table does not know the kind")?;
+    let decoded = table.decode(definition, document, Extensions::NONE).map_err(|e| e.to_string())?;
+    if let Some(unknown) = decoded.unknown.first() {
+        return Err(format!("unknown field {}", unknown.listed()));
+    }
+    let object = Value::Object(table.canonical(definition, decoded.members));
+    let mut written = Vec::new();
+    table.write_json(definition, &object, &mut written);
+    same("JSON", &written, &compact(text))?;
+    let encoded = table.write_envelope(&object).ok_or("no protobuf encoding")?;
+    if encoded != binary {
+        return Err("protobuf differs".to_owned());
+    }
+    let envelope = protobuf::open(binary)?;
+    let read = table.read_envelope(&envelope).ok_or("no protobuf encoding")??;
+    let read = Value::Object(table.canonical(definition, read.into_object().unwrap_or_default()));
+    let mut written = Vec::new();
+    table.write_json(definition, &read, &mut written);
+    same("JSON of protobuf", &written, &compact(text))
+}
+
+fn same(what: &str, found: &[u8], expected: &[u8]) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    let at = found.iter().zip(expected).take_while(|(a, b)| a == b).count();
+    let around = |bytes: &[u8]| {
+        let part: Vec<u8> = bytes.iter().copied().skip(at.saturating_sub(60)).take(120).collect();
+        String::from_utf8_lossy(&part).into_owned()
+    };
+    Err(format!("{what} differs: {} instead of {}", around(found), around(expected)))
+}
+
+/// JSON without the white space between its tokens.
+fn compact(text: &[u8]) -> Vec<u8> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text {
+        if is_quoted {
+            is_quoted = is_escaped || *byte != b'"';
+            is_escaped = !is_escaped && *byte == b'\\';
+        } else if byte.is_ascii_whitespace() {
+            continue;
+        } else {
+            is_quoted = *byte == b'"';
+        }
+        out.push(*byte);
+    }
+    out
+}

@@ -1,0 +1,357 @@
+//! A reader of Go type files, as far as the API types of Kubernetes use the language.
+//!
+//! The files are formatted by gofmt, so that one declaration or field stands on one line. Read are imports, struct and
+//! other type declarations, the comments above them, and constants of string types.
+
+use std::collections::BTreeMap;
+
+/// The declarations of a package.
+#[derive(Debug, Default)]
+pub(super) struct Package {
+    /// Markers (`+name=value`) of the package.
+    pub(super) markers: Vec<String>,
+    pub(super) types: BTreeMap<String, Declaration>,
+    /// String constants of named types.
+    pub(super) constants: Vec<Constant>,
+}
+
+/// A constant that holds a string.
+#[derive(Debug, PartialEq)]
+pub(super) struct Constant {
+    pub(super) name: String,
+    pub(super) ty: String,
+    pub(super) value: String,
+}
+
+/// A type declaration.
+#[derive(Debug)]
+pub(super) struct Declaration {
+    /// Where it stands: the file and the line.
+    pub(super) place: (String, usize),
+    pub(super) markers: Vec<String>,
+    pub(super) body: Body,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    Struct(Vec<Field>),
+    /// A type made of another one. Names of other packages are qualified by their import paths: `<path>.Name`.
+    Named(String),
+    /// Another name of a type.
+    Alias(String),
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) ty: String,
+    /// The tag: `json:"…" protobuf:"…"`.
+    pub(super) tag: String,
+    pub(super) markers: Vec<String>,
+}
+
+impl Field {
+    /// The value of a key of the tag.
+    pub(super) fn tag(&self, key: &str) -> Option<&str> {
+        let (_, rest) = self.tag.split_once(&format!("{key}:\""))?;
+        rest.split('"').next()
+    }
+}
+
+impl Package {
+    /// Reads one file of the package.
+    pub(super) fn read(&mut self, file: &str, text: &str) {
+        Reader {
+            file,
+            package: self,
+            imports: BTreeMap::new(),
+        }
+        .read(text);
+    }
+}
+
+struct Reader<'p> {
+    file: &'p str,
+    package: &'p mut Package,
+    /// Import paths by the name under which the file knows them.
+    imports: BTreeMap<String, String>,
+}
+
+/// What the lines that follow belong to.
+enum Context {
+    File,
+    Imports,
+    Constants,
+    Struct(Declaration, String, Vec<Field>),
+    /// Something that is passed over until the line that closes it.
+    Other,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, text: &str) {
+        let mut context = Context::File;
+        // Comments of the declaration or field that follows. Above a declaration those of the block before count too.
+        let mut comments: Vec<String> = Vec::new();
+        let mut blanks = 0;
+        for (number, line) in without_block_comments(text).lines().enumerate() {
+            let trimmed = line.trim();
+            if let Some(comment) = trimmed.strip_prefix("//") {
+                if blanks > 1 || (blanks > 0 && !matches!(context, Context::File)) {
+                    comments.clear();
+                }
+                blanks = 0;
+                comments.push(comment.trim().to_owned());
+                continue;
+            }
+            if trimmed.is_empty() {
+                blanks += 1;
+                continue;
+            }
+            if blanks > 1 || (blanks > 0 && !matches!(context, Context::File)) {
+                comments.clear();
+            }
+            blanks = 0;
+            let markers: Vec<String> = std::mem::take(&mut comments)
+                .into_iter()
+                .filter_map(|c| c.strip_prefix('+').map(str::to_owned))
+                .collect();
+            context = match context {
+                Context::File => self.declaration(line, number + 1, markers),
+                Context::Imports if trimmed == ")" => Context::File,
+                Context::Imports => {
+                    self.import(trimmed);
+                    Context::Imports
+                }
+                Context::Constants if trimmed == ")" => Context::File,
+                Context::Constants => {
+                    self.constant(trimmed);
+                    Context::Constants
+                }
+                Context::Struct(declaration, name, fields) if line == "}" => {
+                    let body = Body::Struct(fields);
+                    let declaration = Declaration { body, ..declaration };
+                    self.package.types.insert(name, declaration);
+                    Context::File
+                }
+                Context::Struct(declaration, name, mut fields) => {
+                    fields.extend(self.field(trimmed, markers));
+                    Context::Struct(declaration, name, fields)
+                }
+                Context::Other if line.starts_with('}') || line.starts_with(')') => Context::File,
+                Context::Other => Context::Other,
+            };
+        }
+    }
+
+    fn declaration(&mut self, line: &str, number: usize, markers: Vec<String>) -> Context {
+        if line.starts_with("package ") {
+            self.package.markers.extend(markers);
+            return Context::File;
+        }
+        if line == "import (" {
+            return Context::Imports;
+        }
+        if let Some(import) = line.strip_prefix("import ") {
+            self.import(import);
+            return Context::File;
+        }
+        if line == "const (" {
+            return Context::Constants;
+        }
+        if let Some(constant) = line.strip_prefix("const ") {
+            self.constant(constant);
+            return Context::File;
+        }
+        if let Some((name, body)) = line.strip_prefix("type ").and_then(|rest| rest.split_once(' ')) {
+            let name = name.to_owned();
+            let declaration = |body| Declaration {
+                place: (self.file.to_owned(), number),
+                markers,
+                body,
+            };
+            let body = body.split(" //").next().unwrap_or(body).trim();
+            match body {
+                "struct {" => {
+                    return Context::Struct(declaration(Body::Struct(Vec::new())), name, Vec::new());
+                }
+                "struct{}" => {
+                    let declaration = declaration(Body::Struct(Vec::new()));
+                    self.package.types.insert(name, declaration);
+                    return Context::File;
+                }
+                _ if body.starts_with("interface") || body.starts_with("func") => {}
+                _ => {
+                    let body = match body.strip_prefix("= ") {
+                        Some(other) => Body::Alias(self.qualified(other)),
+                        None => Body::Named(self.qualified(body)),
+                    };
+                    let declaration = declaration(body);
+                    self.package.types.insert(name, declaration);
+                    return Context::File;
+                }
+            }
+        }
+        if line.ends_with('{') || line.ends_with('(') {
+            return Context::Other;
+        }
+        Context::File
+    }
+
+    /// `name "path"` or `"path"`.
+    fn import(&mut self, line: &str) {
+        let Some((before, rest)) = line.split_once('"') else {
+            return;
+        };
+        let path = rest.split('"').next().unwrap_or(rest);
+        let name = match before.trim() {
+            "" => path.rsplit('/').next().unwrap_or(path),
+            name => name,
+        };
+        self.imports.insert(name.to_owned(), path.to_owned());
+    }
+
+    /// `Name Type = "value"`.
+    fn constant(&mut self, line: &str) {
+        let Some((left, right)) = line.split_once('=') else {
+            return;
+        };
+        let [name, ty] = left.split_whitespace().collect::<Vec<_>>()[..] else {
+            return;
+        };
+        let value = right.trim().strip_prefix('"').and_then(|rest| rest.split('"').next());
+        if let Some(value) = value {
+            self.package.constants.push(Constant {
+                name: name.to_owned(),
+                ty: ty.to_owned(),
+                value: value.to_owned(),
+            });
+        }
+    }
+
+    /// ``Name Type `tag` `` or, where a struct is embedded, ``Type `tag` ``.
+    fn field(&self, line: &str, markers: Vec<String>) -> Option<Field> {
+        let (declared, tag) = line.split_once('`')?;
+        let tag = tag.split('`').next().unwrap_or(tag).to_owned();
+        let mut words = declared.split_whitespace();
+        let (first, second) = (words.next()?, words.next());
+        let (name, ty) = match second {
+            Some(ty) => (first, ty),
+            None => (first.rsplit(['.', '*']).next().unwrap_or(first), first),
+        };
+        Some(Field {
+            name: name.to_owned(),
+            ty: self.qualified(ty),
+            tag,
+            markers,
+        })
+    }
+
+    /// A type in which names of other packages are qualified by import paths.
+    fn qualified(&self, ty: &str) -> String {
+        let start = ty.rfind(['*', ']']).map_or(0, |at| at + 1);
+        let (prefix, name) = ty.split_at(start);
+        let prefix = match prefix.split_once("map[") {
+            Some((before, key)) => match key.split_once(']') {
+                Some((key, after)) => format!("{before}map[{}]{after}", self.qualified(key)),
+                None => prefix.to_owned(),
+            },
+            None => prefix.to_owned(),
+        };
+        match name.split_once('.') {
+            Some((package, name)) => {
+                let path = self.imports.get(package).map_or(package, String::as_str);
+                format!("{prefix}{path}.{name}")
+            }
+            None => format!("{prefix}{name}"),
+        }
+    }
+}
+
+/// The text with block comments blanked out; line breaks stay, so that lines keep their numbers.
+fn without_block_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut is_inside = false;
+    for line in text.lines() {
+        let start = line.trim_start();
+        if !is_inside && start.starts_with("/*") {
+            is_inside = true;
+        }
+        if is_inside {
+            // Blank lines would separate a marker from what it stands above.
+            out.push_str("//");
+        } else {
+            out.push_str(line);
+        }
+        if is_inside && line.contains("*/") {
+            is_inside = false;
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+/*
+Licence.
+*/
+
+// +groupName=example.dev
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +genclient
+
+// Widget is a widget.
+// +kind
+type Widget struct {
+	metav1.TypeMeta `json:""`
+	// +listType=map
+	Parts map[string]*metav1.Time `json:"parts,omitempty" protobuf:"bytes,2,rep,name=parts"`
+}
+
+// +enum
+type Mode string
+
+const (
+	// On.
+	On Mode = "On"
+)
+
+func (w *Widget) Get() {
+	type inner struct {
+	}
+}
+"#;
+
+    #[test]
+    fn declarations_are_read() {
+        let mut package = Package::default();
+        package.read("types.go", FILE);
+        assert_eq!(package.markers, ["groupName=example.dev"]);
+        let constant = |name: &str, ty: &str, value: &str| Constant {
+            name: name.to_owned(),
+            ty: ty.to_owned(),
+            value: value.to_owned(),
+        };
+        assert_eq!(package.constants, [constant("On", "Mode", "On")]);
+        let widget = &package.types["Widget"];
+        assert_eq!(widget.markers, ["genclient", "kind"]);
+        let Body::Struct(fields) = &widget.body else {
+            panic!("{widget:?}");
+        };
+        assert_eq!(fields[0].name, "TypeMeta");
+        assert_eq!(fields[0].ty, "k8s.io/apimachinery/pkg/apis/meta/v1.TypeMeta");
+        assert_eq!(fields[1].ty, "map[string]*k8s.io/apimachinery/pkg/apis/meta/v1.Time");
+        assert_eq!(fields[1].tag("protobuf"), Some("bytes,2,rep,name=parts"));
+        assert_eq!(fields[1].markers, ["listType=map"]);
+        assert!(matches!(&package.types["Mode"].body, Body::Named(ty) if ty == "string"));
+    }
+}

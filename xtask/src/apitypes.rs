@@ -9,6 +9,8 @@ mod fixtures;
 mod git;
 mod go;
 mod model;
+mod openapi;
+mod proto;
 mod table;
 
 use crate::run::root;
@@ -54,6 +56,10 @@ pub(crate) fn apitypes(args: &[&str]) -> Result<(), String> {
     compare(&folder, &files)?;
     let count = fixtures::check(&repository, NEWEST)?;
     println!("apitypes: {count} fixtures round-trip as JSON and protobuf");
+    let count = proto::check(&repository, NEWEST)?;
+    println!("apitypes: {count} protobuf messages have the numbers of the table");
+    let count = openapi::check(&repository, NEWEST)?;
+    println!("apitypes: {count} schemas equal those of OpenAPI");
     Ok(())
 }
 
@@ -69,7 +75,11 @@ fn replace(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), String
         fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
         fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    let fields = files.values().flat_map(|t| t.lines()).filter(|l| l.starts_with("  ")).count();
+    let fields = files
+        .values()
+        .flat_map(|t| t.lines())
+        .filter(|l| l.starts_with("  "))
+        .count();
     println!("apitypes: {} files, {fields} fields", files.len());
     Ok(())
 }
@@ -83,7 +93,10 @@ fn compare(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), String
             continue;
         }
         let lines = |text: Option<&String>| -> Vec<String> {
-            text.into_iter().flat_map(|t| t.lines()).map(str::to_owned).collect()
+            text.into_iter()
+                .flat_map(|t| t.lines())
+                .map(str::to_owned)
+                .collect()
         };
         let (old, new) = (lines(existing.get(name)), lines(files.get(name)));
         let removed = old.iter().filter(|l| !new.contains(l)).map(|l| format!("- {l}"));
@@ -105,7 +118,9 @@ fn existing(folder: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut found = BTreeMap::new();
     let mut folders: Vec<PathBuf> = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&next) else { continue };
+        let Ok(entries) = fs::read_dir(&next) else {
+            continue;
+        };
         for entry in entries {
             let path = entry.map_err(|e| e.to_string())?.path();
             if path.is_dir() {

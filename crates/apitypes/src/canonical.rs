@@ -29,13 +29,16 @@ impl Table {
 
     /// Whether a server holds empty lists or maps of an object that it does not write.
     pub fn omits(&self, definition: &Definition, members: &Map) -> bool {
-        definition.as_struct().is_some_and(|s| self.struct_omits(s, members))
+        definition
+            .as_struct()
+            .is_some_and(|s| self.struct_omits(s, members))
     }
 
     fn struct_omits(&self, s: &Struct, members: &Map) -> bool {
         members.iter().any(|(name, value)| {
             s.field(name).is_some_and(|field| {
-                (field.presence == Presence::OmitEmpty && is_empty(value)) || self.type_omits(&field.ty, value)
+                (field.presence == Presence::OmitEmpty && is_empty(value))
+                    || self.type_omits(&field.ty, value)
             })
         })
     }
@@ -46,9 +49,9 @@ impl Table {
             (Type::Map(entry), Value::Object(members)) => {
                 members.iter().any(|(_, v)| self.type_omits(&entry.1, v))
             }
-            (Type::Named(_), Value::Object(members)) => {
-                self.held_struct(ty).is_some_and(|s| self.struct_omits(s, members))
-            }
+            (Type::Named(_), Value::Object(members)) => self
+                .held_struct(ty)
+                .is_some_and(|s| self.struct_omits(s, members)),
             (Type::Named(_), Value::Array(items)) => {
                 let s = self.held_struct(ty);
                 let omits = |v: &Value| v.as_object().zip(s).is_some_and(|(m, s)| self.struct_omits(s, m));
@@ -77,7 +80,9 @@ impl Table {
                 items.iter_mut().for_each(|v| self.normalize(element, v, empty));
             }
             (Type::Map(entry), Value::Object(members)) => {
-                members.iter_mut().for_each(|(_, v)| self.normalize(&entry.1, v, empty));
+                members
+                    .iter_mut()
+                    .for_each(|(_, v)| self.normalize(&entry.1, v, empty));
             }
             (Type::Named(_), Value::Object(members)) => {
                 if let Some(s) = self.held_struct(ty) {

@@ -42,7 +42,8 @@
 //! | `go=APIVersion` | the Go name, where it is not the JSON name with a capital |
 //! | `list=map(type)`, `map=atomic`, `struct=atomic` | how server-side apply merges it |
 //! | `patch=merge(type)` | how strategic merge patches merge it |
-//! | `default=…`, `enum=…`, `nullable`, `union`, `unionDiscriminator` | as in OpenAPI |
+//! | `enum=…`, `values=…` | the values of an enumeration; OpenAPI names only the former |
+//! | `default=…`, `nullable`, `union`, `unionDiscriminator` | as in OpenAPI |
 //! | `gate=…` | the feature gate without which the field is dropped |
 //! | `since=1.34`, `until=1.36` | the first and the last release that has it |
 //! | `message` | a list that is a protobuf message of its own |
@@ -65,16 +66,16 @@
 pub mod canonical;
 pub mod convert;
 pub mod decode;
+pub mod openapi;
 pub mod protobuf;
 mod table;
 pub mod write;
-
 
 /// The name of the struct that custom types of the same package hold.
 const SCHEMA: &str = "JSONSchemaProps";
 
 pub use decode::DecodeError;
 pub use table::{
-    Codec, Definition, Extensions, Facts, Field, Form, Package, Presence, Release, Resource, Scope, Struct, Subresource, Table,
-    TableError, Type, TypeId,
+    Codec, Definition, Extensions, Facts, Field, Form, Package, Presence, Release, Resource, Scope, Struct,
+    Subresource, Table, TableError, Type, TypeId,
 };

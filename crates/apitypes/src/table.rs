@@ -119,6 +119,14 @@ impl Definition {
         }
     }
 
+    /// Whether values of the type name their kind.
+    fn is_object(&self) -> bool {
+        let first = self
+            .as_struct()
+            .and_then(|s| Some((s.declared.first()?, s.members.first()?)));
+        first.is_some_and(|(declared, member)| declared.is_inlined() && member.name == "kind")
+    }
+
     /// The struct, if the type is one.
     pub fn as_struct(&self) -> Option<&Struct> {
         match &self.form {
@@ -164,12 +172,16 @@ impl Struct {
 
     /// The declared fields that protobuf has, by their numbers.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = &Field> {
-        self.numbered.iter().filter_map(|at| self.declared.get(usize::from(*at)))
+        self.numbered
+            .iter()
+            .filter_map(|at| self.declared.get(usize::from(*at)))
     }
 
     /// The declared field of a protobuf number.
     pub(crate) fn number(&self, number: u64) -> Option<&Field> {
-        self.declared.iter().find(|f| f.number > 0 && u64::from(f.number) == number)
+        self.declared
+            .iter()
+            .find(|f| f.number > 0 && u64::from(f.number) == number)
     }
 }
 
@@ -303,10 +315,16 @@ pub enum Codec {
 }
 
 /// Types of the API machinery that clients know as kinds of `v1`.
-const UNVERSIONED: &[&str] = &["Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"];
+pub(crate) const UNVERSIONED: &[&str] = &[
+    "Status",
+    "APIVersions",
+    "APIGroupList",
+    "APIGroup",
+    "APIResourceList",
+];
 
 /// Types of the API machinery that every version of every group has.
-const EVERYWHERE: &[&str] = &[
+pub(crate) const EVERYWHERE: &[&str] = &[
     "CreateOptions",
     "DeleteOptions",
     "GetOptions",
@@ -332,14 +350,20 @@ impl Table {
         let slot = TABLES.get(at).unwrap_or(&TABLES[COUNT - 1]);
         slot.get_or_init(|| match Table::parse(&[FILES, EXTENSIONS], release) {
             Ok(table) => table,
-            #[expect(clippy::panic, reason = "the table is part of the program, and tests read all of it")]
+            #[expect(
+                clippy::panic,
+                reason = "the table is part of the program, and tests read all of it"
+            )]
             Err(e) => panic!("the table of API types: {e}"),
         })
     }
 
     /// The definition of a type.
     pub fn get(&self, id: TypeId) -> &Definition {
-        #[expect(clippy::indexing_slicing, reason = "only the table makes identifiers of its types")]
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "only the table makes identifiers of its types"
+        )]
         &self.definitions[usize::from(id.0)]
     }
 
@@ -385,8 +409,7 @@ impl Table {
             Form::Named(Type::Named(other)) => self.get(other),
             _ => definition,
         };
-        let is_kind = definition.members().first().is_some_and(|f| f.name == "kind");
-        is_kind.then_some(definition)
+        (definition.is_object() || EVERYWHERE.contains(&kind)).then_some(definition)
     }
 
     /// The type behind pointers and names: a basic type, a list, a map, or a struct or custom type by its name.

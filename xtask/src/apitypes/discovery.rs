@@ -40,7 +40,9 @@ pub(super) fn read(repository: &Repository, commit: &str) -> Result<Resources, S
                         None => None,
                     };
                     if let Some(parent) = parent {
-                        parent.subresources.push((subresource.to_owned(), facts(entry, false)));
+                        parent
+                            .subresources
+                            .push((subresource.to_owned(), facts(entry, false)));
                     }
                 }
                 None => found.push(Resource {
@@ -69,7 +71,11 @@ fn facts(entry: &Value, is_whole: bool) -> Vec<String> {
         let is_namespaced = entry.get("namespaced") == Some(&Value::Bool(true));
         facts.push(if is_namespaced { "namespaced" } else { "cluster" }.to_owned());
     }
-    for (key, fact) in [("shortNames", "short"), ("categories", "categories"), ("verbs", "verbs")] {
+    for (key, fact) in [
+        ("shortNames", "short"),
+        ("categories", "categories"),
+        ("verbs", "verbs"),
+    ] {
         let values = entry.get(key).and_then(Value::as_array);
         let values: Vec<&str> = values.into_iter().flatten().filter_map(Value::as_str).collect();
         if !values.is_empty() {

@@ -219,7 +219,10 @@ impl Reader<'_> {
         let [name, ty] = left.split_whitespace().collect::<Vec<_>>()[..] else {
             return;
         };
-        let value = right.trim().strip_prefix('"').and_then(|rest| rest.split('"').next());
+        let value = right
+            .trim()
+            .strip_prefix('"')
+            .and_then(|rest| rest.split('"').next());
         if let Some(value) = value {
             self.package.constants.push(Constant {
                 name: name.to_owned(),
@@ -349,7 +352,10 @@ func (w *Widget) Get() {
         };
         assert_eq!(fields[0].name, "TypeMeta");
         assert_eq!(fields[0].ty, "k8s.io/apimachinery/pkg/apis/meta/v1.TypeMeta");
-        assert_eq!(fields[1].ty, "map[string]*k8s.io/apimachinery/pkg/apis/meta/v1.Time");
+        assert_eq!(
+            fields[1].ty,
+            "map[string]*k8s.io/apimachinery/pkg/apis/meta/v1.Time"
+        );
         assert_eq!(fields[1].tag("protobuf"), Some("bytes,2,rep,name=parts"));
         assert_eq!(fields[1].markers, ["listType=map"]);
         assert!(matches!(&package.types["Mode"].body, Body::Named(ty) if ty == "string"));

@@ -65,11 +65,17 @@ const CUSTOM: &[(&str, &str)] = &[
     ("apiextensions/v1.JSON", "json"),
     ("apiextensions/v1.JSONSchemaPropsOrBool", "schema-or-bool"),
     ("apiextensions/v1.JSONSchemaPropsOrArray", "schema-or-list"),
-    ("apiextensions/v1.JSONSchemaPropsOrStringArray", "schema-or-strings"),
+    (
+        "apiextensions/v1.JSONSchemaPropsOrStringArray",
+        "schema-or-strings",
+    ),
     ("apiextensions/v1beta1.JSON", "json"),
     ("apiextensions/v1beta1.JSONSchemaPropsOrBool", "schema-or-bool"),
     ("apiextensions/v1beta1.JSONSchemaPropsOrArray", "schema-or-list"),
-    ("apiextensions/v1beta1.JSONSchemaPropsOrStringArray", "schema-or-strings"),
+    (
+        "apiextensions/v1beta1.JSONSchemaPropsOrStringArray",
+        "schema-or-strings",
+    ),
 ];
 
 /// Where API types are declared.
@@ -101,7 +107,8 @@ const GENERATORS: &[&str] = &[
 pub(super) fn read(repository: &Repository, commit: &str) -> Result<Release, String> {
     let files = repository.files(commit, FOLDERS, |path| {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-        let depth_fits = !folder.ends_with("/testing") && !folder.contains("/testdata") && package_id(folder).is_some();
+        let depth_fits =
+            !folder.ends_with("/testing") && !folder.contains("/testdata") && package_id(folder).is_some();
         depth_fits
             && file.ends_with(".go")
             && !file.ends_with("_test.go")
@@ -111,7 +118,10 @@ pub(super) fn read(repository: &Repository, commit: &str) -> Result<Release, Str
     let mut sources: BTreeMap<String, go::Package> = BTreeMap::new();
     for (path, text) in &files {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-        sources.entry(import_path(folder).to_owned()).or_default().read(file, text);
+        sources
+            .entry(import_path(folder).to_owned())
+            .or_default()
+            .read(file, text);
     }
     let mut release = Release::new();
     for (path, source) in &sources {
@@ -140,22 +150,30 @@ fn package_id(folder: &str) -> Option<String> {
             .or_else(|| path.strip_prefix("k8s.io/kube-aggregator/pkg/apis/"))?,
     };
     let (group, version) = rest.split_once('/')?;
-    let is_version = version.starts_with('v') && !version.contains('/') && version.chars().any(|c| c.is_ascii_digit());
+    let is_version =
+        version.starts_with('v') && !version.contains('/') && version.chars().any(|c| c.is_ascii_digit());
     is_version.then(|| format!("{group}/{version}"))
 }
 
 fn package(id: &str, path: &str, source: &go::Package) -> Package {
     let marked = source.markers.iter().find_map(|m| m.strip_prefix("groupName="));
-    let group = id.split_once('/').map(|(folder, _)| marked.unwrap_or(folder).to_owned());
+    let group = id
+        .split_once('/')
+        .map(|(folder, _)| marked.unwrap_or(folder).to_owned());
     let mut declarations: Vec<_> = source.types.iter().collect();
     declarations.sort_by_key(|(_, d)| &d.place);
     let mut types = Vec::new();
     for (name, declaration) in declarations {
         let full = format!("{id}.{name}");
         let mut facts = Vec::new();
-        let form = match (CUSTOM.iter().find(|(custom, _)| *custom == full), &declaration.body) {
+        let form = match (
+            CUSTOM.iter().find(|(custom, _)| *custom == full),
+            &declaration.body,
+        ) {
             (Some((_, codec)), _) => Form::Custom(codec),
-            (None, Body::Struct(fields)) => Form::Struct(fields.iter().filter_map(|f| field(f, id, source)).collect()),
+            (None, Body::Struct(fields)) => {
+                Form::Struct(fields.iter().filter_map(|f| field(f, id, source)).collect())
+            }
             (None, Body::Named(ty) | Body::Alias(ty)) => Form::Named(localized(ty, id)),
         };
         if matches!(declaration.body, Body::Alias(_)) {
@@ -167,12 +185,15 @@ fn package(id: &str, path: &str, source: &go::Package) -> Package {
         if declaration.markers.iter().any(|m| m == "protobuf=false") {
             facts.push("no-protobuf".to_owned());
         }
-        let is_enum = |m: &String| m == "enum" || m.ends_with("k8s:enum");
-        if declaration.markers.iter().any(is_enum) && !matches!(declaration.body, Body::Alias(_)) {
+        // Only the older marker makes OpenAPI name the values.
+        let is_published = declaration.markers.iter().any(|m| m == "enum");
+        let is_enum = is_published || declaration.markers.iter().any(|m| m.ends_with("k8s:enum"));
+        if is_enum && !matches!(declaration.body, Body::Alias(_)) {
             let constants = source.constants.iter().filter(|c| c.ty == *name);
             let values: BTreeSet<&str> = constants.map(|c| c.value.as_str()).collect();
             let values: Vec<String> = values.into_iter().map(quoted).collect();
-            facts.push(format!("enum={}", values.join(",")));
+            let fact = if is_published { "enum" } else { "values" };
+            facts.push(format!("{fact}={}", values.join(",")));
         }
         facts.extend(shared_facts(&declaration.markers, source));
         types.push(Type {
@@ -273,12 +294,17 @@ fn is_required(markers: &[String], is_omitted: bool) -> bool {
 /// Facts that types and fields have alike: list and map types, defaults, unions, and declarative validation.
 fn shared_facts(markers: &[String], source: &go::Package) -> Vec<String> {
     let value = |name: &str| {
-        let mut found = markers.iter().filter_map(|m| m.strip_prefix(name)?.strip_prefix('='));
+        let mut found = markers
+            .iter()
+            .filter_map(|m| m.strip_prefix(name)?.strip_prefix('='));
         found.next()
     };
     let mut facts = Vec::new();
     if let Some(list) = value("listType") {
-        let keys: Vec<&str> = markers.iter().filter_map(|m| m.strip_prefix("listMapKey=")).collect();
+        let keys: Vec<&str> = markers
+            .iter()
+            .filter_map(|m| m.strip_prefix("listMapKey="))
+            .collect();
         facts.push(match keys.as_slice() {
             [] => format!("list={list}"),
             keys => format!("list={list}({})", keys.join(",")),
@@ -291,7 +317,9 @@ fn shared_facts(markers: &[String], source: &go::Package) -> Vec<String> {
     }
     if let Some(default) = value("default") {
         // A default may be a constant of the package.
-        let name = default.strip_prefix("ref(").and_then(|rest| rest.strip_suffix(')'));
+        let name = default
+            .strip_prefix("ref(")
+            .and_then(|rest| rest.strip_suffix(')'));
         let constant = source.constants.iter().find(|c| Some(c.name.as_str()) == name);
         facts.push(match constant {
             Some(constant) => format!("default={:?}", constant.value),
@@ -327,7 +355,11 @@ fn compact(text: &str) -> String {
 /// A value in a list: in quotes where it would not stand as one word.
 fn quoted(value: &str) -> String {
     let is_plain = !value.is_empty() && !value.contains([' ', ',', '"', '\\']);
-    if is_plain { value.to_owned() } else { format!("{value:?}") }
+    if is_plain {
+        value.to_owned()
+    } else {
+        format!("{value:?}")
+    }
 }
 
 /// The names of the types that a type refers to.
@@ -345,7 +377,8 @@ fn keep_reachable(release: &mut Release) {
         for ty in &package.types {
             let is_object = match &ty.form {
                 Form::Struct(fields) if id.starts_with("meta/") => {
-                    fields.iter().any(|f| f.json.is_none()) || ty.name == "WatchEvent"
+                    fields.iter().any(|f| f.json.is_none())
+                        || matches!(ty.name.as_str(), "WatchEvent" | "Patch")
                 }
                 Form::Struct(fields) => package.group.is_some() && !fields.is_empty(),
                 // Kinds of a newer version that an older one serves, too.
@@ -363,7 +396,10 @@ fn keep_reachable(release: &mut Release) {
         if !reached.insert((id.clone(), name.clone())) {
             continue;
         }
-        let Some(ty) = release.get(&id).and_then(|p| p.types.iter().find(|t| t.name == name)) else {
+        let Some(ty) = release
+            .get(&id)
+            .and_then(|p| p.types.iter().find(|t| t.name == name))
+        else {
             continue;
         };
         let mut refer = |ty: &str| {
@@ -383,7 +419,9 @@ fn keep_reachable(release: &mut Release) {
         }
     }
     for (id, package) in release.iter_mut() {
-        package.types.retain(|t| reached.contains(&(id.clone(), t.name.clone())));
+        package
+            .types
+            .retain(|t| reached.contains(&(id.clone(), t.name.clone())));
     }
     release.retain(|_, package| !package.types.is_empty());
 }

@@ -100,7 +100,9 @@ impl Writer<'_> {
     }
 
     fn ty(&self, ty: &Type, package: &Span, out: &mut String) {
-        let span = Span::of(self.releases, |(_, release, _)| self.find(release, &ty.name).is_some());
+        let span = Span::of(self.releases, |(_, release, _)| {
+            self.find(release, &ty.name).is_some()
+        });
         let word = match &ty.form {
             Form::Struct(_) => format!("\nstruct {}", ty.name),
             Form::Named(other) => format!("\ntype {} {other}", ty.name),
@@ -142,7 +144,12 @@ impl Writer<'_> {
             };
             fields.iter().any(|f| f.key() == field.key())
         });
-        let _ = write!(out, "  {} {}", field.json.as_deref().unwrap_or("inline"), field.ty);
+        let _ = write!(
+            out,
+            "  {} {}",
+            field.json.as_deref().unwrap_or("inline"),
+            field.ty
+        );
         line(out, &with_span(&field.facts, span.facts(Some(holder))));
     }
 
@@ -177,9 +184,17 @@ impl Writer<'_> {
 
 /// Facts with the span before the validation tags, which come last.
 fn with_span(facts: &[String], span: Vec<String>) -> Vec<String> {
-    let at = facts.iter().position(|f| f.starts_with('+')).unwrap_or(facts.len());
+    let at = facts
+        .iter()
+        .position(|f| f.starts_with('+'))
+        .unwrap_or(facts.len());
     let (before, tags) = facts.split_at(at);
-    before.iter().cloned().chain(span).chain(tags.iter().cloned()).collect()
+    before
+        .iter()
+        .cloned()
+        .chain(span)
+        .chain(tags.iter().cloned())
+        .collect()
 }
 
 /// Ends a line with facts.

@@ -115,14 +115,16 @@ impl<'t> Walk<'t> {
             (_, Node::Null) => before,
             (Type::String, Node::String(s)) => Some(Value::String(s)),
             (Type::Bool, Node::Bool(b)) => Some(Value::Bool(b)),
-            (Type::Int32 | Type::Int64 | Type::Float64, Node::Number(number)) => match (underlying, &number.value) {
-                (Type::Int64, Value::Int(_)) => Some(number.value),
-                (Type::Int32, Value::Int(i)) if i32::try_from(*i).is_ok() => Some(number.value),
-                #[expect(clippy::cast_precision_loss, reason = "the field is a double on the wire")]
-                (Type::Float64, Value::Int(i)) => Some(Value::Float(*i as f64)),
-                (Type::Float64, Value::Float(f)) if f.is_finite() => Some(number.value),
-                _ => self.mismatch(&format!("number {}", number.literal()), ty),
-            },
+            (Type::Int32 | Type::Int64 | Type::Float64, Node::Number(number)) => {
+                match (underlying, &number.value) {
+                    (Type::Int64, Value::Int(_)) => Some(number.value),
+                    (Type::Int32, Value::Int(i)) if i32::try_from(*i).is_ok() => Some(number.value),
+                    #[expect(clippy::cast_precision_loss, reason = "the field is a double on the wire")]
+                    (Type::Float64, Value::Int(i)) => Some(Value::Float(*i as f64)),
+                    (Type::Float64, Value::Float(f)) if f.is_finite() => Some(number.value),
+                    _ => self.mismatch(&format!("number {}", number.literal()), ty),
+                }
+            }
             (Type::Bytes, Node::String(s)) => match base64::canonical(&s) {
                 Ok(canonical) => Some(canonical.into()),
                 Err(offset) => self.fault(format!("illegal base64 data at input byte {offset}")),
@@ -226,7 +228,13 @@ impl<'t> Walk<'t> {
     }
 
     /// The elements of a list; each is decoded into the one that was in its place.
-    fn list<S: Source>(&mut self, items: Vec<S>, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Vec<Value> {
+    fn list<S: Source>(
+        &mut self,
+        items: Vec<S>,
+        ty: &Type,
+        at: &Path<'_>,
+        before: Option<Value>,
+    ) -> Vec<Value> {
         let mut before = match before {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
@@ -271,7 +279,11 @@ impl<'t> Walk<'t> {
     fn element<S: Source>(&mut self, v: S, ty: &Type, at: &Path<'_>, before: Option<Value>) -> Value {
         self.value(v, ty, at, before).unwrap_or_else(|| {
             let is_struct = self.table.struct_of(ty).is_some();
-            if is_struct { Value::Null } else { self.table.zero(ty) }
+            if is_struct {
+                Value::Null
+            } else {
+                self.table.zero(ty)
+            }
         })
     }
 
@@ -323,7 +335,9 @@ impl<'t> Walk<'t> {
     /// A schema that a custom type holds: nobody looks for unknown fields in it.
     fn opaque(&mut self, decode: impl FnOnce(&mut Walk<'t>) -> Value) -> Option<Value> {
         let outer = self.opaque;
-        self.opaque = outer.or_else(|| self.structs.last().copied()).or(Some(crate::SCHEMA));
+        self.opaque = outer
+            .or_else(|| self.structs.last().copied())
+            .or(Some(crate::SCHEMA));
         let saved = self.saved.take();
         let out = decode(self);
         self.opaque = outer;
@@ -346,7 +360,11 @@ impl<'t> Walk<'t> {
     }
 
     fn mismatch_text(&self, value: &str, ty: &str) -> String {
-        let target = match self.structs.last().map(|innermost| self.opaque.unwrap_or(innermost)) {
+        let target = match self
+            .structs
+            .last()
+            .map(|innermost| self.opaque.unwrap_or(innermost))
+        {
             Some(s) => format!("struct field {s}.{}", self.stack.join(".")),
             None => "value".into(),
         };

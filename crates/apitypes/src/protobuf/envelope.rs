@@ -27,7 +27,8 @@ pub fn is_enveloped(body: &[u8]) -> bool {
 pub fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
     let Some(inner) = body.strip_prefix(PREFIX) else {
         return Err(
-            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".to_owned(),
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+                .to_owned(),
         );
     };
     if inner.is_empty() {

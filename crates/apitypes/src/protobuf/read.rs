@@ -8,7 +8,12 @@ use scantling_value::{Limits, Map, Value, json};
 
 impl Table {
     /// Reads a message of a type. Fields that are unset or zero are left out, save for pointers.
-    pub fn read_protobuf(&self, definition: &Definition, message: &[u8], depth: usize) -> Result<Map, String> {
+    pub fn read_protobuf(
+        &self,
+        definition: &Definition,
+        message: &[u8],
+        depth: usize,
+    ) -> Result<Map, String> {
         let mut out = Map::new();
         if let Some(s) = definition.as_struct() {
             self.read_message(s, message, depth, &mut out)?;
@@ -188,7 +193,10 @@ impl Reader<'_> {
     /// A schema wins over a list, and a list over a boolean, which is always there.
     fn schema_or(&self, codec: Codec, definition: &Definition, message: &[u8]) -> Result<Value, String> {
         let package = self.table.package(definition);
-        let schema = self.table.find(package.id, crate::SCHEMA).map(|d| Type::Named(d.id));
+        let schema = self
+            .table
+            .find(package.id, crate::SCHEMA)
+            .map(|d| Type::Named(d.id));
         let schema = schema.ok_or("no schema")?;
         let (schema_number, list_number) = match codec {
             Codec::SchemaOrBool => (2, 0),
@@ -198,7 +206,10 @@ impl Reader<'_> {
             return Ok(found);
         }
         Ok(match codec {
-            Codec::SchemaOrBool => self.repeated(1, &Type::Bool, message)?.pop().unwrap_or(Value::Bool(false)),
+            Codec::SchemaOrBool => self
+                .repeated(1, &Type::Bool, message)?
+                .pop()
+                .unwrap_or(Value::Bool(false)),
             Codec::SchemaOrList => Value::Array(self.repeated(list_number, &schema, message)?),
             _ => Value::Array(self.repeated(list_number, &Type::String, message)?),
         })

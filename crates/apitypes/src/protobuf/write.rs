@@ -48,7 +48,9 @@ impl Table {
                 let definition = self.get(*id);
                 match (&definition.form, value) {
                     (Form::Named(Type::List(_)), None) if definition.is_message => {}
-                    (Form::Named(inner), value) if !definition.is_message => self.write_field(n, inner, value, out),
+                    (Form::Named(inner), value) if !definition.is_message => {
+                        self.write_field(n, inner, value, out);
+                    }
                     (_, value) => self.write_content(n, ty, value.unwrap_or(&Value::Null), out),
                 }
             }
@@ -82,7 +84,9 @@ impl Table {
                         items.iter().for_each(|v| self.write_content(1, element, v, out));
                     }),
                     Form::Named(inner) => self.write_content(n, inner, value, out),
-                    Form::Custom(codec) => nested(out, n, |out| self.write_custom(*codec, definition, value, out)),
+                    Form::Custom(codec) => {
+                        nested(out, n, |out| self.write_custom(*codec, definition, value, out));
+                    }
                 }
             }
         }
@@ -90,7 +94,10 @@ impl Table {
 
     /// Writes the content of the message that a custom type has.
     fn write_custom(&self, codec: Codec, definition: &Definition, value: &Value, out: &mut Vec<u8>) {
-        let schema = || self.find(self.package(definition).id, crate::SCHEMA).map(|d| Type::Named(d.id));
+        let schema = || {
+            self.find(self.package(definition).id, crate::SCHEMA)
+                .map(|d| Type::Named(d.id))
+        };
         match (codec, value) {
             (Codec::Quantity, value) => string(out, 1, value.as_str().unwrap_or("0")),
             (Codec::IntOrString, value) => {
@@ -124,7 +131,9 @@ impl Table {
                 }
             }
             (Codec::SchemaOrStrings, Value::Array(items)) => {
-                items.iter().for_each(|v| self.write_content(2, &Type::String, v, out));
+                items
+                    .iter()
+                    .for_each(|v| self.write_content(2, &Type::String, v, out));
             }
             (Codec::SchemaOrList | Codec::SchemaOrStrings, _) => {}
         }

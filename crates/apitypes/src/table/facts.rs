@@ -18,14 +18,17 @@ impl Facts {
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
-            rest = rest.trim_start();
-            let mut is_quoted = false;
-            let end = rest.find(|c: char| {
-                is_quoted ^= matches!(c, '"' | '`');
-                c == ' ' && !is_quoted
-            });
-            let (word, after) = rest.split_at_checked(end.unwrap_or(rest.len()))?;
-            rest = after;
+            let mut end = rest.find(' ').unwrap_or(rest.len());
+            let is_open = |end: usize| {
+                rest.get(..end)
+                    .is_some_and(|w| w.matches(['"', '`']).count() % 2 == 1)
+            };
+            while is_open(end) && end < rest.len() {
+                let next = rest.get(end + 1..).and_then(|after| after.find(' '));
+                end = next.map_or(rest.len(), |next| end + 1 + next);
+            }
+            let (word, after) = rest.split_at_checked(end)?;
+            rest = after.trim_start();
             (!word.is_empty()).then_some(word)
         })
     }
@@ -48,7 +51,7 @@ impl Facts {
 
     /// How a list merges on server-side apply, and the keys of its elements.
     pub fn list(self) -> Option<(&'static str, Vec<&'static str>)> {
-        self.value("list").map(|value| with_arguments(value))
+        self.value("list").map(with_arguments)
     }
 
     /// How a strategic merge patch treats the field, and the key by which it merges elements.
@@ -85,6 +88,10 @@ impl Facts {
 
     /// Whether a release has it.
     pub(super) fn is_in(self, release: Release) -> bool {
+        // Nearly everything is in all releases.
+        if !self.0.contains("since=1.") && !self.0.contains("until=1.") {
+            return true;
+        }
         self.since().is_none_or(|since| since <= release) && self.until().is_none_or(|until| release <= until)
     }
 }
@@ -107,7 +114,9 @@ mod tests {
 
     #[test]
     fn words_end_at_spaces_outside_of_quotes() {
-        let facts = Facts::new(r#"#3 list=map(a,b) patch=merge(a) default="x y" +item(t:"A B")=+forbidden since=1.35"#);
+        let facts = Facts::new(
+            r#"#3 list=map(a,b) patch=merge(a) default="x y" +item(t:"A B")=+forbidden since=1.35"#,
+        );
         assert_eq!(facts.list(), Some(("map", vec!["a", "b"])));
         assert_eq!(facts.patch(), Some(("merge", Some("a"))));
         assert_eq!(facts.default(), Some("\"x y\""));

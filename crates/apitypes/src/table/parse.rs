@@ -1,8 +1,8 @@
 //! Reading the table.
 
 use super::{
-    Codec, Definition, Extensions, Facts, Field, Form, Package, Presence, Release, Resource, Struct, Subresource, Table, Type,
-    TypeId,
+    Codec, Definition, Extensions, Facts, Field, Form, Package, Presence, Release, Resource, Struct,
+    Subresource, Table, Type, TypeId,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,7 +67,7 @@ impl Table {
             for field in &mut s.declared {
                 let Type::Named(id) = field.ty else { continue };
                 let is_struct = is_struct.get(usize::from(id.0)) == Some(&true);
-                if is_struct && !field.facts.has("omitzero") {
+                if is_struct && field.presence == Presence::OmitEmpty && !field.facts.has("omitzero") {
                     field.presence = Presence::Always;
                 }
             }
@@ -83,7 +83,8 @@ impl Table {
                 sorted.sort_by_key(|at| members.get(usize::from(*at)).map(|f| f.name));
                 s.sorted = sorted;
                 let number = |at: &u16| s.declared.get(usize::from(*at)).map_or(0, |f| f.number);
-                let mut numbered: Vec<u16> = (0..).take(s.declared.len()).filter(|at| number(at) > 0).collect();
+                let mut numbered: Vec<u16> =
+                    (0..).take(s.declared.len()).filter(|at| number(at) > 0).collect();
                 numbered.sort_by_key(number);
                 s.numbered = numbered;
                 s.members = members;
@@ -164,7 +165,8 @@ impl Parser {
                         path,
                         group: facts.value("group"),
                     };
-                    let at = u16::try_from(self.table.packages.len()).map_err(|_| self.error("too many packages"))?;
+                    let at = u16::try_from(self.table.packages.len())
+                        .map_err(|_| self.error("too many packages"))?;
                     if let Some(group) = package.group {
                         self.table.versions.insert((group, package.version()), at);
                     }
@@ -299,7 +301,8 @@ impl Parser {
         let mut number = 0;
         let (mut is_always, mut is_required, mut go_name) = (false, false, None);
         let mut extension = Extensions::NONE;
-        for word in facts.words() {
+        // Tags come last, and are not needed here.
+        for word in facts.words().take_while(|word| !word.starts_with('+')) {
             match word {
                 "always" => is_always = true,
                 "required" => is_required = true,
@@ -319,7 +322,11 @@ impl Parser {
             Type::Pointer(_) => Presence::Pointer,
             _ => Presence::OmitEmpty,
         };
-        let name = if line.keyword == "inline" { "" } else { line.keyword };
+        let name = if line.keyword == "inline" {
+            ""
+        } else {
+            line.keyword
+        };
         Ok(Some(Field {
             name,
             go_name,
@@ -368,7 +375,9 @@ impl Parser {
             });
         }
         if let Some(rest) = text.strip_prefix("map[") {
-            let (key, value) = rest.split_once(']').ok_or_else(|| self.error("a map without a key"))?;
+            let (key, value) = rest
+                .split_once(']')
+                .ok_or_else(|| self.error("a map without a key"))?;
             return Ok(Type::Map(Box::new((self.ty(key)?, self.ty(value)?))));
         }
         Ok(match text {

@@ -1,0 +1,268 @@
+//! OpenAPI schemas of API types, as kube-apiserver publishes them in OpenAPI v3.
+//!
+//! The same schemas say how server-side apply and strategic merge patches merge objects of the types.
+
+use crate::{Codec, Definition, Extensions, Field, Form, Struct, Table, Type, table};
+use scantling_value::{Limits, Map, Value, json};
+
+/// Where references of OpenAPI v3 lead.
+pub const COMPONENTS: &str = "#/components/schemas/";
+
+/// Descriptions of types and fields, which the table does not have.
+pub trait Descriptions {
+    /// The description of a type.
+    fn of_type(&self, model: &str) -> Option<&str>;
+    /// The description of a field.
+    fn of_field(&self, model: &str, field: &str) -> Option<&str>;
+}
+
+/// No descriptions.
+#[derive(Clone, Copy, Debug)]
+pub struct Undescribed;
+
+impl Descriptions for Undescribed {
+    fn of_type(&self, _: &str) -> Option<&str> {
+        None
+    }
+
+    fn of_field(&self, _: &str, _: &str) -> Option<&str> {
+        None
+    }
+}
+
+impl Table {
+    /// The name of a type's model: `io.k8s.api.apps.v1.Deployment`.
+    pub fn model_name(&self, definition: &Definition) -> String {
+        format!("{}.{}", self.package(definition).model(), definition.name)
+    }
+
+    /// The type of a model.
+    pub fn model(&self, name: &str) -> Option<&Definition> {
+        let (package, name) = name.rsplit_once('.')?;
+        let package = self.packages().iter().find(|p| p.model() == package)?;
+        self.find(package.id, name)
+    }
+
+    /// The schema of a type.
+    pub fn schema(
+        &self,
+        definition: &Definition,
+        extensions: Extensions,
+        descriptions: &impl Descriptions,
+    ) -> Value {
+        let model = self.model_name(definition);
+        let mut schema = match (&definition.form, self.struct_of(&Type::Named(definition.id))) {
+            (Form::Custom(codec), _) => custom_schema(*codec),
+            (Form::Named(ty), None) => self.type_schema(ty),
+            (_, Some(s)) => {
+                let mut schema = self.struct_schema(s, &model, extensions, descriptions);
+                merge_facts(definition.facts, &mut schema);
+                let kinds = self.group_version_kinds(definition);
+                if !kinds.is_empty() {
+                    schema.insert("x-kubernetes-group-version-kind", kinds.into());
+                }
+                if definition.facts.has("union") {
+                    schema.insert("x-kubernetes-unions", Value::Array(vec![union(s)]));
+                }
+                schema
+            }
+            (Form::Struct(_), None) => Map::new(),
+        };
+        if let Some(text) = descriptions.of_type(&model) {
+            schema.insert("description", text.into());
+        }
+        schema.into()
+    }
+
+    fn struct_schema(
+        &self,
+        s: &Struct,
+        model: &str,
+        extensions: Extensions,
+        descriptions: &impl Descriptions,
+    ) -> Map {
+        let mut schema = Map::from_iter([("type", Value::from("object"))]);
+        let mut properties = Map::new();
+        let mut required: Vec<Value> = Vec::new();
+        for field in s.members.iter().filter(|f| extensions.contains(f.extension)) {
+            let property = self.property(field, descriptions.of_field(model, field.name));
+            properties.insert(field.name, property.into());
+            if field.is_required {
+                required.push(field.name.into());
+            }
+        }
+        if !properties.is_empty() {
+            schema.insert("properties", properties.into());
+        }
+        if !required.is_empty() {
+            schema.insert("required", required.into());
+        }
+        schema
+    }
+
+    /// The kinds of which objects have the type. Those that every version has depend on the document.
+    fn group_version_kinds(&self, definition: &Definition) -> Vec<Value> {
+        let name = definition.name;
+        if table::EVERYWHERE.contains(&name) {
+            return Vec::new();
+        }
+        let packages = self
+            .packages()
+            .iter()
+            .filter_map(|p| Some((p.group?, p.version())));
+        let mut kinds: Vec<(&str, &str)> = packages
+            .filter(|(group, version)| {
+                self.kind(group, version, name)
+                    .is_some_and(|d| d.id == definition.id)
+            })
+            .filter(|(group, _)| group.is_empty() || !table::UNVERSIONED.contains(&name))
+            .collect();
+        kinds.sort_unstable();
+        let kind = |(group, version): (&str, &str)| {
+            let members = [("group", group), ("kind", name), ("version", version)];
+            Value::from(Map::from_iter(members.map(|(k, v)| (k, Value::from(v)))))
+        };
+        kinds.into_iter().map(kind).collect()
+    }
+
+    /// The schema of a field.
+    fn property(&self, field: &Field, description: Option<&str>) -> Map {
+        let mut schema = self.type_schema(&field.ty);
+        if let Some(text) = description {
+            schema.insert("description", text.into());
+        }
+        if let Some(default) = self.default(field) {
+            schema.insert("default", default);
+        }
+        merge_facts(field.facts, &mut schema);
+        if let Some((strategy, key)) = field.facts.patch() {
+            schema.insert("x-kubernetes-patch-strategy", strategy.into());
+            if let Some(key) = key {
+                schema.insert("x-kubernetes-patch-merge-key", key.into());
+            }
+        }
+        if field.facts.has("nullable") {
+            schema.insert("nullable", true.into());
+        }
+        // Beside a reference, nothing else counts.
+        if schema.len() > 1
+            && let Some(reference) = schema.remove("$ref")
+        {
+            let reference = Map::from_iter([("$ref", reference)]);
+            schema.insert("allOf", Value::Array(vec![reference.into()]));
+        }
+        schema
+    }
+
+    /// The default that OpenAPI names: the one that is declared, or the zero value of what is always there.
+    fn default(&self, field: &Field) -> Option<Value> {
+        if let Some(text) = field.facts.default() {
+            return json::decode(text.as_bytes(), Limits::SAFE).ok();
+        }
+        let is_omitted = !field.facts.has("always");
+        match &field.ty {
+            Type::Pointer(_) => None,
+            ty => match self.underlying(ty) {
+                Type::Named(id) => match &self.get(*id).form {
+                    Form::Struct(_) => Some(Map::new().into()),
+                    _ => None,
+                },
+                Type::Bytes | Type::List(_) | Type::Map(_) | Type::Any | Type::Pointer(_) => None,
+                _ if is_omitted => None,
+                scalar => Some(self.zero(scalar)),
+            },
+        }
+    }
+
+    fn type_schema(&self, ty: &Type) -> Map {
+        let of = |members: &[(&str, &str)]| -> Map {
+            members.iter().map(|(k, v)| (*k, Value::from(*v))).collect()
+        };
+        match ty {
+            Type::Bool => of(&[("type", "boolean")]),
+            Type::Int32 => of(&[("type", "integer"), ("format", "int32")]),
+            Type::Int64 => of(&[("type", "integer"), ("format", "int64")]),
+            Type::Float64 => of(&[("type", "number"), ("format", "double")]),
+            Type::String => of(&[("type", "string")]),
+            Type::Bytes => of(&[("type", "string"), ("format", "byte")]),
+            Type::Any => of(&[("type", "object")]),
+            Type::Pointer(inner) => self.type_schema(inner),
+            Type::List(element) => Map::from_iter([
+                ("type", Value::from("array")),
+                ("items", self.type_schema(element).into()),
+            ]),
+            Type::Map(entry) => Map::from_iter([
+                ("type", Value::from("object")),
+                ("additionalProperties", self.type_schema(&entry.1).into()),
+            ]),
+            Type::Named(id) => {
+                let definition = self.get(*id);
+                let is_alias = definition.facts.has("alias");
+                let is_struct = self.struct_of(ty).is_some();
+                match &definition.form {
+                    // A struct under another name is a model of its own, unless it is the same type.
+                    Form::Named(inner) if is_alias || !is_struct => {
+                        let mut schema = self.type_schema(inner);
+                        if let Some(values) = definition.facts.enumeration() {
+                            let values: Vec<Value> = values.into_iter().map(Value::from).collect();
+                            schema.insert("enum", values.into());
+                        }
+                        schema
+                    }
+                    _ => Map::from_iter([(
+                        "$ref",
+                        Value::from(format!("{COMPONENTS}{}", self.model_name(definition))),
+                    )]),
+                }
+            }
+        }
+    }
+}
+
+/// A union of all fields, by the field that tells which of them is set, if there is one.
+fn union(s: &Struct) -> Value {
+    let mut out = Map::new();
+    let mut fields = Map::new();
+    for field in &s.members {
+        if field.facts.has("unionDiscriminator") {
+            out.insert("discriminator", field.name.into());
+        } else {
+            fields.insert(field.name, field.go_name().into());
+        }
+    }
+    out.insert("fields-to-discriminateBy", fields.into());
+    out.into()
+}
+
+/// How lists, maps and structs merge.
+fn merge_facts(facts: crate::Facts, schema: &mut Map) {
+    if let Some((list, keys)) = facts.list() {
+        schema.insert("x-kubernetes-list-type", list.into());
+        if !keys.is_empty() {
+            let keys: Vec<Value> = keys.into_iter().map(Value::from).collect();
+            schema.insert("x-kubernetes-list-map-keys", keys.into());
+        }
+    }
+    if let Some(map) = facts.value("map").or_else(|| facts.value("struct")) {
+        schema.insert("x-kubernetes-map-type", map.into());
+    }
+}
+
+fn custom_schema(codec: Codec) -> Map {
+    let alternatives = |types: [&str; 2]| {
+        let schema = |name: &str| Value::from(Map::from_iter([("type", Value::from(name))]));
+        Value::Array(types.map(schema).to_vec())
+    };
+    match codec {
+        Codec::Time | Codec::MicroTime => {
+            Map::from_iter([("type", Value::from("string")), ("format", "date-time".into())])
+        }
+        Codec::Quantity => Map::from_iter([("oneOf", alternatives(["string", "number"]))]),
+        Codec::IntOrString => Map::from_iter([
+            ("oneOf", alternatives(["integer", "string"])),
+            ("format", "int-or-string".into()),
+        ]),
+        Codec::Raw | Codec::Fields => Map::from_iter([("type", Value::from("object"))]),
+        Codec::Json | Codec::SchemaOrBool | Codec::SchemaOrList | Codec::SchemaOrStrings => Map::new(),
+    }
+}

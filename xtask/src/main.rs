@@ -6,6 +6,7 @@
 )]
 
 mod apitypes;
+mod attack;
 mod conformance;
 mod fuzz;
 mod run;
@@ -22,6 +23,8 @@ usage: cargo xtask <task>
   conformance [cel|corpus|scenarios]      run the bodies of evidence, print `name passed/total`, the sum last
   apitypes --kubernetes DIR [--check]     generate the table of API types from a Kubernetes git directory
   fuzz [--seconds N] [--seed N] [target]  run the fuzz targets, each for so many seconds
+  attack [--short] [--only NAME]          attack the server on loopback, print one line per attack; `--list` names them
+         [--binary PATH]
 ";
 
 fn main() -> ExitCode {
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::tidy(),
         ["conformance", sets @ ..] => conformance::conformance(sets),
         ["apitypes", rest @ ..] => apitypes::apitypes(rest),
+        ["attack", rest @ ..] => attack::attack(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         _ => Err(USAGE.to_owned()),
     };

@@ -132,7 +132,7 @@ fn layers() -> Result<Vec<String>, String> {
 
 fn sources(root: &Path) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
-    for folder in ["crates", "xtask", "bench", "fuzz"] {
+    for folder in ["attack", "crates", "xtask", "bench", "fuzz"] {
         collect(&root.join(folder), &mut files)?;
     }
     let mut found = Vec::new();

@@ -1,0 +1,31 @@
+//! The table of attacks, by what they try to exhaust.
+
+mod compute;
+mod connections;
+mod decoding;
+mod files;
+mod growth;
+mod identity;
+mod output;
+mod patches;
+mod publishing;
+mod reading;
+
+use crate::plan::Attack;
+
+/// All attacks.
+pub(crate) fn all() -> Vec<Attack> {
+    let tables = [
+        patches::table(),
+        compute::table(),
+        decoding::table(),
+        output::table(),
+        growth::table(),
+        publishing::table(),
+        reading::table(),
+        connections::table(),
+        identity::table(),
+        files::table(),
+    ];
+    tables.into_iter().flatten().collect()
+}

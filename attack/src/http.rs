@@ -1,0 +1,376 @@
+//! Blocking HTTP/1.1 over TLS. Requests are bytes, so that an attack can send what no client library would.
+
+use crate::Failure;
+use base64::Engine as _;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use socket2::{Domain, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The address that the attacker connects from. The second client has 127.0.0.1, so limits per peer tell them apart.
+pub(crate) const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// The address of the second client.
+pub(crate) const BYSTANDER: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// How much of an answer's body is kept; the rest is only counted.
+const KEPT: usize = 64 << 10;
+
+/// The application protocol that is negotiated.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// Where the server is, and who asks.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+    http1: Arc<ClientConfig>,
+    http2: Arc<ClientConfig>,
+}
+
+/// One request of HTTP/1.1.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) method: &'static str,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The status line and the headers.
+    pub(crate) head: String,
+    /// The size of the body.
+    pub(crate) length: usize,
+    /// The beginning of the body.
+    pub(crate) body: Vec<u8>,
+}
+
+pub(crate) type Tls = StreamOwned<ClientConnection, TcpStream>;
+
+/// One connection.
+pub(crate) struct Connection {
+    pub(crate) stream: Tls,
+    buffer: Vec<u8>,
+}
+
+impl Endpoint {
+    /// Reads what the server wrote for its administrator.
+    pub(crate) fn from_kubeconfig(address: SocketAddr, text: &str) -> Result<Endpoint, Failure> {
+        let field = |name: &str| {
+            let line = text.lines().find_map(|l| l.trim().strip_prefix(name));
+            line.map(str::trim)
+                .ok_or_else(|| format!("the kubeconfig has no {name}"))
+        };
+        let authority =
+            base64::engine::general_purpose::STANDARD.decode(field("certificate-authority-data:")?)?;
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&authority) {
+            roots.add(certificate?)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut http2 = config.clone();
+        http2.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(Endpoint {
+            address,
+            token: field("token:")?.to_owned(),
+            http1: Arc::new(config),
+            http2: Arc::new(http2),
+        })
+    }
+
+    /// The same server, asked by the holder of another token.
+    pub(crate) fn with_token(&self, token: &str) -> Endpoint {
+        Endpoint {
+            token: token.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// A TCP connection from an address, before any TLS.
+    pub(crate) fn tcp(&self, source: Ipv4Addr, patience: Duration) -> Result<TcpStream, Failure> {
+        self.tcp_with_window(source, patience, None)
+    }
+
+    /// The same with a receive buffer of so many bytes: what a client that does not read can hold itself.
+    pub(crate) fn tcp_with_window(
+        &self,
+        source: Ipv4Addr,
+        patience: Duration,
+        window: Option<usize>,
+    ) -> Result<TcpStream, Failure> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        if let Some(bytes) = window {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        socket.bind(&SocketAddr::from((source, 0)).into())?;
+        socket.connect_timeout(&self.address.into(), patience)?;
+        socket.set_tcp_nodelay(true)?;
+        socket.set_read_timeout(Some(patience))?;
+        socket.set_write_timeout(Some(patience))?;
+        Ok(socket.into())
+    }
+
+    /// A connection with the TLS handshake done.
+    pub(crate) fn tls(&self, socket: TcpStream, protocol: Protocol) -> Result<Tls, Failure> {
+        let config = match protocol {
+            Protocol::Http1 => &self.http1,
+            Protocol::Http2 => &self.http2,
+        };
+        let mut socket = socket;
+        let mut session = ClientConnection::new(config.clone(), ServerName::try_from("localhost")?)?;
+        while session.is_handshaking() {
+            session.complete_io(&mut socket)?;
+        }
+        if protocol == Protocol::Http2 && session.alpn_protocol() != Some(b"h2") {
+            return Err("the server does not speak HTTP/2".into());
+        }
+        Ok(StreamOwned::new(session, socket))
+    }
+
+    /// A connection of HTTP/1.1; reads and writes fail when they wait for longer than `patience`.
+    pub(crate) fn connect(&self, source: Ipv4Addr, patience: Duration) -> Result<Connection, Failure> {
+        let stream = self.tls(self.tcp(source, patience)?, Protocol::Http1)?;
+        Ok(Connection {
+            stream,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// The head of a request without `Content-Length` and without the empty line.
+    pub(crate) fn head(&self, method: &str, path: &str) -> String {
+        let token = &self.token;
+        let credentials = if token.is_empty() {
+            String::new()
+        } else {
+            format!("Authorization: Bearer {token}\r\n")
+        };
+        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: attack/1\r\n{credentials}")
+    }
+
+    /// The bytes of a request.
+    pub(crate) fn bytes(&self, request: &Request) -> Vec<u8> {
+        let mut head = self.head(request.method, &request.path);
+        for (name, value) in &request.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !request.body.is_empty() {
+            head.push_str(&format!("Content-Length: {}\r\n", request.body.len()));
+        }
+        head.push_str("\r\n");
+        let mut out = head.into_bytes();
+        out.extend_from_slice(&request.body);
+        out
+    }
+
+    /// Sends one request on a connection of its own.
+    pub(crate) fn ask(&self, request: &Request, patience: Duration) -> Result<Answer, Failure> {
+        let mut connection = self.connect(ATTACKER, patience)?;
+        connection.ask(&self.bytes(request), Instant::now() + patience)
+    }
+}
+
+/// Reads what has come, without writing first as the stream itself does: a server that has closed its end after an early
+/// answer takes nothing more, but the answer is there to be read.
+pub(crate) fn read(stream: &mut Tls, into: &mut Vec<u8>) -> std::io::Result<usize> {
+    let mut chunk = [0; 16 << 10];
+    loop {
+        match stream.conn.reader().read(&mut chunk) {
+            Ok(n) => {
+                into.extend_from_slice(chunk.get(..n).unwrap_or_default());
+                return Ok(n);
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+        stream.conn.read_tls(&mut stream.sock)?;
+        stream.conn.process_new_packets().map_err(std::io::Error::other)?;
+    }
+}
+
+impl Connection {
+    /// Sends a request and reads the answer to its end.
+    pub(crate) fn ask(&mut self, request: &[u8], deadline: Instant) -> Result<Answer, Failure> {
+        self.set_patience(deadline)?;
+        // A server that refuses a body may stop reading it: its answer counts.
+        let sent = self.send(request);
+        match (self.answer(deadline), sent) {
+            (Ok(answer), _) => Ok(answer),
+            (Err(_), Err(sent)) => Err(format!("sending: {sent}").into()),
+            (Err(e), Ok(())) => Err(e),
+        }
+    }
+
+    /// Sends bytes.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stream.write_all(bytes)?;
+        self.stream.flush()?;
+        Ok(())
+    }
+
+    fn set_patience(&self, deadline: Instant) -> Result<(), Failure> {
+        let left = deadline
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1));
+        self.stream.sock.set_read_timeout(Some(left))?;
+        self.stream.sock.set_write_timeout(Some(left))?;
+        Ok(())
+    }
+
+    /// Reads more; false at the end of the stream.
+    fn fill(&mut self, deadline: Instant) -> Result<bool, Failure> {
+        if Instant::now() >= deadline {
+            return Err("no answer in time".into());
+        }
+        self.set_patience(deadline)?;
+        match read(&mut self.stream, &mut self.buffer) {
+            Ok(0) => Ok(false),
+            Ok(_) => Ok(true),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err("no answer in time".into())
+            }
+            // A peer that closes the socket without closing TLS has said all it will say.
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Takes bytes up to and including a mark off the buffer.
+    fn take_until(&mut self, mark: &[u8], deadline: Instant) -> Result<Vec<u8>, Failure> {
+        let mut searched = 0;
+        loop {
+            let rest = self.buffer.get(searched..).unwrap_or_default();
+            if let Some(at) = rest.windows(mark.len()).position(|w| w == mark) {
+                return Ok(self.buffer.drain(..searched + at + mark.len()).collect());
+            }
+            searched = self.buffer.len().saturating_sub(mark.len());
+            if !self.fill(deadline)? {
+                return Err("the server closed the connection".into());
+            }
+        }
+    }
+
+    /// Takes so many bytes of a body, keeps the first ones.
+    fn take(&mut self, mut length: usize, kept: &mut Vec<u8>, deadline: Instant) -> Result<(), Failure> {
+        while length > 0 {
+            if self.buffer.is_empty() && !self.fill(deadline)? {
+                return Err("the server closed the connection in a body".into());
+            }
+            let n = length.min(self.buffer.len());
+            let room = KEPT.saturating_sub(kept.len()).min(n);
+            kept.extend_from_slice(self.buffer.get(..room).unwrap_or_default());
+            self.buffer.drain(..n);
+            length -= n;
+        }
+        Ok(())
+    }
+
+    /// Reads one answer.
+    pub(crate) fn answer(&mut self, deadline: Instant) -> Result<Answer, Failure> {
+        let head = self.take_until(b"\r\n\r\n", deadline)?;
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let status: u16 = head
+            .split(' ')
+            .nth(1)
+            .and_then(|s| s.parse().ok())
+            .ok_or_else(|| format!("no status line: {head}"))?;
+        let header = |name: &str| {
+            head.lines().find_map(|line| {
+                let (n, value) = line.split_once(':')?;
+                n.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+            })
+        };
+        let mut body = Vec::new();
+        let length = if status < 200 || status == 204 || status == 304 {
+            0
+        } else if let Some(length) = header("content-length") {
+            let length = length.parse()?;
+            self.take(length, &mut body, deadline)?;
+            length
+        } else if header("transfer-encoding").is_some() {
+            let mut all = 0;
+            loop {
+                let line = self.take_until(b"\r\n", deadline)?;
+                let line = String::from_utf8_lossy(&line).into_owned();
+                let length = usize::from_str_radix(line.trim(), 16)?;
+                self.take(length, &mut body, deadline)?;
+                self.take(2, &mut Vec::new(), deadline)?;
+                all += length;
+                if length == 0 {
+                    break all;
+                }
+            }
+        } else {
+            while self.fill(deadline)? {}
+            let rest = std::mem::take(&mut self.buffer);
+            body.extend_from_slice(rest.get(..rest.len().min(KEPT)).unwrap_or_default());
+            rest.len()
+        };
+        Ok(Answer {
+            status,
+            head,
+            length,
+            body,
+        })
+    }
+}
+
+impl Answer {
+    /// The beginning of the body as text.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The answer, if it has one of these statuses.
+    pub(crate) fn expect(self, statuses: &[u16]) -> Result<Answer, Failure> {
+        if statuses.contains(&self.status) {
+            return Ok(self);
+        }
+        let text: String = self.text().chars().take(300).collect();
+        Err(format!("{} instead of {statuses:?}: {text}", self.status).into())
+    }
+}
+
+impl Request {
+    pub(crate) fn get(path: impl Into<String>) -> Request {
+        Request::new("GET", path, "", Vec::new())
+    }
+
+    /// A request with a body of some media type.
+    pub(crate) fn new(
+        method: &'static str,
+        path: impl Into<String>,
+        media_type: &str,
+        body: impl Into<Vec<u8>>,
+    ) -> Request {
+        let mut headers = Vec::new();
+        if !media_type.is_empty() {
+            headers.push(("Content-Type".to_owned(), media_type.to_owned()));
+        }
+        Request {
+            method,
+            path: path.into(),
+            headers,
+            body: body.into(),
+        }
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Request {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+}

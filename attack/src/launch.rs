@@ -1,0 +1,63 @@
+//! Starts programs that end with this one, whatever ends it, and that have limits.
+//!
+//! A program is started through this binary (`--launch LIMITS PROGRAM ARGUMENTS`), which asks the kernel for its own end
+//! when its parent ends, sets the limits, and then becomes that program: both stay in force, and the process id, too.
+
+use crate::Failure;
+use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+/// The word that makes this binary a launcher.
+pub(crate) const WORD: &str = "--launch";
+
+/// What a program may use.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Limits {
+    /// How many files it may have open.
+    pub(crate) files: Option<u64>,
+    /// How large a file may become.
+    pub(crate) file_size: Option<u64>,
+}
+
+/// A command that starts a program with limits.
+pub(crate) fn command(program: &Path, limits: Limits) -> Result<Command, Failure> {
+    let number = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .arg(WORD)
+        .arg(std::process::id().to_string())
+        .arg(number(limits.files))
+        .arg(number(limits.file_size))
+        .arg(program);
+    Ok(command)
+}
+
+/// Becomes the program that the arguments name.
+pub(crate) fn launch(arguments: &[OsString]) -> Result<(), Failure> {
+    let [parent, files, file_size, program, rest @ ..] = arguments else {
+        return Err("--launch is for this program's own use".into());
+    };
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let parent: i32 = parent.to_str().unwrap_or_default().parse()?;
+    if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
+        return Err("the parent has ended".into());
+    }
+    limit(Resource::Nofile, files)?;
+    limit(Resource::Fsize, file_size)?;
+    Err(Command::new(program).args(rest).exec().into())
+}
+
+fn limit(resource: Resource, text: &OsStr) -> Result<(), Failure> {
+    if text == "-" {
+        return Ok(());
+    }
+    let n = text.to_str().unwrap_or_default().parse()?;
+    let limit = Rlimit {
+        current: Some(n),
+        maximum: Some(n),
+    };
+    Ok(setrlimit(resource, limit)?)
+}

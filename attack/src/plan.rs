@@ -1,0 +1,225 @@
+//! What an attack is: rows of a table. A row says how the server is prepared, what is sent, and which answers are right.
+
+use crate::Failure;
+use crate::http::Request;
+use crate::launch::{self, Limits};
+use crate::server::{Server, Totals, Usage, run_limited};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// How many connections send requests at once, unless an attack says otherwise: more than the server has threads for
+/// them on a small machine, so that none is left where each is kept busy.
+const CONNECTIONS: usize = 3;
+
+/// Makes requests; called once per run, so that large bodies exist only while they are needed.
+type Requests = Box<dyn Fn(Size) -> Vec<Request>>;
+/// An attack that is more than requests and their answers.
+type Program = Box<dyn Fn(&Scene<'_>) -> Result<String, Failure>>;
+
+/// How large an attack is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Size {
+    /// Small, for a machine that does other things, and for debug builds.
+    Short,
+    Full,
+}
+
+impl Size {
+    /// The number for this size.
+    pub(crate) fn pick<T>(self, full: T, short: T) -> T {
+        match self {
+            Size::Full => full,
+            Size::Short => short,
+        }
+    }
+
+    /// A number, or a tenth of it in the short form.
+    pub(crate) fn of(self, full: usize) -> usize {
+        self.pick(full, full / 10)
+    }
+}
+
+/// What is sent while the second client watches.
+pub(crate) enum Strike {
+    /// Requests on one connection, in turn, again and again until the time is up; each answer must have one of the
+    /// expected statuses.
+    Requests(Requests),
+    /// Anything else; the text says what was seen, an error what is wrong.
+    Program(Program),
+    /// The same without a server: it starts what it needs.
+    Offline(Program),
+}
+
+/// What is sent before an attack.
+pub(crate) struct Preparation {
+    pub(crate) make: Requests,
+    /// Whether the server may refuse it with 422, so that the attack is a smaller one.
+    pub(crate) may_be_refused: bool,
+}
+
+/// One attack.
+pub(crate) struct Attack {
+    pub(crate) name: &'static str,
+    /// What is sent, for people.
+    pub(crate) request: &'static str,
+    pub(crate) flags: &'static [&'static str],
+    pub(crate) limits: Limits,
+    pub(crate) prepare: Vec<Preparation>,
+    pub(crate) strike: Strike,
+    pub(crate) expect: &'static [u16],
+    /// How many connections send the requests, each all of them.
+    pub(crate) connections: usize,
+}
+
+/// What an attack that is a program works with.
+pub(crate) struct Scene<'a> {
+    /// The binary.
+    pub(crate) program: &'a Path,
+    /// A directory of its own; the data directory is `data` in it.
+    pub(crate) directory: &'a Path,
+    pub(crate) size: Size,
+    /// When the attack must have ended.
+    pub(crate) deadline: Instant,
+    /// How long the attack goes on at least.
+    pub(crate) window: Duration,
+    pub(crate) server: Option<&'a Server>,
+    /// What the processes that this attack starts use.
+    pub(crate) totals: Totals,
+}
+
+impl<'a> Scene<'a> {
+    pub(crate) fn server(&self) -> Result<&'a Server, Failure> {
+        self.server.ok_or_else(|| "this attack has no server".into())
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// The time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Starts a server on the data directory.
+    pub(crate) fn start(&self, flags: &[&str]) -> Result<Server, Failure> {
+        Server::start(
+            self.program,
+            Limits::default(),
+            self.directory,
+            &self.data(),
+            flags,
+            &self.totals,
+        )
+    }
+
+    /// Runs the program with other arguments to its end: how it ended, what it printed, and what it used.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Result<(Option<ExitStatus>, String, Usage), Failure> {
+        let mut command = launch::command(self.program, Limits::default())?;
+        run_limited(command.args(arguments), self.left(), &self.totals)
+    }
+
+    /// Sleeps, but not beyond the deadline.
+    pub(crate) fn sleep(&self, time: Duration) {
+        std::thread::sleep(time.min(self.left()));
+    }
+}
+
+impl Attack {
+    fn new(name: &'static str, request: &'static str, strike: Strike) -> Attack {
+        Attack {
+            name,
+            request,
+            flags: &[],
+            limits: Limits::default(),
+            prepare: Vec::new(),
+            strike,
+            expect: &[200, 201],
+            connections: CONNECTIONS,
+        }
+    }
+
+    /// An attack that sends requests.
+    pub(crate) fn requests(
+        name: &'static str,
+        request: &'static str,
+        make: impl Fn(Size) -> Vec<Request> + 'static,
+    ) -> Attack {
+        Attack::new(name, request, Strike::Requests(Box::new(make)))
+    }
+
+    /// An attack that sends one request.
+    pub(crate) fn one(
+        name: &'static str,
+        request: &'static str,
+        make: impl Fn(Size) -> Request + 'static,
+    ) -> Attack {
+        Attack::requests(name, request, move |size| vec![make(size)])
+    }
+
+    /// An attack that does more than send requests.
+    pub(crate) fn program(
+        name: &'static str,
+        request: &'static str,
+        run: impl Fn(&Scene<'_>) -> Result<String, Failure> + 'static,
+    ) -> Attack {
+        Attack::new(name, request, Strike::Program(Box::new(run)))
+    }
+
+    /// An attack that starts its processes itself.
+    pub(crate) fn offline(
+        name: &'static str,
+        request: &'static str,
+        run: impl Fn(&Scene<'_>) -> Result<String, Failure> + 'static,
+    ) -> Attack {
+        Attack::new(name, request, Strike::Offline(Box::new(run)))
+    }
+
+    /// Flags of the server.
+    pub(crate) fn flags(mut self, flags: &'static [&'static str]) -> Attack {
+        self.flags = flags;
+        self
+    }
+
+    /// Limits of the server's process.
+    pub(crate) fn limits(mut self, limits: Limits) -> Attack {
+        self.limits = limits;
+        self
+    }
+
+    /// Requests that prepare the attack; each must succeed.
+    pub(crate) fn after(mut self, make: impl Fn(Size) -> Vec<Request> + 'static) -> Attack {
+        self.prepare.push(Preparation {
+            make: Box::new(make),
+            may_be_refused: false,
+        });
+        self
+    }
+
+    /// One request that prepares the attack.
+    pub(crate) fn after_one(self, make: impl Fn(Size) -> Request + 'static) -> Attack {
+        self.after(move |size| vec![make(size)])
+    }
+
+    /// One request that prepares the attack, or is refused.
+    pub(crate) fn after_attempt(mut self, make: impl Fn(Size) -> Request + 'static) -> Attack {
+        self.prepare.push(Preparation {
+            make: Box::new(move |size| vec![make(size)]),
+            may_be_refused: true,
+        });
+        self
+    }
+
+    /// The statuses that are right.
+    pub(crate) fn expect(mut self, statuses: &'static [u16]) -> Attack {
+        self.expect = statuses;
+        self
+    }
+
+    /// Sends from so many connections at once.
+    pub(crate) fn connections(mut self, n: usize) -> Attack {
+        self.connections = n;
+        self
+    }
+}

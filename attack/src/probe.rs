@@ -1,0 +1,130 @@
+//! The second client: it reads a small object at a steady rate on a connection of its own while an attack runs, and
+//! measures how long it waits.
+
+use crate::http::{BYSTANDER, Connection, Endpoint, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The time between two requests.
+const PERIOD: Duration = Duration::from_millis(5);
+/// Every so many requests, a new connection: whoever arrives now must be served, too.
+const RECONNECT: usize = 50;
+/// How long one request is waited for before it counts as failed.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What the second client has seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits {
+    sorted: Vec<Duration>,
+    /// Requests without an answer of 200.
+    pub(crate) failures: usize,
+    /// Why the last of them failed.
+    pub(crate) failure: String,
+}
+
+impl Waits {
+    pub(crate) fn longest(&self) -> Duration {
+        self.sorted.last().copied().unwrap_or_default()
+    }
+
+    /// The wait that 99 of 100 requests do not exceed.
+    pub(crate) fn p99(&self) -> Duration {
+        let rank = self.sorted.len().saturating_sub(1) * 99 / 100;
+        self.sorted.get(rank).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.sorted.len()
+    }
+}
+
+/// A running second client.
+pub(crate) struct Probe {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Waits>,
+    /// When the first answer has come.
+    ready: std::sync::mpsc::Receiver<()>,
+}
+
+impl Probe {
+    pub(crate) fn start(endpoint: &Endpoint) -> Probe {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (send, ready) = std::sync::mpsc::channel();
+        let (endpoint, stopped) = (endpoint.clone(), stop.clone());
+        let thread = std::thread::spawn(move || watch(&endpoint, &stopped, &send));
+        Probe { stop, thread, ready }
+    }
+
+    /// Waits for the first answer.
+    pub(crate) fn wait_until_ready(&self) -> bool {
+        self.ready.recv_timeout(Duration::from_secs(30)).is_ok()
+    }
+
+    /// Tells it to end after the request that it waits for.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for its end. A request that still waits counts with the time that it has waited.
+    pub(crate) fn finish(self) -> Waits {
+        self.stop();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender<()>) -> Waits {
+    let request = endpoint.bytes(&Request::get("/api/v1/namespaces/default"));
+    let mut waits = Waits::default();
+    let mut connection: Option<Connection> = None;
+    let mut due = Instant::now();
+    let mut sent = 0;
+    while !stop.load(Ordering::Relaxed) {
+        // A request that is due while the last one still waits has waited since then; one for which this thread slept
+        // begins when the thread runs again, since the machine's delay is not the server's.
+        let now = Instant::now();
+        let begin = if due > now {
+            std::thread::sleep(due - now);
+            Instant::now()
+        } else {
+            due
+        };
+        due += PERIOD;
+        let asked = (|| {
+            let mut current = match connection.take() {
+                Some(current) if sent % RECONNECT != 0 => current,
+                _ => endpoint.connect(BYSTANDER, PATIENCE)?,
+            };
+            let answer = current.ask(&request, Instant::now() + PATIENCE)?;
+            connection = Some(current);
+            answer.expect(&[200])
+        })();
+        sent += 1;
+        waits.sorted.push(begin.elapsed());
+        match asked {
+            Ok(_) => {
+                let _ = ready.send(());
+            }
+            // The server was stopped because it did not answer in time: the wait counts, the failure is ours.
+            Err(_) if stop.load(Ordering::Relaxed) => break,
+            Err(e) => {
+                waits.failures += 1;
+                waits.failure = e.to_string();
+                std::thread::sleep(PERIOD);
+            }
+        }
+    }
+    // Requests that were due while the last one waited have waited, too.
+    let now = Instant::now();
+    while due < now {
+        waits.sorted.push(now - due);
+        due += PERIOD;
+    }
+    waits.sorted.sort_unstable();
+    waits
+}

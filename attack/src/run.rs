@@ -1,0 +1,276 @@
+//! Runs one attack, measures it, and judges it against the bounds.
+
+use crate::Failure;
+use crate::http::{ATTACKER, Answer};
+use crate::plan::{Attack, Scene, Size, Strike};
+use crate::probe::{Probe, Waits};
+use crate::server::{Server, Totals, Usage};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// The longest that 99 of 100 requests of the second client may wait.
+const MAX_P99: Duration = Duration::from_millis(50);
+/// The largest resident size of the server, in kilobytes.
+const MAX_PEAK: u64 = 512 << 10;
+/// The largest body of an error.
+const MAX_ERROR_BYTES: usize = 4 << 20;
+/// Right answers whatever is asked, since several connections ask at once: another one was first, there are too many, or
+/// the time was up.
+const BUSY: &[u16] = &[409, 429, 504];
+/// How soon the server answers again once an attack has ended.
+const RECOVERY: Duration = Duration::from_secs(5);
+
+/// What holds for all attacks of a run.
+pub(crate) struct Options {
+    pub(crate) binary: PathBuf,
+    pub(crate) size: Size,
+    /// How long one attack may take.
+    pub(crate) limit: Duration,
+    pub(crate) markdown: bool,
+}
+
+pub(crate) enum Verdict {
+    Held,
+    /// What was broken.
+    Broken(Vec<String>),
+}
+
+/// What an attack did.
+pub(crate) struct Outcome {
+    used: Usage,
+    waits: Waits,
+    answer: String,
+    pub(crate) verdict: Verdict,
+}
+
+impl Outcome {
+    /// The line of the report.
+    pub(crate) fn line(&self, attack: &Attack, options: &Options) -> String {
+        let cpu = self.used.cpu.as_secs_f64();
+        let peak = self.used.peak / 1024;
+        let (p99, longest) = (self.waits.p99().as_millis(), self.waits.longest().as_millis());
+        let verdict = match &self.verdict {
+            Verdict::Held => "ok".to_owned(),
+            Verdict::Broken(why) => format!("BROKEN: {}", why.join("; ").replace('\n', " ")),
+        };
+        let (name, request, answer) = (attack.name, attack.request, &self.answer);
+        if options.markdown {
+            return format!(
+                "| {name} | {request} | {cpu:.2} | {peak} | {p99} | {longest} | {answer} | {verdict} |"
+            );
+        }
+        format!(
+            "{name:44} CPU {cpu:6.2} s  peak {peak:5} MB  p99 {p99:5} ms  longest {longest:6} ms  {answer:24} {verdict}  [{request}]"
+        )
+    }
+}
+
+/// Runs an attack on a server of its own.
+pub(crate) fn run(attack: &Attack, options: &Options) -> Outcome {
+    let mut outcome = Outcome {
+        used: Usage::default(),
+        waits: Waits::default(),
+        answer: String::new(),
+        verdict: Verdict::Held,
+    };
+    let mut broken = Vec::new();
+    match measure(attack, options, &mut outcome) {
+        Ok(answer) => outcome.answer = answer,
+        Err(e) => broken.push(e.to_string()),
+    }
+    if outcome.used.peak > MAX_PEAK {
+        broken.push(format!("peak over {} MB", MAX_PEAK / 1024));
+    }
+    if options.size == Size::Full && outcome.waits.p99() >= MAX_P99 {
+        broken.push(format!("p99 over {} ms", MAX_P99.as_millis()));
+    }
+    if outcome.waits.failures > 0 {
+        broken.push(format!(
+            "the second client failed {} of {} times: {}",
+            outcome.waits.failures,
+            outcome.waits.count(),
+            outcome.waits.failure
+        ));
+    }
+    if !broken.is_empty() {
+        outcome.verdict = Verdict::Broken(broken);
+    }
+    outcome
+}
+
+fn measure(attack: &Attack, options: &Options, outcome: &mut Outcome) -> Result<String, Failure> {
+    let directory = tempfile::Builder::new().prefix("scantling-attack-").tempdir()?;
+    let window = options
+        .size
+        .pick(Duration::from_millis(2500), Duration::from_millis(100));
+    let mut scene = Scene {
+        program: &options.binary,
+        directory: directory.path(),
+        size: options.size,
+        deadline: Instant::now() + options.limit,
+        window,
+        server: None,
+        totals: Totals::default(),
+    };
+    if let Strike::Offline(program) = &attack.strike {
+        let struck = program(&scene);
+        outcome.used = scene.totals.lock().map(|used| *used).unwrap_or_default();
+        return struck;
+    }
+    let server = Server::start(
+        &options.binary,
+        attack.limits,
+        directory.path(),
+        &scene.data(),
+        attack.flags,
+        &scene.totals,
+    )?;
+    let prepared = prepare(attack, options, &server);
+    outcome.used = server.usage();
+    prepared?;
+    let requests: Vec<Vec<u8>> = match &attack.strike {
+        Strike::Requests(make) => make(options.size)
+            .iter()
+            .map(|r| server.endpoint.bytes(r))
+            .collect(),
+        Strike::Program(_) | Strike::Offline(_) => Vec::new(),
+    };
+    scene.deadline = Instant::now() + options.limit;
+    scene.server = Some(&server);
+    let before = server.usage().cpu;
+    let probe = Probe::start(&server.endpoint);
+    if !probe.wait_until_ready() {
+        return Err("the second client was not answered before the attack".into());
+    }
+    let struck = match &attack.strike {
+        Strike::Requests(_) => send_requests(attack, &scene, &server, &requests),
+        Strike::Program(program) | Strike::Offline(program) => program(&scene),
+    };
+    // The last request of the second client belongs to the measurement, however long it takes, within the limit.
+    probe.stop();
+    let end = scene.deadline.max(Instant::now()) + RECOVERY;
+    while !probe.ended() && server.runs() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let unanswered = !probe.ended();
+    let ended = !server.runs();
+    // One last sample of what the process has used.
+    std::thread::sleep(Duration::from_millis(20));
+    outcome.used = server.usage();
+    outcome.used.cpu = outcome.used.cpu.saturating_sub(before);
+    let killed = server.monitor.killed();
+    let expected_end = matches!(attack.strike, Strike::Program(_));
+    drop(server);
+    outcome.waits = probe.finish();
+    if killed {
+        return Err("killed: the server took more than 3 GB".into());
+    }
+    if unanswered {
+        return Err("the second client was not answered at all".into());
+    }
+    let text = struck?;
+    if ended && !expected_end {
+        return Err("the server ended".into());
+    }
+    Ok(text)
+}
+
+fn prepare(attack: &Attack, options: &Options, server: &Server) -> Result<(), Failure> {
+    let deadline = Instant::now() + options.limit;
+    let mut connection = server.endpoint.connect(ATTACKER, options.limit)?;
+    for preparation in &attack.prepare {
+        let right: &[u16] = if preparation.may_be_refused {
+            &[201, 422]
+        } else {
+            &[200, 201, 202]
+        };
+        for request in (preparation.make)(options.size) {
+            let answered = connection
+                .ask(&server.endpoint.bytes(&request), deadline)
+                .and_then(|answer| answer.expect(right));
+            answered.map_err(|e| format!("preparation, {} {}: {e}", request.method, request.path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Sends the requests from all connections until the time is up; how often there was which status.
+fn send_requests(
+    attack: &Attack,
+    scene: &Scene<'_>,
+    server: &Server,
+    requests: &[Vec<u8>],
+) -> Result<String, Failure> {
+    let statuses: Mutex<BTreeMap<u16, usize>> = Mutex::default();
+    let begin = Instant::now();
+    let (send, receive) = mpsc::channel();
+    let failed = std::thread::scope(|scope| {
+        for _ in 0..attack.connections {
+            let (send, statuses) = (send.clone(), &statuses);
+            scope.spawn(move || {
+                let done = repeat(scene, server, requests, begin, |answer| {
+                    if let Ok(mut statuses) = statuses.lock() {
+                        *statuses.entry(answer.status).or_default() += 1;
+                    }
+                    send.send(Ok(answer)).is_ok()
+                });
+                if let Err(e) = done {
+                    let _ = send.send(Err(e));
+                }
+            });
+        }
+        drop(send);
+        let mut failed = None;
+        for answer in receive {
+            let judged = answer.and_then(|answer| judge(attack, &answer));
+            failed = failed.or(judged.err());
+        }
+        failed
+    });
+    if let Some(failed) = failed {
+        return Err(failed);
+    }
+    let statuses = statuses.into_inner().unwrap_or_default();
+    let told: Vec<String> = statuses.iter().map(|(s, n)| format!("{n} × {s}")).collect();
+    Ok(told.join(", "))
+}
+
+/// Sends the requests in turn until the time is up, each at least once.
+fn repeat(
+    scene: &Scene<'_>,
+    server: &Server,
+    requests: &[Vec<u8>],
+    begin: Instant,
+    mut tell: impl FnMut(Answer) -> bool,
+) -> Result<(), Failure> {
+    let mut connection = server.endpoint.connect(ATTACKER, scene.left())?;
+    loop {
+        for request in requests {
+            let answer = connection.ask(request, scene.deadline)?;
+            // The server may end a connection after an answer, as after a body that it has refused.
+            if answer.head.to_ascii_lowercase().contains("connection: close") {
+                connection = server.endpoint.connect(ATTACKER, scene.left())?;
+            }
+            if !tell(answer) {
+                return Ok(());
+            }
+        }
+        if begin.elapsed() >= scene.window {
+            return Ok(());
+        }
+    }
+}
+
+fn judge(attack: &Attack, answer: &Answer) -> Result<(), Failure> {
+    if !attack.expect.contains(&answer.status) && !BUSY.contains(&answer.status) {
+        let text: String = answer.text().chars().take(200).collect();
+        return Err(format!("{} instead of {:?}: {text}", answer.status, attack.expect).into());
+    }
+    if answer.status >= 400 && answer.length > MAX_ERROR_BYTES {
+        return Err(format!("an error of {} MB", answer.length >> 20).into());
+    }
+    Ok(())
+}

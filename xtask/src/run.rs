@@ -11,6 +11,11 @@ pub(crate) fn root() -> PathBuf {
         .to_path_buf()
 }
 
+/// The directory of build artifacts.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Cargo, in the root of the workspace.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut c = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

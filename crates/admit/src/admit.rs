@@ -6,7 +6,7 @@ use scantling_schema::immutable::{Changes, Kept};
 use scantling_schema::meta::{self, NameRule};
 use scantling_schema::prune::Unknown;
 use scantling_schema::rules::Meter;
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, FieldError, Map, Path, TextList, Value};
 use std::time::Duration;
 
 /// What a request wants to write.
@@ -91,8 +91,9 @@ pub fn receive(
     if mode == Unknown::Ignore {
         return Ok(Vec::new());
     }
-    let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
-    let found: Vec<String> = found_in_text.iter().cloned().chain(unknown).collect();
+    let mut found: TextList = found_in_text.iter().cloned().collect();
+    found.append(unknown, |path| format!("unknown field \"{path}\""));
+    let found = found.into_texts();
     if options.field_validation == FieldValidation::Strict && !found.is_empty() {
         return Err(Refusal::Strict(found));
     }
@@ -186,7 +187,7 @@ fn judge(
     };
     let at = Path::ROOT.field("metadata");
     let (metadata, scope) = (object.get("metadata"), resource.scope);
-    let mut common = Vec::new();
+    let mut common = ErrorList::new();
     let mut errors = type_errors(resource, object);
     let typed = errors.is_empty();
     if let Some(old) = old {
@@ -195,7 +196,7 @@ fn judge(
         let update = meta::check_update(metadata, old.get("metadata"), &at);
         if typed {
             let unreadable = meta::check_readable(metadata, &at);
-            errors.extend(unreadable.map_or_else(|| update.clone(), |error| vec![error]));
+            errors.extend(unreadable.map_or_else(|| update.clone(), ErrorList::from));
         }
         common.extend(update);
     } else if typed {
@@ -219,19 +220,17 @@ fn judge(
     if old.is_none() && !covered && checked.errors.is_empty() {
         checked.errors = meta::check_common(metadata, scope, &at);
     }
-    if !common.is_empty() {
-        checked.errors.splice(0..0, common);
-    }
+    checked.errors.prepend(common);
     checked
 }
 
-fn type_errors(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn type_errors(resource: &Resource, object: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
     for (field, wanted) in [("kind", &resource.kind), ("apiVersion", &resource.api_version)] {
         let found = object.get(field).and_then(Value::as_str).unwrap_or_default();
         if found != wanted {
             let at = Path::ROOT.field(field);
-            errors.push(FieldError::invalid(&at, found, format!("must be {wanted}")));
+            errors.push_with(|| FieldError::invalid(&at, found, format!("must be {wanted}")));
         }
     }
     errors

@@ -4,13 +4,13 @@ use crate::{Options, Resource, Stats, scale};
 use scantling_schema::immutable::Kept;
 use scantling_schema::validate::{self, Ratchet};
 use scantling_schema::{listtype, meta, rules, union};
-use scantling_value::{ErrorKind, FieldError, Path, Value};
+use scantling_value::{ErrorKind, ErrorList, FieldError, Path, Value};
 
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// What is wrong.
-    pub errors: Vec<FieldError>,
+    pub errors: ErrorList,
     /// What is wrong but was so before.
     pub warnings: Vec<String>,
     /// What it took.
@@ -20,7 +20,7 @@ pub struct Checked {
 /// Checks an object against its schema: limits on values, embedded metadata, unique elements, unions and rules. With
 /// `old`, it is an update of that object.
 pub fn check(resource: &Resource, new: &Value, old: Option<&Value>, options: &Options<'_>) -> Checked {
-    let mut check = Check::new(resource, new, old, options, Vec::new());
+    let mut check = Check::new(resource, new, old, options, ErrorList::new());
     check.values();
     check.embedded();
     check.finish()
@@ -43,7 +43,7 @@ impl<'a> Check<'a> {
         new: &'a Value,
         old: Option<&'a Value>,
         options: &'a Options<'a>,
-        found: Vec<FieldError>,
+        found: ErrorList,
     ) -> Self {
         Check {
             resource,
@@ -80,7 +80,7 @@ impl<'a> Check<'a> {
     }
 
     /// Takes note of what is wrong, which mostly is nothing.
-    fn note(&mut self, errors: Vec<FieldError>) {
+    fn note(&mut self, errors: ErrorList) {
         if !errors.is_empty() {
             self.checked.errors.extend(errors);
         }
@@ -169,7 +169,7 @@ impl<'a> Check<'a> {
             self.checked.stats.rules = Some(now().saturating_sub(started));
         }
         self.note(report.errors);
-        self.checked.warnings.extend(report.warnings);
+        self.checked.warnings.extend(report.warnings.into_texts());
         self.checked.stats.rule_cost = report.cost;
     }
 }
@@ -177,14 +177,16 @@ impl<'a> Check<'a> {
 const NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the \
     existing errors to complete validation";
 
-/// Whether rules cannot be trusted beside this error: they may meet types and sizes that they were not made for.
+/// Whether rules cannot be trusted beside this error: they may meet types and sizes that they were not made for. An error
+/// that was omitted may be of any kind.
 fn blocks_rules(error: &FieldError) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::NotSupported
-            | ErrorKind::Required
-            | ErrorKind::TooLong
-            | ErrorKind::TooMany
-            | ErrorKind::TypeInvalid
-    )
+    error.omitted() > 0
+        || matches!(
+            error.kind(),
+            ErrorKind::NotSupported
+                | ErrorKind::Required
+                | ErrorKind::TooLong
+                | ErrorKind::TooMany
+                | ErrorKind::TypeInvalid
+        )
 }

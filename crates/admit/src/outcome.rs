@@ -1,6 +1,6 @@
 //! What comes of a request.
 
-use scantling_value::{FieldError, Value};
+use scantling_value::{ErrorList, FieldError, Value};
 use std::time::Duration;
 
 /// What comes of a request.
@@ -24,9 +24,9 @@ pub enum Refusal {
     /// Strict reading found something (400): `unknown field "spec.x"`, `duplicate field "spec.y"`.
     Strict(Vec<String>),
     /// Immutable fields would change (400).
-    Immutable(Vec<FieldError>),
+    Immutable(ErrorList),
     /// The object is invalid (422).
-    Invalid(Vec<FieldError>),
+    Invalid(ErrorList),
 }
 
 impl Refusal {

@@ -3,7 +3,7 @@
 use crate::{Gates, Resource};
 use scantling_schema::immutable::{self, Changes};
 use scantling_schema::meta;
-use scantling_value::{FieldError, Map, Str, Value};
+use scantling_value::{ErrorList, Map, Str, Value};
 
 /// What makes a new object itself. Nothing in here can be computed: the caller brings it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,12 +101,7 @@ fn restricts_updates(resource: &Resource, gates: Gates) -> bool {
 
 /// Makes of an object what a write to `/status` may make of the stored one: its status, and who manages which field.
 /// Returns the changes that it must not make, if immutability is on.
-pub(crate) fn update_status(
-    resource: &Resource,
-    object: &mut Map,
-    old: &Map,
-    gates: Gates,
-) -> Vec<FieldError> {
+pub(crate) fn update_status(resource: &Resource, object: &mut Map, old: &Map, gates: Gates) -> ErrorList {
     let status = object.remove("status");
     let managed_fields = metadata(object).remove("managedFields");
     *object = old.clone();
@@ -121,7 +116,7 @@ pub(crate) fn update_status(
     if restricts_updates(resource, gates) {
         immutable::changes(resource.plan.root(), old, object).forbidden
     } else {
-        Vec::new()
+        ErrorList::new()
     }
 }
 

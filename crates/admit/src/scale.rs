@@ -1,7 +1,7 @@
 //! The fields behind `/scale`.
 
 use crate::Scale;
-use scantling_value::{ErrorKind, FieldError, Map, Value, go};
+use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Value, go};
 
 /// What `/scale` shows of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,24 +52,24 @@ impl Scale {
 }
 
 /// What is wrong with the wanted number.
-pub(crate) fn check_spec(scale: &Scale, object: &Value, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_spec(scale: &Scale, object: &Value, errors: &mut ErrorList) {
     check_number(&scale.spec_replicas, object, errors);
 }
 
 /// What is wrong with the actual number and the selector.
-pub(crate) fn check_status(scale: &Scale, object: &Value, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_status(scale: &Scale, object: &Value, errors: &mut ErrorList) {
     check_number(&scale.status_replicas, object, errors);
     if let Some(path) = &scale.label_selector
         && let Err(why) = text_at(object, path)
     {
-        errors.push(FieldError::with_field(ErrorKind::Invalid, path.as_str(), "", why));
+        errors.push_with(|| FieldError::with_field(ErrorKind::Invalid, path.as_str(), "", why));
     }
 }
 
-fn check_number(path: &str, object: &Value, errors: &mut Vec<FieldError>) {
+fn check_number(path: &str, object: &Value, errors: &mut ErrorList) {
     const MAX: i64 = i32::MAX as i64;
     let mut wrong = |value: i64, why: String| {
-        errors.push(FieldError::with_field(ErrorKind::Invalid, path, value, why));
+        errors.push_with(|| FieldError::with_field(ErrorKind::Invalid, path, value, why));
     };
     match number_at(object, path) {
         Err(why) => wrong(0, why),

@@ -4,11 +4,11 @@ use crate::{Refusal, Resource};
 use scantling_schema::default;
 use scantling_schema::meta::{self, Malformed};
 use scantling_schema::prune::{self, Nulls, Place, Unknown};
-use scantling_value::{Path, Value};
+use scantling_value::{Path, TextList, Value};
 
 /// Brings an object of a request into form: metadata are typed, unknown fields and stray `null`s go, defaults come.
 /// Returns the paths of the unknown fields.
-pub fn shape(resource: &Resource, object: &mut Value, unknown: Unknown) -> Result<Vec<String>, Refusal> {
+pub fn shape(resource: &Resource, object: &mut Value, unknown: Unknown) -> Result<TextList, Refusal> {
     let paths = form(resource, object, unknown, Malformed::Refuse).map_err(Refusal::Undecodable)?;
     default::fill(resource.plan.root(), object);
     Ok(paths)
@@ -44,9 +44,9 @@ fn form(
     object: &mut Value,
     unknown: Unknown,
     malformed: Malformed,
-) -> Result<Vec<String>, String> {
+) -> Result<TextList, String> {
     let root = resource.plan.root();
-    let mut paths = Vec::new();
+    let mut paths = TextList::new();
     if let Some(map) = object.as_object_mut() {
         paths = meta::coerce(map, &Path::ROOT, malformed)?.unknown;
     }
@@ -55,9 +55,10 @@ fn form(
             nulls: Nulls::Drop,
             unknown,
         };
-        paths.extend(prune::prune(root, object, Place::Resource, &options));
+        let pruned = prune::prune(root, object, Place::Resource, &options);
+        paths.append(pruned, |path| path);
     }
     let embedded = meta::coerce_embedded(root, object, malformed, &Path::ROOT).map_err(|e| e.to_string())?;
-    paths.extend(embedded.unknown);
+    paths.append(embedded.unknown, |path| path);
     Ok(paths)
 }

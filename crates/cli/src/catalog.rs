@@ -13,7 +13,7 @@ use scantling_admit::{Resource, Workshop};
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Version};
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
-use scantling_value::{FieldError, PathBuf, Value};
+use scantling_value::{ErrorList, FieldError, PathBuf, Value};
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -38,7 +38,7 @@ pub(crate) struct Entry {
     /// Beside the definition's versions.
     versions: Vec<OnceLock<Result<Arc<Resource>, String>>>,
     /// What a cluster would refuse in it.
-    refused: OnceLock<Vec<FieldError>>,
+    refused: OnceLock<ErrorList>,
 }
 
 impl Entry {
@@ -253,7 +253,7 @@ impl Catalog {
     }
 
     /// What a cluster that has a definition would refuse in one that takes its place.
-    pub(crate) fn refused_after(&self, entry: &Entry, old: &Entry) -> Vec<FieldError> {
+    pub(crate) fn refused_after(&self, entry: &Entry, old: &Entry) -> ErrorList {
         let mut definition = entry.definition.clone();
         definition.prepare_update(&old.definition, self.target.feature_gates);
         let mut errors = definition.validate_update(&old.definition, &self.setting(entry));

@@ -10,7 +10,7 @@ pub use crate::correlate::Kept;
 use crate::correlate::OldList;
 use crate::plan::{Features, Members, Node};
 use crate::structural::{ListType, Mutability};
-use scantling_value::{FieldError, Map, Path, Str, Value, deadline, same_text};
+use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, deadline, same_text};
 use std::cmp::Ordering;
 
 /// How an object differs from what it was.
@@ -19,7 +19,7 @@ pub struct Changes {
     /// Whether anything but `metadata` differs.
     pub any: bool,
     /// The changes that an update must not make.
-    pub forbidden: Vec<FieldError>,
+    pub forbidden: ErrorList,
     /// What it left as it was, as far as that is worth knowing.
     pub kept: Kept,
 }
@@ -154,7 +154,7 @@ fn check_keys(
     old: Option<&Value>,
     new: Option<&Value>,
     at: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut ErrorList,
 ) {
     let why = match rule {
         Mutability::AdditionOnly => "only additions are allowed",

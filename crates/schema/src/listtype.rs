@@ -3,17 +3,17 @@
 use crate::fingerprint;
 use crate::plan::{Features, Node};
 use crate::structural::ListType;
-use scantling_value::{FieldError, Map, Path, Str, Value, deadline};
+use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, deadline};
 use std::collections::HashMap;
 
 /// The duplicates in the sets and keyed lists of a value.
-pub fn duplicates(node: &Node, value: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub fn duplicates(node: &Node, value: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
     walk(node, value, &Path::ROOT, &mut errors);
     errors
 }
 
-fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     if !node.has(Features::KEYED) {
         return;
     }
@@ -42,26 +42,28 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
     }
 }
 
-fn set(list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn set(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     let prints_differ = || fingerprint::all_differ(list.iter().map(|item| fingerprint::of(Some(item))));
     if all_differ(list, alike, prints_differ) {
         return;
     }
     for i in second_ones(list.len(), |i| list.get(i).map(identity)) {
         if let Some(item) = list.get(i) {
-            errors.push(FieldError::duplicate(&at.index(i), item.clone()));
+            errors.push_with(|| FieldError::duplicate(&at.index(i), item.clone()));
         }
     }
 }
 
-fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     let misfit = |item: &&Value| !matches!(item, Value::Null | Value::Object(_));
     if let Some((i, item)) = list.iter().enumerate().find(|(_, item)| misfit(item)) {
-        errors.push(FieldError::invalid(
-            &at.index(i),
-            item.clone(),
-            "must be an object for an array of list-type map",
-        ));
+        errors.push_with(|| {
+            FieldError::invalid(
+                &at.index(i),
+                item.clone(),
+                "must be an object for an array of list-type map",
+            )
+        });
         return;
     }
     let same_keys = |a: &Value, b: &Value| {
@@ -87,7 +89,7 @@ fn keyed(keys: &[Str], list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldErro
     };
     for i in second_ones(list.len(), identity) {
         let item = list.get(i).and_then(Value::as_object);
-        errors.push(FieldError::duplicate(&at.index(i), keys_of(keys, item)));
+        errors.push_with(|| FieldError::duplicate(&at.index(i), keys_of(keys, item)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::plan::{Features, Members, Node};
 use crate::structural::Additional;
-use scantling_value::{Map, Path, Value, deadline};
+use scantling_value::{Map, Path, TextList, Value, deadline};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ pub enum Place {
 }
 
 /// Removes unknown fields, and returns their paths in order if they are wanted.
-pub fn prune(node: &Node, value: &mut Value, place: Place, options: &Options) -> Vec<String> {
+pub fn prune(node: &Node, value: &mut Value, place: Place, options: &Options) -> TextList {
     let mut pruner = Pruner {
         options,
-        paths: Vec::new(),
+        paths: TextList::new(),
     };
     pruner.value(
         Some(node),
@@ -57,7 +57,7 @@ pub fn prune(node: &Node, value: &mut Value, place: Place, options: &Options) ->
         Unlisted::Remove,
         &Path::ROOT,
     );
-    pruner.paths.sort_unstable();
+    pruner.paths.sort();
     pruner.paths
 }
 
@@ -83,7 +83,7 @@ struct Object<'a> {
 
 struct Pruner<'o> {
     options: &'o Options,
-    paths: Vec<String>,
+    paths: TextList,
 }
 
 impl Pruner<'_> {
@@ -210,7 +210,7 @@ impl Pruner<'_> {
 
     fn record(&mut self, at: &Path<'_>, name: &str) {
         if self.options.unknown == Unknown::List {
-            self.paths.push(at.field(name).listed());
+            self.paths.push_with(|| at.field(name).listed());
         }
     }
 }

@@ -4,13 +4,13 @@ use crate::correlate::OldList;
 use crate::plan::{Features, Node};
 use crate::structural::Union;
 use crate::validate::Ratchet;
-use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value, deadline};
+use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Map, Path, Value, deadline};
 
 /// What is wrong with the unions of a value. With `ratchet`, an object that is what it was before is forgiven.
-pub fn violations(node: &Node, value: &Value, ratchet: Option<(&Ratchet<'_>, &Value)>) -> Vec<FieldError> {
+pub fn violations(node: &Node, value: &Value, ratchet: Option<(&Ratchet<'_>, &Value)>) -> ErrorList {
     let mut walk = Walk {
         ratchet: ratchet.map(|(r, _)| r),
-        errors: Vec::new(),
+        errors: ErrorList::new(),
     };
     walk.value(node, value, ratchet.map(|(_, old)| old), &Path::ROOT);
     walk.errors
@@ -18,7 +18,7 @@ pub fn violations(node: &Node, value: &Value, ratchet: Option<(&Ratchet<'_>, &Va
 
 struct Walk<'r> {
     ratchet: Option<&'r Ratchet<'r>>,
-    errors: Vec<FieldError>,
+    errors: ErrorList,
 }
 
 impl Walk<'_> {
@@ -64,7 +64,7 @@ impl Walk<'_> {
     }
 }
 
-fn check(union: &Union, map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check(union: &Union, map: &Map, at: &Path<'_>, errors: &mut ErrorList) {
     let list = |names: &[&str]| names.join(", ");
     let all: Vec<&str> = union.fields.iter().map(|(name, _)| name.as_str()).collect();
     let set: Vec<&str> = all
@@ -74,13 +74,10 @@ fn check(union: &Union, map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) 
         .collect();
     match set.as_slice() {
         [_] => {}
-        [] => errors.push(FieldError::required(
-            at,
-            format!("one of {} must be set", list(&all)),
-        )),
+        [] => errors.push_with(|| FieldError::required(at, format!("one of {} must be set", list(&all)))),
         several => {
             let detail = format!("only one of {} may be set, but {} are", list(&all), list(several));
-            errors.push(FieldError::new(ErrorKind::Invalid, at, BadValue::Omitted, detail));
+            errors.push_with(|| FieldError::new(ErrorKind::Invalid, at, BadValue::Omitted, detail));
         }
     }
     let Some((name, value)) = union.discriminator.as_ref().and_then(|d| Some((d, map.get(d)?))) else {
@@ -90,13 +87,13 @@ fn check(union: &Union, map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) 
     let known = union.fields.iter().find(|(_, tag)| value.as_str() == Some(tag));
     let Some((named, _)) = known else {
         let tags = union.fields.iter().map(|(_, tag)| tag.as_str());
-        errors.push(FieldError::not_supported(&at, value.clone(), tags));
+        errors.push_with(|| FieldError::not_supported(&at, value.clone(), tags));
         return;
     };
     if let [only] = set.as_slice()
         && *only != named.as_str()
     {
         let detail = format!("names the field {named}, but {only} is set");
-        errors.push(FieldError::invalid(&at, value.clone(), detail));
+        errors.push_with(|| FieldError::invalid(&at, value.clone(), detail));
     }
 }

@@ -18,7 +18,7 @@ use crate::enumeration;
 use crate::number;
 use crate::plan::{Checks, Features, Members, Node, Types};
 use crate::structural::{Additional, ValueValidation};
-use scantling_value::{FieldError, Map, Path, Value, deadline};
+use scantling_value::{ErrorList, Map, Path, Value, deadline};
 use sink::Collect;
 
 /// What is wrong with a value. Errors are shown below `prefix`; the texts name places from the value on.
@@ -29,7 +29,7 @@ pub fn validate(
     value: &Value,
     prefix: &Path<'_>,
     ratchet: Option<(&Ratchet<'_>, &Value)>,
-) -> Vec<FieldError> {
+) -> ErrorList {
     let kept = ratchet.and_then(|(ratchet, _)| ratchet.kept());
     let valid = match kept {
         Some(kept) => glance::is_valid_save(node, value, &kept.whole()),
@@ -44,7 +44,7 @@ pub fn validate(
             "both walks agree on {}",
             value.to_json()
         );
-        return Vec::new();
+        return ErrorList::new();
     }
     collect(node, value, prefix, ratchet)
 }
@@ -54,7 +54,7 @@ fn collect(
     value: &Value,
     prefix: &Path<'_>,
     ratchet: Option<(&Ratchet<'_>, &Value)>,
-) -> Vec<FieldError> {
+) -> ErrorList {
     let mut sink = Collect::new(prefix, ratchet.map(|(r, _)| r));
     // Collecting never stops early.
     let _ = check(node, value, ratchet.map(|(_, old)| old), &Path::ROOT, &mut sink);

@@ -8,10 +8,10 @@ use expect_test::{Expect, expect};
 use scantling_cel::kubernetes::Version;
 use scantling_schema::definition::{ApiVersion, Definition, Gates, Setting};
 use scantling_schema::rules::Environments;
-use scantling_value::{FieldError, Limits, json};
+use scantling_value::{ErrorList, Limits, json};
 
 /// Checks a definition whose objects have a `spec` of that schema.
-fn check(schema: &str) -> Vec<FieldError> {
+fn check(schema: &str) -> ErrorList {
     let document = format!(
         r#"{{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {{"name": "widgets.example.com"}}, "spec": {{"group": "example.com", "scope": "Namespaced",

@@ -11,7 +11,7 @@ use scantling_merge::typed::ObjectType;
 use scantling_schema::meta::{self, Malformed};
 use scantling_schema::names::group_version;
 use scantling_schema::publish::{self, Format};
-use scantling_value::{Path, Value};
+use scantling_value::{Path, TextList, Value};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -248,13 +248,14 @@ fn receive_foreign(
         members.retain(|name, _| {
             let is_meta = matches!(name, "apiVersion" | "kind" | "metadata");
             if !is_meta {
-                unknown.push(name.to_owned());
+                unknown.push_with(|| name.to_owned());
             }
             is_meta
         });
     }
-    let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
-    crate::builtin::settle(found.iter().cloned().chain(unknown).collect(), mode)
+    let mut found: TextList = found.iter().cloned().collect();
+    found.append(unknown, |path| format!("unknown field \"{path}\""));
+    crate::builtin::settle(found.into_texts(), mode)
 }
 
 /// A clock for what ratcheting and rules take.

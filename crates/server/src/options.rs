@@ -4,7 +4,7 @@ use crate::request::Query;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{About, ApiError, ApiResult};
 use scantling_admit::FieldValidation;
-use scantling_value::{FieldError, Path, Value};
+use scantling_value::{ErrorList, FieldError, Path, Value};
 
 const META: &str = "meta.k8s.io";
 
@@ -39,19 +39,18 @@ impl WriteOptions {
     /// Reads and checks them.
     pub(crate) fn parse(query: &Query, kind: WriteKind) -> ApiResult<WriteOptions> {
         let root = Path::ROOT;
-        let mut errors = Vec::new();
+        let mut errors = ErrorList::new();
         let manager = query.get("fieldManager").unwrap_or_default();
         let is_patch = matches!(kind, WriteKind::Patch | WriteKind::Apply);
         if kind == WriteKind::Apply {
             if manager.is_empty() {
-                errors.push(FieldError::required(
-                    &root.field("fieldManager"),
-                    "is required for apply patch",
-                ));
+                errors.push_with(|| {
+                    FieldError::required(&root.field("fieldManager"), "is required for apply patch")
+                });
             }
         } else if is_patch && query.has("force") {
             let why = "may not be specified for non-apply patch";
-            errors.push(FieldError::forbidden(&root.field("force"), why));
+            errors.push_with(|| FieldError::forbidden(&root.field("force"), why));
         }
         check_manager(manager, &mut errors);
         let dry_run = check_dry_run(&query.all("dryRun"), &mut errors);
@@ -62,11 +61,9 @@ impl WriteOptions {
             "" | "Warn" => FieldValidation::Warn,
             other => {
                 let supported = ["", "Ignore", "Strict", "Warn"];
-                errors.push(FieldError::not_supported(
-                    &root.field("fieldValidation"),
-                    other,
-                    supported,
-                ));
+                errors.push_with(|| {
+                    FieldError::not_supported(&root.field("fieldValidation"), other, supported)
+                });
                 FieldValidation::Warn
             }
         };
@@ -85,11 +82,11 @@ impl WriteOptions {
     }
 }
 
-fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
+fn check_manager(manager: &str, errors: &mut ErrorList) {
     let root = Path::ROOT;
     let at = root.field("fieldManager");
     if manager.len() > 128 {
-        errors.push(FieldError::too_long(&at, 128));
+        errors.push_with(|| FieldError::too_long(&at, 128));
     }
     for (i, c) in manager.char_indices() {
         if !scantling_value::go::is_print(c) {
@@ -102,20 +99,16 @@ fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
                 "invalid character U+{:04X}{shown} (at position {i})",
                 u32::from(c)
             );
-            errors.push(FieldError::invalid(&at, manager, why));
+            errors.push_with(|| FieldError::invalid(&at, manager, why));
         }
     }
 }
 
-fn check_dry_run(values: &[&str], errors: &mut Vec<FieldError>) -> bool {
+fn check_dry_run(values: &[&str], errors: &mut ErrorList) -> bool {
     let root = Path::ROOT;
     if values.iter().any(|v| *v != "All") {
         let shown: Vec<Value> = values.iter().map(|v| (*v).into()).collect();
-        errors.push(FieldError::not_supported(
-            &root.field("dryRun"),
-            Value::Array(shown),
-            ["All"],
-        ));
+        errors.push_with(|| FieldError::not_supported(&root.field("dryRun"), Value::Array(shown), ["All"]));
     }
     !values.is_empty()
 }
@@ -190,7 +183,7 @@ impl DeleteOptions {
         }
         let root = Path::ROOT;
         let at = root.field("propagationPolicy");
-        let mut errors = Vec::new();
+        let mut errors = ErrorList::new();
         let propagation = match policy.as_deref() {
             None => None,
             Some("Orphan") => Some(Propagation::Orphan),
@@ -198,13 +191,13 @@ impl DeleteOptions {
             Some("Foreground") => Some(Propagation::Foreground),
             Some(other) => {
                 let supported = ["Foreground", "Background", "Orphan", "nil"];
-                errors.push(FieldError::not_supported(&at, other, supported));
+                errors.push_with(|| FieldError::not_supported(&at, other, supported));
                 None
             }
         };
         if let (Some(policy), Some(_)) = (policy.as_deref(), orphan) {
             let why = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(FieldError::invalid(&at, policy, why));
+            errors.push_with(|| FieldError::invalid(&at, policy, why));
         }
         if unreadable {
             let others = [
@@ -215,11 +208,7 @@ impl DeleteOptions {
             ];
             for (other, _) in others.iter().filter(|(_, given)| *given) {
                 let why = format!("cannot be set together with .{other}");
-                errors.push(FieldError::invalid(
-                    &root.field(IGNORE_ERRORS),
-                    Value::Bool(true),
-                    why,
-                ));
+                errors.push_with(|| FieldError::invalid(&root.field(IGNORE_ERRORS), Value::Bool(true), why));
             }
         }
         let values: Vec<&str> = dry_run.iter().map(String::as_str).collect();
@@ -287,8 +276,8 @@ impl ListOptions {
 
         let root = Path::ROOT;
         let at = root.field("resourceVersionMatch");
-        let mut errors = Vec::new();
-        let mut forbid = |why: &str| errors.push(FieldError::forbidden(&at, why));
+        let mut errors = ErrorList::new();
+        let mut forbid = |why: &str| errors.push_with(|| FieldError::forbidden(&at, why));
         let given = !asked.is_empty() || version_match.is_some();
         if watch {
             if sends.is_some() && version_match != Some(VersionMatch::NotOlderThan) {
@@ -301,11 +290,11 @@ impl ListOptions {
                     );
                 }
                 if version_match != Some(VersionMatch::NotOlderThan) {
-                    errors.push(FieldError::not_supported(&at, asked.as_str(), ["NotOlderThan"]));
+                    errors.push_with(|| FieldError::not_supported(&at, asked.as_str(), ["NotOlderThan"]));
                 }
                 if !continue_token.is_empty() {
                     let why = "resourceVersionMatch is forbidden when continue is provided";
-                    errors.push(FieldError::forbidden(&at, why));
+                    errors.push_with(|| FieldError::forbidden(&at, why));
                 }
             }
         } else {
@@ -318,17 +307,14 @@ impl ListOptions {
                 }
                 if version_match.is_none() {
                     let supported = ["Exact", "NotOlderThan", ""];
-                    errors.push(FieldError::not_supported(&at, asked.as_str(), supported));
+                    errors.push_with(|| FieldError::not_supported(&at, asked.as_str(), supported));
                 } else if version_match == Some(VersionMatch::Exact) && resource_version == "0" {
                     forbid(r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#);
                 }
             }
             if sends.is_some() {
                 let at = root.field("sendInitialEvents");
-                errors.push(FieldError::forbidden(
-                    &at,
-                    "sendInitialEvents is forbidden for list",
-                ));
+                errors.push_with(|| FieldError::forbidden(&at, "sendInitialEvents is forbidden for list"));
             }
         }
         refuse("ListOptions", &errors)?;

@@ -12,6 +12,7 @@ use hyper::body::Frame;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use scantling_value::Value;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 /// The body of every answer.
@@ -157,12 +158,11 @@ impl Reply {
     pub(crate) fn warn(&mut self, warnings: &[String]) {
         const TOTAL: usize = 4096;
         const EACH: usize = 256;
-        let mut texts: Vec<&String> = Vec::new();
-        for text in warnings.iter().filter(|t| !t.is_empty()) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        let mut seen = BTreeSet::new();
+        let told = warnings
+            .iter()
+            .filter(|text| !text.is_empty() && seen.insert(*text));
+        let texts: Vec<&String> = told.collect();
         let all: usize = texts.iter().map(|t| t.chars().count()).sum();
         let mut written = 0;
         for text in texts {

@@ -11,7 +11,7 @@ use crate::order;
 use crate::reply::Reply;
 use crate::status::{About, ApiError, ApiResult};
 use crate::write::{Ownership, Part, Source, Write, fit_namespace, remove_system_fields, timestamp};
-use scantling_value::{BadValue, FieldError, Map, Path, Value};
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ fn refuse(call: &Call<'_>, errors: &[FieldError]) -> ApiResult<()> {
 }
 
 /// Nobody but the server says anything about a question for access.
-fn check_metadata(object: &Value) -> Vec<FieldError> {
+fn check_metadata(object: &Value) -> ErrorList {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let mut said = metadata.as_object().into_iter().flat_map(Map::keys);
     let root = Path::ROOT;
@@ -109,19 +109,19 @@ fn check_metadata(object: &Value) -> Vec<FieldError> {
 }
 
 /// What is wrong with a question for access.
-fn check_access(object: &Value) -> Vec<FieldError> {
+fn check_access(object: &Value) -> ErrorList {
     let root = Path::ROOT;
     let spec = root.field("spec");
     let asked = |name| object.at(["spec", name]);
     let (resource, path) = (asked("resourceAttributes"), asked("nonResourceAttributes"));
-    let mut errors = Vec::new();
+    let mut errors = ErrorList::new();
     if resource.is_some() == path.is_some() {
         let shown = path.map_or(Value::Null, |path| {
             let part = |name| path.get(name).cloned().unwrap_or_else(|| "".into());
             Map::from_iter([("Path", part("path")), ("Verb", part("verb"))]).into()
         });
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        errors.push(FieldError::invalid(&spec, shown, why));
+        errors.push_with(|| FieldError::invalid(&spec, shown, why));
     }
     let at = spec.field("resourceAttributes");
     for name in ["fieldSelector", "labelSelector"] {
@@ -139,12 +139,12 @@ fn check_access(object: &Value) -> Vec<FieldError> {
                 let why = format!(
                     "when spec.resourceAttributes.{name} is specified, requirements or rawSelector is required"
                 );
-                errors.push(FieldError::required(&at.field("requirements"), why));
+                errors.push_with(|| FieldError::required(&at.field("requirements"), why));
             }
             ("", _) | (_, []) => {}
             (raw, _) => {
                 let why = "may not specified at the same time as requirements";
-                errors.push(FieldError::invalid(&at.field("rawSelector"), raw, why));
+                errors.push_with(|| FieldError::invalid(&at.field("rawSelector"), raw, why));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Label and field selectors: their text forms, their errors, and matching.
 
 use scantling_schema::names;
-use scantling_value::{FieldError, Map, Path, aggregate};
+use scantling_value::{ErrorList, FieldError, Map, Path, aggregate};
 
 /// A conjunction of requirements on labels.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -321,16 +321,12 @@ fn check_key(key: &str) -> Result<(), String> {
 /// The rules for values, with all that break them.
 fn check_values(key: &str, values: &[String]) -> Result<(), String> {
     let root = Path::ROOT;
-    let mut errors = Vec::new();
+    let mut errors = ErrorList::new();
     let at = root.field("values");
     for (i, v) in values.iter().enumerate() {
         let wrong = names::label_value(v);
         if !wrong.is_empty() {
-            errors.push(FieldError::invalid(
-                &at.index(i).key(key),
-                v.as_str(),
-                wrong.join("; "),
-            ));
+            errors.push_with(|| FieldError::invalid(&at.index(i).key(key), v.as_str(), wrong.join("; ")));
         }
     }
     if errors.is_empty() {

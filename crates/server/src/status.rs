@@ -53,7 +53,7 @@ impl ApiError {
         ApiError(Box::new(Repr {
             code,
             reason,
-            message: message.into(),
+            message: bounded(message.into()),
             details: None,
             retry_after: None,
             continue_token: None,
@@ -321,7 +321,7 @@ impl ApiError {
 
     /// The same failure in other words.
     pub(crate) fn with_message(mut self, message: String) -> Self {
-        self.0.message = message;
+        self.0.message = bounded(message);
         self
     }
 
@@ -398,6 +398,19 @@ pub(crate) fn success(about: About<'_>, name: &str, uid: &str) -> Value {
         ("details", details.into()),
     ];
     Value::Object(entries.into_iter().collect())
+}
+
+/// The longest message, in bytes: what field errors may hold, and some more for the words around them.
+const MAX_MESSAGE: usize = 2 << 20;
+
+/// The text of a message, cut where it is too long: some errors show a whole object or a whole request.
+fn bounded(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+        message.push_str("... (cut at 2097152 bytes)");
+        message.shrink_to_fit();
+    }
+    message
 }
 
 fn quoted(s: &str) -> String {

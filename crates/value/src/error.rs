@@ -1,6 +1,12 @@
 //! What is wrong with a field, in the words of a Kubernetes API server.
 
-use crate::{Path, PathBuf, Value, go};
+mod bound;
+mod list;
+
+pub use list::ErrorList;
+
+use crate::{Path, PathBuf, Value};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The kind of a field error; decides its words, its machine-readable reason, and whether it blocks rules.
@@ -117,6 +123,8 @@ struct Repr {
     at: PathBuf,
     value: BadValue,
     detail: String,
+    /// For how many errors this entry stands that were omitted: 0 for an error of its own.
+    omitted: usize,
 }
 
 /// The usual errors, with the details that a server gives them.
@@ -158,12 +166,7 @@ impl FieldError {
         value: impl Into<BadValue>,
         supported: impl IntoIterator<Item = &'s str>,
     ) -> Self {
-        let list = supported.into_iter().map(go::quote).collect::<Vec<_>>();
-        let detail = if list.is_empty() {
-            String::new()
-        } else {
-            format!("supported values: {}", list.join(", "))
-        };
+        let detail = bound::supported_values(supported, |value| value.into());
         FieldError::new(ErrorKind::NotSupported, at, value, detail)
     }
 
@@ -217,13 +220,13 @@ impl FieldError {
         value: impl Into<BadValue>,
         detail: impl Into<String>,
     ) -> Self {
-        let at = PathBuf::from(at);
         FieldError(Box::new(Repr {
             kind,
-            field: at.to_string(),
-            at,
-            value: value.into(),
-            detail: detail.into(),
+            field: bound::display(at),
+            at: bound::path(at),
+            value: bound::value(value.into()),
+            detail: bound::text(detail.into()),
+            omitted: 0,
         }))
     }
 
@@ -237,17 +240,55 @@ impl FieldError {
     ) -> Self {
         FieldError(Box::new(Repr {
             kind,
-            field: field.into(),
+            field: bound::text(field.into()),
             at: PathBuf::default(),
-            value: value.into(),
-            detail: detail.into(),
+            value: bound::value(value.into()),
+            detail: bound::text(detail.into()),
+            omitted: 0,
         }))
+    }
+
+    /// The text that lists supported values, as much of it as an error holds.
+    pub fn supported_values<'s, T>(
+        values: impl IntoIterator<Item = T>,
+        text: impl Fn(T) -> Cow<'s, str>,
+    ) -> String {
+        bound::supported_values(values, text)
+    }
+
+    /// The entry that counts omitted errors.
+    fn omission() -> Self {
+        FieldError::new(ErrorKind::Invalid, &Path::ROOT, Value::Null, "")
+    }
+
+    fn set_omitted(&mut self, count: usize) {
+        use fmt::Write as _;
+        self.0.omitted = count;
+        self.0.detail.clear();
+        let errors = plural(count, "error was", "errors were");
+        // Writing to a string cannot fail.
+        let _ = write!(self.0.detail, "{count} more {errors} omitted");
+    }
+
+    /// For how many errors this entry stands that an [`ErrorList`] has no room for; 0 for an error of its own.
+    pub fn omitted(&self) -> usize {
+        self.0.omitted
+    }
+
+    /// The bytes that its texts take.
+    fn bytes(&self) -> usize {
+        let value = match &self.0.value {
+            BadValue::Omitted => 0,
+            BadValue::Raw(text) => text.len(),
+            BadValue::Value(value) => bound::written(value),
+        };
+        self.0.field.len() + value + self.0.detail.len() + self.0.at.bytes()
     }
 
     /// Points the error at a document place without changing its field text.
     #[must_use]
     pub fn located(mut self, at: &Path<'_>) -> Self {
-        self.0.at = PathBuf::from(at);
+        self.0.at = bound::path(at);
         self
     }
 
@@ -287,17 +328,9 @@ impl FieldError {
         if self.0.kind.shows_value() {
             match &self.0.value {
                 BadValue::Omitted => {}
-                BadValue::Value(Value::String(s)) => {
+                BadValue::Value(value) => {
                     out.push_str(": ");
-                    go::write_quoted(&mut out, s);
-                }
-                BadValue::Value(Value::Float(f)) => {
-                    out.push_str(": ");
-                    out.push_str(&go::float_v(*f));
-                }
-                BadValue::Value(v) => {
-                    out.push_str(": ");
-                    out.push_str(&v.to_json());
+                    bound::write_value(&mut out, value);
                 }
                 BadValue::Raw(text) => {
                     out.push_str(": ");

@@ -1,7 +1,7 @@
 //! Text in the forms of the Go standard library: a Kubernetes API server's messages and documents are
 //! written by it, and clients compare them to the letter.
 
-use crate::{Str, Value};
+use crate::{Map, Value};
 use std::fmt::Write as _;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -94,58 +94,121 @@ pub fn float_v(f: f64) -> String {
 
 /// A document as `%v` writes it: `map[a:1 b:[x y]]`, strings bare.
 pub fn value_v(value: &Value) -> String {
+    let mut out = String::new();
+    write_v(&mut out, value);
+    out
+}
+
+fn write_v(out: &mut String, value: &Value) {
     match value {
-        Value::Null => "<nil>".into(),
-        Value::String(s) => s.to_string(),
-        Value::Float(f) => float_v(*f),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(value_v).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let members: Vec<_> = map.iter().map(|(k, v)| format!("{k}:{}", value_v(v))).collect();
-            format!("map[{}]", members.join(" "))
-        }
-        Value::Bool(_) | Value::Int(_) => value.to_json(),
+        Value::Null => out.push_str("<nil>"),
+        Value::String(s) => out.push_str(s),
+        Value::Float(f) => out.push_str(&float_v(*f)),
+        Value::Array(items) => write_list(out, items, BARE, write_v),
+        Value::Object(map) => write_map(out, map, BARE_MAP, write_bare, write_v),
+        Value::Bool(_) | Value::Int(_) => out.push_str(&value.to_json()),
     }
 }
 
 /// A document as `%s` writes it: like `%v`, but what is no string is told off for it.
 pub fn value_s(value: &Value) -> String {
+    let mut out = String::new();
+    write_s(&mut out, value);
+    out
+}
+
+fn write_s(out: &mut String, value: &Value) {
     match value {
-        Value::Null => "%!s(<nil>)".into(),
-        Value::String(s) => s.to_string(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(value_s).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let members: Vec<_> = map.iter().map(|(k, v)| format!("{k}:{}", value_s(v))).collect();
-            format!("map[{}]", members.join(" "))
-        }
+        Value::Null => out.push_str("%!s(<nil>)"),
+        Value::String(s) => out.push_str(s),
+        Value::Array(items) => write_list(out, items, BARE, write_s),
+        Value::Object(map) => write_map(out, map, BARE_MAP, write_bare, write_s),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
-            format!("%!s({}={})", value_type(value), value_v(value))
+            let (ty, shown) = (value_type(value), value_v(value));
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%!s({ty}={shown})");
         }
     }
 }
 
 /// A document as `%#v` writes it: `map[string]interface {}{"a":1, "b":[]interface {}{"x"}}`.
 pub fn value_syntax(value: &Value) -> String {
+    let mut out = String::new();
+    write_syntax(&mut out, value, "map[string]interface {}{");
+    out
+}
+
+/// As [`value_syntax`], of a document that was read from YAML, whose keys may be of any type.
+pub(crate) fn value_syntax_of_yaml(value: &Value) -> String {
+    let mut out = String::new();
+    write_syntax(&mut out, value, "map[interface {}]interface {}{");
+    out
+}
+
+fn write_syntax(out: &mut String, value: &Value, map_type: &'static str) {
+    let syntax = |opening| Brackets {
+        opening,
+        closing: "}",
+        separator: ", ",
+    };
+    let nested = |out: &mut String, value: &Value| write_syntax(out, value, map_type);
     match value {
-        Value::Null => "interface {}(nil)".into(),
-        Value::String(s) => quote(s),
-        Value::Float(f) => float_v(*f),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(value_syntax).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(map) => {
-            let member = |(k, v): (&Str, &Value)| format!("{}:{}", quote(k), value_syntax(v));
-            let members: Vec<_> = map.iter().map(member).collect();
-            format!("map[string]interface {{}}{{{}}}", members.join(", "))
-        }
-        Value::Bool(_) | Value::Int(_) => value.to_json(),
+        Value::Null => out.push_str("interface {}(nil)"),
+        Value::String(s) => write_quoted(out, s),
+        Value::Float(f) => out.push_str(&float_v(*f)),
+        Value::Array(items) => write_list(out, items, syntax("[]interface {}{"), nested),
+        Value::Object(map) => write_map(out, map, syntax(map_type), write_quoted, nested),
+        Value::Bool(_) | Value::Int(_) => out.push_str(&value.to_json()),
     }
+}
+
+/// How lists and maps are written.
+#[derive(Clone, Copy)]
+struct Brackets {
+    opening: &'static str,
+    closing: &'static str,
+    separator: &'static str,
+}
+
+const BARE: Brackets = Brackets {
+    opening: "[",
+    closing: "]",
+    separator: " ",
+};
+
+const BARE_MAP: Brackets = Brackets {
+    opening: "map[",
+    ..BARE
+};
+
+fn write_bare(out: &mut String, key: &str) {
+    out.push_str(key);
+}
+
+fn write_list(out: &mut String, items: &[Value], brackets: Brackets, write: impl Fn(&mut String, &Value)) {
+    out.push_str(brackets.opening);
+    for (i, item) in items.iter().enumerate() {
+        out.push_str(if i > 0 { brackets.separator } else { "" });
+        write(out, item);
+    }
+    out.push_str(brackets.closing);
+}
+
+fn write_map(
+    out: &mut String,
+    map: &Map,
+    brackets: Brackets,
+    write_key: impl Fn(&mut String, &str),
+    write: impl Fn(&mut String, &Value),
+) {
+    out.push_str(brackets.opening);
+    for (i, (key, value)) in map.iter().enumerate() {
+        out.push_str(if i > 0 { brackets.separator } else { "" });
+        write_key(out, key);
+        out.push(':');
+        write(out, value);
+    }
+    out.push_str(brackets.closing);
 }
 
 /// The name of a value's kind in the errors of Go's JSON decoder.

@@ -154,6 +154,15 @@ impl PathBuf {
 }
 
 impl PathBuf {
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let text = |s: Segment<'_>| match s {
+            Segment::Field(text) | Segment::Key(text) => text.len(),
+            Segment::Index(_) => 0,
+        };
+        self.segments().map(|s| size_of::<usize>() + text(s)).sum()
+    }
+
     /// The path in the notation of lists of unknown fields, see [`Path::listed`].
     pub fn listed(&self) -> String {
         Listed(self.segments().collect()).to_string()

@@ -268,7 +268,7 @@ impl Advisor<'_> {
         } else {
             prune::Place::Part
         };
-        let unknown = prune::prune(plan.root(), &mut kept, place, &options);
+        let unknown = prune::prune(plan.root(), &mut kept, place, &options).into_texts();
         if kept != *default.0 {
             let what = match unknown.as_slice() {
                 [] => "its nulls".to_owned(),

@@ -6,7 +6,7 @@ use crate::prune::{self, Place, is_meta};
 use crate::rules;
 use crate::structural::Type;
 use crate::validate;
-use scantling_value::{FieldError, Map, Path, Str, Value, aggregate};
+use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, aggregate};
 
 /// Whether defaults must hold no fields that their schema does not describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub enum Pruned {
 
 /// What is wrong with the defaults of a schema that stands at `at`. Defaults inside of metadata must make valid
 /// metadata; the others are checked as values, before any defaults inside of them apply.
-pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: Pruned) -> Vec<FieldError> {
+pub fn check_defaults(plan: &Plan, at: &Path<'_>, pruned: Pruned) -> ErrorList {
     let mut walk = Walk {
         pruned,
         budget: Some(rules::BUDGET),
-        errors: Vec::new(),
+        errors: ErrorList::new(),
     };
     let root = plan.root();
     walk.node(root, at, &Surroundings::resource(root), Inside::Values);
@@ -34,7 +34,7 @@ struct Walk {
     pruned: Pruned,
     /// What the rules of all defaults may cost together; nothing is left once it is overdrawn.
     budget: Option<u64>,
-    errors: Vec<FieldError>,
+    errors: ErrorList,
 }
 
 /// What a default stands in.
@@ -143,7 +143,8 @@ impl Walk {
             },
         };
         let detail = format!("must result in valid metadata: {why}");
-        self.errors.push(FieldError::invalid(at, default.clone(), detail));
+        self.errors
+            .push_with(|| FieldError::invalid(at, default.clone(), detail));
     }
 
     fn value(&mut self, node: &Node, default: &Value, at: &Path<'_>) {
@@ -183,7 +184,8 @@ impl Walk {
         let schema = node.schema();
         if !schema.rules.is_empty() && !rules::is_visible(schema) {
             let ty = schema.ty.map_or("", Type::as_str);
-            self.errors.push(FieldError::invalid(at, ty, rules::NOT_COMPILED));
+            self.errors
+                .push_with(|| FieldError::invalid(at, ty, rules::NOT_COMPILED));
             return;
         }
         let options = rules::Options {

@@ -4,7 +4,7 @@ use super::{Definition, Setting, Status, Version, warnings};
 use crate::document::Schema;
 use crate::meta::{self, Scope};
 use crate::structural::{Interner, Structural};
-use scantling_value::{FieldError, Path, Value};
+use scantling_value::{ErrorList, Path, Value};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Acceptance {
 
 impl Accepted {
     /// Accepts a new definition, or says everything that is wrong with it.
-    pub fn create(mut definition: Definition, setting: &Setting<'_>) -> Result<Acceptance, Vec<FieldError>> {
+    pub fn create(mut definition: Definition, setting: &Setting<'_>) -> Result<Acceptance, ErrorList> {
         definition.prepare_create(setting.gates);
         let mut errors = definition.validate(setting);
         if errors.is_empty() {
@@ -46,7 +46,7 @@ impl Accepted {
         mut definition: Definition,
         old: &Accepted,
         setting: &Setting<'_>,
-    ) -> Result<Acceptance, Vec<FieldError>> {
+    ) -> Result<Acceptance, ErrorList> {
         definition.prepare_update(old, setting.gates);
         let mut errors = common_update(&definition, old);
         errors.extend(definition.validate_update(old, setting));
@@ -61,7 +61,7 @@ impl Accepted {
     }
 
     /// Accepts an update of a definition's status, or says everything that is wrong with it.
-    pub fn update_status(mut definition: Definition, old: &Accepted) -> Result<Accepted, Vec<FieldError>> {
+    pub fn update_status(mut definition: Definition, old: &Accepted) -> Result<Accepted, ErrorList> {
         definition.prepare_status_update(old);
         let mut errors = common_update(&definition, old);
         errors.extend(definition.validate_status_update(old));
@@ -122,7 +122,7 @@ impl Deref for Accepted {
 }
 
 /// The rules for updates that all kinds share. Definitions are checked once more, so that such errors come several times.
-fn common_update(new: &Definition, old: &Definition) -> Vec<FieldError> {
+fn common_update(new: &Definition, old: &Definition) -> ErrorList {
     let metadata = |d: &Definition| Value::from(d.metadata.clone());
     let (new, old) = (metadata(new), metadata(old));
     let at = Path::ROOT.field("metadata");

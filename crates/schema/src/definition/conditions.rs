@@ -3,7 +3,7 @@
 use super::validate::names::{Approval, is_protected};
 use super::validate::{bundle_fault, structural};
 use super::{Condition, Definition, Names, Spec, Status, Validation};
-use scantling_value::{FieldError, Map, Path, Str, Value, aggregate, go};
+use scantling_value::{ErrorList, FieldError, Map, Path, Str, Value, aggregate, go};
 use std::collections::BTreeSet;
 
 impl Definition {
@@ -175,13 +175,10 @@ impl Definition {
     /// What keeps the schemas from being structural, as a condition; none where they are.
     pub fn non_structural_condition(&self) -> Option<Condition> {
         let at = Path::ROOT.field("spec");
-        let mut errors = Vec::new();
+        let mut errors = ErrorList::new();
         if self.spec.preserves_unknown_fields() {
-            errors.push(FieldError::invalid(
-                &at.field("preserveUnknownFields"),
-                true,
-                "must be false",
-            ));
+            errors
+                .push_with(|| FieldError::invalid(&at.field("preserveUnknownFields"), true, "must be false"));
         }
         for (i, v) in self.spec.lowered().iter().enumerate() {
             let Some(schema) = v.validation.as_ref().and_then(Validation::schema) else {

@@ -22,7 +22,7 @@ use crate::default::Pruned;
 use crate::meta;
 use crate::rules::Expressions;
 use crate::structural::ValidationRule;
-use scantling_value::{FieldError, Path, Str, Value};
+use scantling_value::{ErrorList, FieldError, Path, Str, Value};
 use std::collections::BTreeMap;
 
 /// The most selectable fields that a version may have.
@@ -54,7 +54,7 @@ struct Strictness<'a> {
 
 impl Definition {
     /// What is wrong with a new definition.
-    pub fn validate(&self, setting: &Setting<'_>) -> Vec<FieldError> {
+    pub fn validate(&self, setting: &Setting<'_>) -> ErrorList {
         let strictness = Strictness {
             recognised_review: true,
             fixed_names: false,
@@ -79,7 +79,7 @@ impl Definition {
     }
 
     /// What is wrong with an update.
-    pub fn validate_update(&self, old: &Definition, setting: &Setting<'_>) -> Vec<FieldError> {
+    pub fn validate_update(&self, old: &Definition, setting: &Setting<'_>) -> ErrorList {
         let stored = &old.spec;
         let any = |test: fn(crate::document::Schema<'_>) -> bool| stored.schemas().any(test);
         let established = old.is("Established");
@@ -125,7 +125,7 @@ impl Definition {
     }
 
     /// What is wrong with an update of the status.
-    pub fn validate_status_update(&self, old: &Definition) -> Vec<FieldError> {
+    pub fn validate_status_update(&self, old: &Definition) -> ErrorList {
         let metadata = |d: &Definition| Value::from(d.metadata.clone());
         let at = Path::ROOT.field("metadata");
         let mut errors = meta::check_update(Some(&metadata(self)), Some(&metadata(old)), &at);
@@ -137,18 +137,14 @@ impl Definition {
         errors
     }
 
-    fn check_status(&self, errors: &mut Vec<FieldError>) {
+    fn check_status(&self, errors: &mut ErrorList) {
         let at = Path::ROOT.field("status");
         names::check(&self.status.accepted_names, &at.field("acceptedNames"), errors);
         let at = at.field("storedVersions");
         let stored = &self.status.stored_versions;
         if stored.is_empty() {
             let none = scantling_value::BadValue::Raw("null".into());
-            errors.push(FieldError::invalid(
-                &at,
-                none,
-                "must have at least one stored version",
-            ));
+            errors.push_with(|| FieldError::invalid(&at, none, "must have at least one stored version"));
             return;
         }
         // Of a version that is listed twice the last place is shown; of versions with one name the first one counts.
@@ -156,7 +152,7 @@ impl Definition {
         for v in self.spec.versions() {
             if listed.remove(&v.name).is_none() && v.storage {
                 let detail = format!("must have the storage version {}", v.name);
-                errors.push(FieldError::invalid(&at, Value::from(stored.clone()), detail));
+                errors.push_with(|| FieldError::invalid(&at, Value::from(stored.clone()), detail));
             }
         }
         for (v, i) in listed {
@@ -165,21 +161,17 @@ impl Definition {
                  until a storage migration ensures no data remains persisted in {v} and removes {v} from \
                  status.storedVersions"
             );
-            errors.push(FieldError::invalid(&at.index(i), v.clone(), detail));
+            errors.push_with(|| FieldError::invalid(&at.index(i), v.clone(), detail));
         }
     }
 
-    fn check_preserve_unknown_fields(&self, old: Option<&Definition>, errors: &mut Vec<FieldError>) {
+    fn check_preserve_unknown_fields(&self, old: Option<&Definition>, errors: &mut ErrorList) {
         let kept = old.is_some_and(|old| old.spec.preserves_unknown_fields());
         if self.spec.preserves_unknown_fields() && !kept {
             let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                           spec.versions[*].schema instead";
             let spec = Path::ROOT.field("spec");
-            errors.push(FieldError::invalid(
-                &spec.field("preserveUnknownFields"),
-                true,
-                detail,
-            ));
+            errors.push_with(|| FieldError::invalid(&spec.field("preserveUnknownFields"), true, detail));
         }
     }
 }

@@ -3,8 +3,9 @@
 use super::coerce::unreadable;
 use super::{generation, text};
 use crate::names;
-use scantling_value::{ErrorKind, FieldError, Map, Path, Value, go};
+use scantling_value::{ErrorKind, ErrorList, FieldError, Map, Path, Value, go};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Where objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,41 +99,35 @@ fn string(field: Option<&Value>) -> &str {
 }
 
 /// What is wrong with the `metadata` of a new object of a kind with that rule for names.
-pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &Path<'_>) -> ErrorList {
+    let mut errors = ErrorList::new();
     let fields = Fields::of(metadata);
     let prefix = string(fields.generate_name);
     if !prefix.is_empty() {
         for why in names.check_prefix(prefix) {
-            errors.push(FieldError::invalid(&at.field("generateName"), prefix, why));
+            errors.push_with(|| FieldError::invalid(&at.field("generateName"), prefix, why));
         }
     }
     let name = string(fields.name);
     if name.is_empty() {
-        errors.push(FieldError::required(
-            &at.field("name"),
-            "name or generateName is required",
-        ));
+        errors.push_with(|| FieldError::required(&at.field("name"), "name or generateName is required"));
     } else {
         for why in names.check(name) {
-            errors.push(FieldError::invalid(&at.field("name"), name, why));
+            errors.push_with(|| FieldError::invalid(&at.field("name"), name, why));
         }
     }
     let namespace = string(fields.namespace);
     match scope {
         Scope::Namespaced if namespace.is_empty() => {
-            errors.push(FieldError::required(&at.field("namespace"), ""));
+            errors.push_with(|| FieldError::required(&at.field("namespace"), ""));
         }
         Scope::Namespaced => {
             for why in names::dns1123_label(namespace) {
-                errors.push(FieldError::invalid(&at.field("namespace"), namespace, why));
+                errors.push_with(|| FieldError::invalid(&at.field("namespace"), namespace, why));
             }
         }
         Scope::Cluster if !namespace.is_empty() => {
-            errors.push(FieldError::forbidden(
-                &at.field("namespace"),
-                "not allowed on this type",
-            ));
+            errors.push_with(|| FieldError::forbidden(&at.field("namespace"), "not allowed on this type"));
         }
         Scope::Cluster => {}
     }
@@ -144,7 +139,7 @@ pub fn check_new(metadata: Option<&Value>, scope: Scope, names: NameRule, at: &P
 }
 
 /// What is wrong with the `metadata` of any object that is written: the rule that all kinds share.
-pub fn check_common(metadata: Option<&Value>, scope: Scope, at: &Path<'_>) -> Vec<FieldError> {
+pub fn check_common(metadata: Option<&Value>, scope: Scope, at: &Path<'_>) -> ErrorList {
     check_new(metadata, scope, NameRule::PathSegment, at)
 }
 
@@ -155,8 +150,8 @@ pub fn check_readable(metadata: Option<&Value>, at: &Path<'_>) -> Option<FieldEr
 }
 
 /// What is wrong with a change of `metadata`.
-pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> ErrorList {
+    let mut errors = ErrorList::new();
     if old.and_then(|m| m.get("deletionTimestamp")).is_some() {
         let before: Vec<&str> = finalizers(old).collect();
         let mut added: Vec<&str> = finalizers(new).filter(|f| !before.contains(f)).collect();
@@ -164,7 +159,7 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
         added.dedup();
         if !added.is_empty() {
             let list: Vec<String> = added.into_iter().map(go::quote).collect();
-            errors.push(FieldError::forbidden(
+            errors.push_with(|| FieldError::forbidden(
                 &at.field("finalizers"),
                 format!(
                     "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
@@ -175,22 +170,18 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
     }
     if text(new, "resourceVersion").is_empty() {
         let at = at.field("resourceVersion");
-        errors.push(FieldError::invalid(&at, "", "must be specified for an update"));
+        errors.push_with(|| FieldError::invalid(&at, "", "must be specified for an update"));
     }
     let fields = Fields::of(new);
     check_generation(&fields, at, &mut errors);
     if generation(new) < generation(old) {
         let at = at.field("generation");
-        errors.push(FieldError::invalid(
-            &at,
-            generation(new),
-            "must not be decremented",
-        ));
+        errors.push_with(|| FieldError::invalid(&at, generation(new), "must not be decremented"));
     }
     for field in ["name", "namespace", "uid"] {
         let value = text(new, field);
         if value != text(old, field) {
-            errors.push(FieldError::invalid(&at.field(field), value, "field is immutable"));
+            errors.push_with(|| FieldError::invalid(&at.field(field), value, "field is immutable"));
         }
     }
     // What cannot be read counts as if it was not there, which changes nothing.
@@ -205,11 +196,7 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
     for field in compared {
         let value = |m: Option<&Value>| m.and_then(|m| m.get(field)).cloned().unwrap_or_default();
         if value(new) != value(old) {
-            errors.push(FieldError::invalid(
-                &at.field(field),
-                value(new),
-                "field is immutable",
-            ));
+            errors.push_with(|| FieldError::invalid(&at.field(field), value(new), "field is immutable"));
         }
     }
     check_shared(&fields, at, &mut errors);
@@ -217,20 +204,16 @@ pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> 
     errors
 }
 
-fn check_generation(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_generation(fields: &Fields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let generation = fields.generation.and_then(Value::as_int).unwrap_or(0);
     if generation < 0 {
         let at = at.field("generation");
-        errors.push(FieldError::invalid(
-            &at,
-            generation,
-            "must be greater than or equal to 0",
-        ));
+        errors.push_with(|| FieldError::invalid(&at, generation, "must be greater than or equal to 0"));
     }
 }
 
 /// The fields that are checked alike on every write.
-fn check_shared(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_shared(fields: &Fields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     check_labels(fields.labels, &at.field("labels"), errors);
     check_annotations(fields.annotations, &at.field("annotations"), errors);
     check_owners(
@@ -252,19 +235,19 @@ fn list(field: Option<&Value>) -> &[Value] {
 }
 
 /// Checks the labels of an object.
-pub fn check_labels(labels: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn check_labels(labels: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
     for (key, value) in strings(labels) {
         for why in names::label_key(key) {
-            errors.push(FieldError::invalid(at, key, why));
+            errors.push_with(|| FieldError::invalid(at, key, why));
         }
         for why in names::label_value(value) {
-            errors.push(FieldError::invalid(at, value, why));
+            errors.push_with(|| FieldError::invalid(at, value, why));
         }
     }
 }
 
 /// Checks the annotations of an object.
-pub fn check_annotations(annotations: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn check_annotations(annotations: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
     const MAX_SIZE: usize = 256 << 10;
     let mut size = 0usize;
     for (key, value) in strings(annotations) {
@@ -275,16 +258,16 @@ pub fn check_annotations(annotations: Option<&Value>, at: &Path<'_>, errors: &mu
             Cow::Owned(key.to_lowercase())
         };
         for why in names::label_key(&lower) {
-            errors.push(FieldError::invalid(at, key, why));
+            errors.push_with(|| FieldError::invalid(at, key, why));
         }
         size = size.saturating_add(key.len()).saturating_add(value.len());
     }
     if size > MAX_SIZE {
-        errors.push(FieldError::too_long(at, MAX_SIZE));
+        errors.push_with(|| FieldError::too_long(at, MAX_SIZE));
     }
 }
 
-fn check_owners(owners: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_owners(owners: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     let mut controller = None;
     for (i, owner) in owners.iter().enumerate() {
         check_owner(owner, &at.index(i), errors);
@@ -294,46 +277,51 @@ fn check_owners(owners: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
                 controller = Some(name);
                 continue;
             };
-            let shown: Vec<String> = owners.iter().map(owner_json).collect();
-            errors.push(FieldError::new(
-                ErrorKind::Invalid,
-                at,
-                scantling_value::BadValue::Raw(format!("[{}]", shown.join(","))),
-                format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
-                ),
-            ));
+            errors.push_with(|| {
+                let shown: Vec<String> = owners.iter().map(owner_json).collect();
+                FieldError::invalid(
+                    at,
+                    scantling_value::BadValue::Raw(format!("[{}]", shown.join(","))),
+                    format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                    ),
+                )
+            });
         }
     }
 }
 
-fn check_owner(owner: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_owner(owner: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     let api_version = text(Some(owner), "apiVersion");
     let version = match api_version.split('/').collect::<Vec<_>>().as_slice() {
         [version] | [_, version] => *version,
         _ => "",
     };
     if api_version.is_empty() {
-        errors.push(FieldError::required(&at.field("apiVersion"), "must not be empty"));
+        errors.push_with(|| FieldError::required(&at.field("apiVersion"), "must not be empty"));
     } else if version.is_empty() {
-        errors.push(FieldError::invalid(
-            &at.field("apiVersion"),
-            api_version,
-            "must be <group>/<version> or <version>",
-        ));
+        errors.push_with(|| {
+            FieldError::invalid(
+                &at.field("apiVersion"),
+                api_version,
+                "must be <group>/<version> or <version>",
+            )
+        });
     }
     for field in ["kind", "name", "uid"] {
         if text(Some(owner), field).is_empty() {
-            errors.push(FieldError::required(&at.field(field), "must not be empty"));
+            errors.push_with(|| FieldError::required(&at.field(field), "must not be empty"));
         }
     }
     if matches!(api_version, "v1" | "/v1") && text(Some(owner), "kind") == "Event" {
-        errors.push(FieldError::new(
-            ErrorKind::Invalid,
-            at,
-            scantling_value::BadValue::Raw(owner_json(owner)),
-            "/v1, Kind=Event is disallowed from being an owner",
-        ));
+        errors.push_with(|| {
+            FieldError::new(
+                ErrorKind::Invalid,
+                at,
+                scantling_value::BadValue::Raw(owner_json(owner)),
+                "/v1, Kind=Event is disallowed from being an owner",
+            )
+        });
     }
 }
 
@@ -363,20 +351,22 @@ fn finalizers(metadata: Option<&Value>) -> impl Iterator<Item = &str> {
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-fn check_finalizers(list: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_finalizers(list: &[Value], at: &Path<'_>, errors: &mut ErrorList) {
     let finalizers = || list.iter().filter_map(Value::as_str);
     for finalizer in finalizers() {
         for why in names::label_key(finalizer) {
-            errors.push(FieldError::invalid(at, finalizer, why));
+            errors.push_with(|| FieldError::invalid(at, finalizer, why));
         }
     }
     let has = |wanted: &str| finalizers().any(|f| f == wanted);
     if has(ORPHAN) && has(FOREGROUND) {
-        errors.push(FieldError::invalid(
-            at,
-            list.to_vec(),
-            format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set"),
-        ));
+        errors.push_with(|| {
+            FieldError::invalid(
+                at,
+                list.to_vec(),
+                format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set"),
+            )
+        });
     }
 }
 
@@ -386,10 +376,8 @@ pub fn finalizer_warnings(new: Option<&Value>, old: Option<&Value>) -> Vec<Strin
     if finalizers(new).next().is_none() {
         return Vec::new();
     }
-    let before: Vec<&str> = finalizers(old).collect();
-    let mut added: Vec<&str> = finalizers(new).filter(|f| !before.contains(f)).collect();
-    added.sort_unstable();
-    added.dedup();
+    let before: BTreeSet<&str> = finalizers(old).collect();
+    let added: BTreeSet<&str> = finalizers(new).filter(|f| !before.contains(f)).collect();
     let mut warnings = Vec::new();
     for finalizer in added {
         let mut warn = |text: &str| {
@@ -412,42 +400,39 @@ pub fn finalizer_warnings(new: Option<&Value>, old: Option<&Value>) -> Vec<Strin
     warnings
 }
 
-fn check_managed_fields(fields: &Fields<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_managed_fields(fields: &Fields<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     const MAX_MANAGER: usize = 128;
     const MAX_SUBRESOURCE: usize = 256;
     for (i, entry) in list(fields.managed_fields).iter().enumerate() {
         let at = &at.index(i);
         let field = |name: &str| text(Some(entry), name);
         match field("operation") {
-            "" => errors.push(FieldError::required(&at.field("operation"), "must not be empty")),
+            "" => errors.push_with(|| FieldError::required(&at.field("operation"), "must not be empty")),
             "Apply" | "Update" => {}
-            other => errors.push(FieldError::not_supported(
-                &at.field("operation"),
-                other,
-                ["Apply", "Update"],
-            )),
+            other => errors
+                .push_with(|| FieldError::not_supported(&at.field("operation"), other, ["Apply", "Update"])),
         }
         let fields_type = field("fieldsType");
         if !matches!(fields_type, "" | "FieldsV1") {
-            errors.push(FieldError::invalid(
-                &at.field("fieldsType"),
-                fields_type,
-                "must be `FieldsV1`",
-            ));
+            errors.push_with(|| {
+                FieldError::invalid(&at.field("fieldsType"), fields_type, "must be `FieldsV1`")
+            });
         }
         let manager = field("manager");
         if manager.len() > MAX_MANAGER {
-            errors.push(FieldError::too_long(&at.field("manager"), MAX_MANAGER));
+            errors.push_with(|| FieldError::too_long(&at.field("manager"), MAX_MANAGER));
         }
         for (i, c) in manager.char_indices().filter(|(_, c)| !go::is_print(*c)) {
-            errors.push(FieldError::invalid(
-                &at.field("manager"),
-                manager,
-                format!("invalid character U+{:04X} (at position {i})", u32::from(c)),
-            ));
+            errors.push_with(|| {
+                FieldError::invalid(
+                    &at.field("manager"),
+                    manager,
+                    format!("invalid character U+{:04X} (at position {i})", u32::from(c)),
+                )
+            });
         }
         if field("subresource").len() > MAX_SUBRESOURCE {
-            errors.push(FieldError::too_long(&at.field("subresource"), MAX_SUBRESOURCE));
+            errors.push_with(|| FieldError::too_long(&at.field("subresource"), MAX_SUBRESOURCE));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The texts of errors are those of Go's JSON decoder, names of Go types included.
 
 use scantling_cel::data::timestamp::{self, Moment};
-use scantling_value::{Map, Path, Segment, Value, go, same_text};
+use scantling_value::{Map, Path, Segment, TextList, Value, go, same_text};
 
 /// How `metadata` is brought into form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Malformed {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Coercion {
     /// The unknown fields that were dropped, in order: `metadata.oops`.
-    pub unknown: Vec<String>,
+    pub unknown: TextList,
 }
 
 /// A type of the fields of `metadata`.
@@ -117,7 +117,7 @@ pub fn coerce(object: &mut Map, at: &Path<'_>, malformed: Malformed) -> Result<C
     let at = at.field("metadata");
     let mut coercer = Coercer {
         malformed,
-        unknown: Vec::new(),
+        unknown: TextList::new(),
         metadata: &at,
     };
     let Value::Object(fields) = metadata else {
@@ -160,7 +160,7 @@ pub(super) fn unreadable(metadata: &Value) -> Option<String> {
 
 struct Coercer<'p> {
     malformed: Malformed,
-    unknown: Vec<String>,
+    unknown: TextList,
     /// Where the metadata stand.
     metadata: &'p Path<'p>,
 }
@@ -201,14 +201,14 @@ impl Coercer<'_> {
                 return true;
             }
             let Some(i) = rest.iter().position(|(field, ..)| same_text(field, name)) else {
-                self.unknown.push(format!("{at}.{name}"));
+                self.unknown.push_with(|| format!("{at}.{name}"));
                 return false;
             };
             let Some(((field, kind, empty), behind)) = rest.get(i..).and_then(<[_]>::split_first) else {
                 return false;
             };
             rest = behind;
-            let known = self.unknown.len();
+            let known = self.unknown.total();
             match self.field(of, kind, value, &at.field(field)) {
                 Ok(kept) => kept || *empty == Empty::Keep,
                 Err(_) if self.malformed != Malformed::Refuse && std::ptr::eq(of, &OBJECT_META) => {

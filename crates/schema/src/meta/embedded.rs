@@ -5,7 +5,7 @@ use super::coerce::{Coercion, Malformed, coerce};
 use super::text;
 use crate::names;
 use crate::plan::{Features, Node, path};
-use scantling_value::{FieldError, Map, Path, Segment, Value};
+use scantling_value::{ErrorList, FieldError, Map, Path, Segment, Value};
 
 /// Brings the metadata of embedded resources into form. An error names the resource's place.
 pub fn coerce_embedded(
@@ -16,7 +16,7 @@ pub fn coerce_embedded(
 ) -> Result<Coercion, FieldError> {
     let mut found = Coercion::default();
     walk_mut(node, value, malformed, at, &mut found)?;
-    found.unknown.sort_unstable();
+    found.unknown.sort();
     Ok(found)
 }
 
@@ -78,7 +78,7 @@ fn coerce_resource(
         Malformed::Drop | Malformed::Keep => None,
     };
     match coerce(map, at, malformed) {
-        Ok(coercion) => found.unknown.extend(coercion.unknown),
+        Ok(coercion) => found.unknown.append(coercion.unknown, |path| path),
         Err(why) => {
             if let Some(before) = before {
                 return Err(FieldError::invalid(&at.field("metadata"), before, why));
@@ -116,15 +116,15 @@ pub(crate) fn kept(value: &Value, at: &Path<'_>) -> Value {
 }
 
 /// What is wrong with the metadata of embedded resources.
-pub fn check_embedded(node: &Node, value: &Value, at: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub fn check_embedded(node: &Node, value: &Value, at: &Path<'_>) -> ErrorList {
+    let mut errors = ErrorList::new();
     walk(node, value, at, &mut errors);
     errors
 }
 
 /// What is wrong with the metadata of a value that is a resource itself, and of those embedded in it.
-pub(crate) fn check_resource(node: &Node, value: &Value, at: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn check_resource(node: &Node, value: &Value, at: &Path<'_>) -> ErrorList {
+    let mut errors = ErrorList::new();
     if let Value::Object(map) = value
         && !node.is(Features::EMBEDDED)
     {
@@ -134,7 +134,7 @@ pub(crate) fn check_resource(node: &Node, value: &Value, at: &Path<'_>) -> Vec<F
     errors
 }
 
-fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut ErrorList) {
     if !node.has(Features::EMBEDDED) {
         return;
     }
@@ -159,9 +159,9 @@ fn walk(node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>)
     }
 }
 
-fn check_meta(map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_meta(map: &Map, at: &Path<'_>, errors: &mut ErrorList) {
     let mut wrong = |field: &str, value: &Value, why: String| {
-        errors.push(FieldError::invalid(&at.field(field), value.clone(), why));
+        errors.push_with(|| FieldError::invalid(&at.field(field), value.clone(), why));
     };
     let api_version = map.get("apiVersion");
     match api_version {
@@ -199,13 +199,13 @@ fn check_meta(map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     }
     for (field, value) in [("apiVersion", api_version), ("kind", kind)] {
         if value.is_none() {
-            errors.push(FieldError::required(&at.field(field), ""));
+            errors.push_with(|| FieldError::required(&at.field(field), ""));
         }
     }
 }
 
 /// Embedded resources need no name, and a namespace only says which scope they have.
-fn check_typed(metadata: Option<&Value>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_typed(metadata: Option<&Value>, at: &Path<'_>, errors: &mut ErrorList) {
     let scope = if text(metadata, "namespace").is_empty() {
         Scope::Cluster
     } else {

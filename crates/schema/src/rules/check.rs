@@ -7,7 +7,7 @@ use super::view::View;
 use crate::definition::print_rule;
 use crate::structural::{ListType, MapType, Structural, Type, ValidationRule};
 use foldhash::HashMap;
-use scantling_value::{BadValue, FieldError, Path};
+use scantling_value::{BadValue, ErrorList, FieldError, Path};
 use std::sync::Arc;
 
 /// How the rules of a definition are checked.
@@ -39,14 +39,14 @@ impl Check<'_> {
         at: &Path<'_>,
         shapes: &mut Shapes,
         is_flawed: &dyn Fn(&Path<'_>) -> bool,
-    ) -> Vec<FieldError> {
+    ) -> ErrorList {
         let mut walk = Walk {
             check: self,
             shapes,
             is_flawed,
             ruled: Ruled::default(),
             total: Total::default(),
-            errors: Vec::new(),
+            errors: ErrorList::new(),
         };
         let view = (!schema.rules.is_empty()).then(|| View::of_resource(schema, walk.shapes));
         walk.node(
@@ -72,7 +72,7 @@ struct Walk<'a> {
     is_flawed: &'a dyn Fn(&Path<'_>) -> bool,
     ruled: Ruled,
     total: Total,
-    errors: Vec<FieldError>,
+    errors: ErrorList,
 }
 
 /// Tells whether schemas, or any below them, have rules. Equal schemas are one, wherever they stand.
@@ -190,7 +190,7 @@ impl Walk<'_> {
         };
         let Some(shape) = view.shape() else {
             let problem = view.problem().unwrap_or_default();
-            self.errors.push(FieldError::internal(at, problem));
+            self.errors.push_with(|| FieldError::internal(at, problem));
             return;
         };
         let compiled = compile(&schema.rules, shape, self.check.environments, self.check.accepted);
@@ -208,11 +208,9 @@ impl Walk<'_> {
         let times = place.cardinality.unwrap_or(compiled.max_cardinality);
         self.cost(&rule_at, "estimated rule cost", max_cost.saturating_mul(times));
         if let Some(Err(problem)) = &compiled.rule {
-            self.errors.push(FieldError::invalid(
-                &rule_at,
-                BadValue::Raw(print_rule(rule)),
-                problem.as_str(),
-            ));
+            self.errors.push_with(|| {
+                FieldError::invalid(&rule_at, BadValue::Raw(print_rule(rule)), problem.as_str())
+            });
         }
         let message_at = at.field("messageExpression");
         match &compiled.message {
@@ -224,11 +222,9 @@ impl Walk<'_> {
                 );
             }
             Some(Err(problem)) => {
-                self.errors.push(FieldError::invalid(
-                    &message_at,
-                    BadValue::Raw(print_rule(rule)),
-                    problem.as_str(),
-                ));
+                self.errors.push_with(|| {
+                    FieldError::invalid(&message_at, BadValue::Raw(print_rule(rule)), problem.as_str())
+                });
             }
             None => {}
         }
@@ -242,11 +238,8 @@ impl Walk<'_> {
             }
         } else if let Some(optional) = rule.optional_old_self {
             let problem = "may not be set if oldSelf is not used in rule";
-            self.errors.push(FieldError::invalid(
-                &at.field("optionalOldSelf"),
-                optional,
-                problem,
-            ));
+            self.errors
+                .push_with(|| FieldError::invalid(&at.field("optionalOldSelf"), optional, problem));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The limits on what rules may cost, and the texts of their errors.
 
-use scantling_value::{FieldError, Path};
+use scantling_value::{ErrorList, FieldError, Path};
 
 /// The most that an expression may be estimated to cost, over all the values it may be evaluated for.
 pub(super) const EXPRESSION_LIMIT: u64 = 10_000_000;
@@ -34,13 +34,13 @@ impl Total {
     }
 
     /// The errors of a schema at `at` whose expressions cost too much together.
-    pub(super) fn errors(self, at: &Path<'_>) -> Vec<FieldError> {
+    pub(super) fn errors(self, at: &Path<'_>) -> ErrorList {
         if self.cost <= SCHEMA_LIMIT {
-            return Vec::new();
+            return ErrorList::new();
         }
         let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        let mut errors: Vec<FieldError> = self.offenders.into_iter().map(|(_, error)| error).collect();
-        errors.push(FieldError::forbidden(at, exceeds(name, self.cost, SCHEMA_LIMIT)));
+        let mut errors: ErrorList = self.offenders.into_iter().map(|(_, error)| error).collect();
+        errors.push_with(|| FieldError::forbidden(at, exceeds(name, self.cost, SCHEMA_LIMIT)));
         errors
     }
 }

@@ -12,7 +12,7 @@ use glance::Before;
 use scantling_cel::program::{Input, Limits, Program};
 use scantling_cel::shape::Shape;
 use scantling_cel::val::{Arena, EvalError, Val, read};
-use scantling_value::{BadValue, ErrorKind, FieldError, Map, Path, Value, deadline, go};
+use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Map, Path, TextList, Value, deadline, go};
 use std::cell::Cell;
 
 /// What all rules of one object may cost together.
@@ -34,9 +34,9 @@ const MAX_MESSAGE: usize = 5 * 1024;
 #[derive(Debug, Default)]
 pub struct Report {
     /// What is wrong.
-    pub errors: Vec<FieldError>,
+    pub errors: ErrorList,
     /// What is wrong but was so before, in the words of an error.
-    pub warnings: Vec<String>,
+    pub warnings: TextList,
     /// What the rules cost. Beyond the budget by one means that it ran out.
     pub cost: u64,
 }
@@ -233,7 +233,7 @@ impl<'o> Run<'o> {
             deadline::tick();
             if node.is(Features::RULES) {
                 let ty = node.schema().ty.map_or("", Type::as_str);
-                self.fail(FieldError::invalid(at, ty, NOT_COMPILED));
+                self.fail(|| FieldError::invalid(at, ty, NOT_COMPILED));
             }
             self.unseen(node, value, at);
         };
@@ -345,7 +345,7 @@ impl<'o> Run<'o> {
             spot,
         };
         if self.budget <= 0 {
-            self.fail(place.error(OUT_OF_BUDGET));
+            self.fail(|| place.error(OUT_OF_BUDGET));
             return self.spent();
         }
         let all_kept = self.options.meter.is_none() && self.are_kept(ready, value);
@@ -363,7 +363,7 @@ impl<'o> Run<'o> {
             let program = match &compiled.program {
                 None => continue,
                 Some(Err(why)) => {
-                    self.fail(place.error(&format!("rule compile error: {why}")));
+                    self.fail(|| place.error(&format!("rule compile error: {why}")));
                     continue;
                 }
                 Some(Ok(program)) => program,
@@ -429,28 +429,31 @@ impl<'o> Run<'o> {
         let optional = rule.optional_old_self == Some(true);
         let answer = self.evaluate(program, ready, place.value, OldSelf::of(old, optional, rule));
         let answer = self.charge(answer).map_err(|Spent| {
-            self.fail(place.error(OUT_OF_BUDGET));
+            self.fail(|| place.error(OUT_OF_BUDGET));
             Spent
         })?;
         match answer {
             Ok(Answer::True) => {}
             Ok(_) => self.failed(place, rule, compiled, ready, old)?,
             Err(error) => {
-                let (why, shown) = (error.to_string(), shown(rule));
+                let shown = shown(rule);
                 if error == EvalError::CostLimitExceeded {
-                    self.fail(place.error(&format!(
-                        "'{why}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+                    self.fail(|| place.error(&format!(
+                        "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
                     )));
                     return self.spent();
                 }
-                // What the checker could not see: int-or-string may be either.
-                self.fail(place.error(&if why.starts_with("no such overload") {
-                    format!(
-                        "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
-                    )
-                } else {
-                    format!("{why} evaluating rule: {shown}")
-                }));
+                self.fail(|| {
+                    let why = error.to_string();
+                    // What the checker could not see: int-or-string may be either.
+                    place.error(&if why.starts_with("no such overload") {
+                        format!(
+                            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
+                        )
+                    } else {
+                        format!("{why} evaluating rule: {shown}")
+                    })
+                });
             }
         }
         Ok(())
@@ -476,31 +479,33 @@ impl<'o> Run<'o> {
             let answer = self.evaluate(message, ready, place.value, OldSelf::of(old, false, rule));
             let text = rule.message_expression.as_str();
             let Ok(answer) = self.charge(answer) else {
-                let error = place.error_below(
-                    compiled,
-                    "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run",
-                );
-                self.tell(error, forgiven);
+                const SPENT: &str = "messageExpression evaluation failed due to running out of cost budget, no further \
+                     validation rules will be run";
+                self.tell(forgiven, || place.error_below(compiled, SPENT));
                 return self.spent();
             };
             detail = match answer {
                 Ok(Answer::Text(message)) => usable(&message),
                 Err(EvalError::CostLimitExceeded) => {
-                    let why = format!(
-                        "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
-                        go::quote(text)
-                    );
-                    self.tell(place.error_below(compiled, &why), forgiven);
+                    self.tell(forgiven, || {
+                        let why = format!(
+                            "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
+                            go::quote(text)
+                        );
+                        place.error_below(compiled, &why)
+                    });
                     return self.spent();
                 }
                 Ok(_) | Err(_) => None,
             };
         }
-        let detail = detail.unwrap_or_else(|| match rule.message.as_str() {
-            "" => format!("failed rule: {}", rule.rule.trim()),
-            message => message.trim().to_owned(),
+        self.tell(forgiven, || {
+            let detail = detail.unwrap_or_else(|| match rule.message.as_str() {
+                "" => format!("failed rule: {}", rule.rule.trim()),
+                message => message.trim().to_owned(),
+            });
+            place.failure(rule, compiled, detail)
         });
-        self.tell(place.failure(rule, compiled, detail), forgiven);
         Ok(())
     }
 
@@ -550,15 +555,15 @@ impl<'o> Run<'o> {
         Err(Spent)
     }
 
-    fn fail(&mut self, error: FieldError) {
-        self.report.errors.push(error);
+    fn fail(&mut self, error: impl FnOnce() -> FieldError) {
+        self.report.errors.push_with(error);
     }
 
-    fn tell(&mut self, error: FieldError, forgiven: bool) {
+    fn tell(&mut self, forgiven: bool, error: impl FnOnce() -> FieldError) {
         if forgiven {
-            self.report.warnings.push(error.to_string());
+            self.report.warnings.push_with(|| error().to_string());
         } else {
-            self.report.errors.push(error);
+            self.fail(error);
         }
     }
 }

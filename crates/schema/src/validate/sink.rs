@@ -3,7 +3,7 @@
 use super::spot::Spot;
 use crate::correlate::{self, Kept, OldList};
 use crate::plan::Node;
-use scantling_value::{BadValue, ErrorKind, FieldError, Path, Value};
+use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Path, Value};
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) trait Sink {
 pub(crate) struct Attempt {
     pub(crate) matched: usize,
     failed: bool,
-    errors: Vec<FieldError>,
+    errors: ErrorList,
 }
 
 impl Attempt {
@@ -81,7 +81,7 @@ impl Sink for First {
         Attempt {
             matched: 0,
             failed: answer.is_err(),
-            errors: Vec::new(),
+            errors: ErrorList::new(),
         }
     }
 
@@ -94,7 +94,7 @@ impl Sink for First {
 pub(crate) struct Collect<'a> {
     prefix: &'a Path<'a>,
     ratchet: Option<&'a Ratchet<'a>>,
-    errors: Vec<FieldError>,
+    errors: ErrorList,
 }
 
 impl<'a> Collect<'a> {
@@ -102,17 +102,18 @@ impl<'a> Collect<'a> {
         Collect {
             prefix,
             ratchet,
-            errors: Vec::new(),
+            errors: ErrorList::new(),
         }
     }
 
     /// The failures, each once: branches of junctors repeat what the schema around them says.
-    pub(crate) fn into_errors(self) -> Vec<FieldError> {
-        if self.errors.len() < 2 {
-            return self.errors;
+    pub(crate) fn into_errors(self) -> ErrorList {
+        let mut errors = self.errors;
+        if errors.len() < 2 {
+            return errors;
         }
         let mut seen = HashSet::new();
-        let fresh = |e: &FieldError| {
+        errors.retain(|e| {
             // The value is no part of it: a number may be shown as integer by one check and as float by another.
             let shown = matches!(e.kind(), ErrorKind::NotSupported).then(|| match e.value() {
                 BadValue::Value(v) => v.to_json(),
@@ -125,10 +126,7 @@ impl<'a> Collect<'a> {
                 e.detail().to_owned(),
                 shown,
             ))
-        };
-        let mut errors = self.errors;
-        let mut fresh = fresh;
-        errors.retain(|e| fresh(e));
+        });
         errors
     }
 }
@@ -138,15 +136,13 @@ impl Sink for Collect<'_> {
 
     #[cold]
     fn fail(&mut self, at: &Path<'_>, failure: impl FnOnce(&Spot<'_>) -> FieldError) -> Result<(), Stop> {
-        self.errors.push(failure(&Spot {
-            prefix: self.prefix,
-            at,
-        }));
+        let prefix = self.prefix;
+        self.errors.push_with(|| failure(&Spot { prefix, at }));
         Ok(())
     }
 
     fn failures(&self) -> usize {
-        self.errors.len()
+        self.errors.total()
     }
 
     fn forgive(&mut self, before: usize) {
@@ -162,7 +158,11 @@ impl Sink for Collect<'_> {
     }
 
     fn attempt(&self, branch: &Node, value: &Value, at: &Path<'_>) -> Attempt {
-        let mut sink = Collect::new(self.prefix, None);
+        let mut sink = Collect {
+            prefix: self.prefix,
+            ratchet: None,
+            errors: self.errors.half(),
+        };
         let matched = super::check(branch, value, None, at, &mut sink).unwrap_or(0);
         Attempt {
             matched,

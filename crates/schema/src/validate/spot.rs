@@ -6,6 +6,7 @@
 use crate::pattern::Pattern;
 use crate::structural::Json;
 use scantling_value::{BadValue, ErrorKind, FieldError, Path, Segment, Value, go};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Where something is wrong.
@@ -100,14 +101,10 @@ impl Spot<'_> {
     }
 
     pub(super) fn not_listed(&self, value: &Value, listed: &[Json]) -> FieldError {
-        let quoted: Vec<String> = listed
-            .iter()
-            .map(|json| match &*json.0 {
-                Value::String(s) => go::quote(s),
-                v => go::quote(&v.to_json()),
-            })
-            .collect();
-        let detail = format!("supported values: {}", quoted.join(", "));
+        let detail = FieldError::supported_values(listed, |json| match &*json.0 {
+            Value::String(s) => Cow::from(s.as_str()),
+            v => v.to_json().into(),
+        });
         self.error(ErrorKind::NotSupported, value.clone(), detail)
     }
 

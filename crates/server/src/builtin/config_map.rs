@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use scantling_cel::data::names;
 use scantling_schema::meta::{NameRule, Scope};
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 
 /// The most bytes that the values of one may have together; of a secret, too.
 pub(super) const MAX_SIZE: usize = 1 << 20;
@@ -24,8 +24,8 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     warn: |_| Vec::new(),
 };
 
-fn check(written: &Written<'_>) -> Vec<FieldError> {
-    let mut errors = written.old.map_or_else(Vec::new, |old| {
+fn check(written: &Written<'_>) -> ErrorList {
+    let mut errors = written.old.map_or_else(ErrorList::new, |old| {
         changes_of_immutable(old, written.object, &["data", "binaryData"])
     });
     let held = |field: &str| written.object.get(field).and_then(Value::as_object);
@@ -44,27 +44,27 @@ fn check(written: &Written<'_>) -> Vec<FieldError> {
             };
             if field == "data" && binary.is_some_and(|binary| binary.contains_key(key)) {
                 let why = "duplicate of key present in binaryData";
-                errors.push(FieldError::invalid(&at, key.as_str(), why));
+                errors.push_with(|| FieldError::invalid(&at, key.as_str(), why));
             }
         }
     }
     if size > MAX_SIZE {
-        errors.push(FieldError::too_long(&root.field(""), MAX_SIZE));
+        errors.push_with(|| FieldError::too_long(&root.field(""), MAX_SIZE));
     }
     errors
 }
 
 /// What is wrong with the name of an entry.
-pub(super) fn key_errors(key: &str, at: &Path<'_>) -> Vec<FieldError> {
+pub(super) fn key_errors(key: &str, at: &Path<'_>) -> ErrorList {
     let wrong = names::config_key(key).into_iter();
     wrong.map(|why| FieldError::invalid(at, key, why)).collect()
 }
 
 /// What may not change in an object that says that these fields may not.
-pub(super) fn changes_of_immutable(old: &Value, new: &Map, fields: &[&'static str]) -> Vec<FieldError> {
+pub(super) fn changes_of_immutable(old: &Value, new: &Map, fields: &[&'static str]) -> ErrorList {
     let is_immutable = |flag: Option<&Value>| flag.and_then(Value::as_bool) == Some(true);
     if !is_immutable(old.get("immutable")) {
-        return Vec::new();
+        return ErrorList::new();
     }
     let freed = Some("immutable").filter(|field| !is_immutable(new.get(field)));
     let changed = fields

@@ -17,7 +17,8 @@ use scantling_schema::core::CoreKind;
 use scantling_schema::meta::{self, NameRule, Scope};
 use scantling_schema::publish::Format;
 use scantling_schema::structural::Structural;
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, Map, Path, Value};
+use std::collections::BTreeSet;
 
 /// A core kind.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub(super) struct Particulars {
     /// Takes from a new state what clients may not set; what is stored comes along, if anything is.
     pub(super) prepare: fn(&mut Map, Option<&Value>),
     /// What is wrong with an object, beyond what is asked of all metadata.
-    pub(super) check: fn(&Written<'_>) -> Vec<FieldError>,
+    pub(super) check: fn(&Written<'_>) -> ErrorList,
     /// What is odd about an object that nothing is wrong with.
     pub(super) warn: fn(&Map) -> Vec<String>,
 }
@@ -71,7 +72,7 @@ static OF_REVIEWS: Particulars = Particulars {
     kept_in_memory: true,
     complete: |_| {},
     prepare: |_, _| {},
-    check: |_| Vec::new(),
+    check: |_| ErrorList::new(),
     warn: |_| Vec::new(),
 };
 
@@ -167,7 +168,7 @@ impl Core {
         if part == Part::New && particulars.names == NameRule::PathSegment && !particular.is_empty() {
             // Where there is no rule for names but the one that all kinds share, new metadata are looked at once the
             // rest is right.
-            errors.clear();
+            errors = ErrorList::new();
         }
         if particulars.qualifies_finalizers {
             errors.extend(unqualified_finalizers(&metadata));
@@ -188,7 +189,7 @@ impl Core {
     }
 
     /// Completes a new object; returns what is wrong with its metadata.
-    fn create(&self, identity: &Identity, object: &mut Map, metadata: &mut Map) -> Vec<FieldError> {
+    fn create(&self, identity: &Identity, object: &mut Map, metadata: &mut Map) -> ErrorList {
         identity.mark(metadata);
         if self.is_namespace() {
             namespace::complete(object, metadata);
@@ -199,7 +200,7 @@ impl Core {
     }
 
     /// Puts what a write may not change back as it was; returns what is wrong with the metadata.
-    fn update(&self, part: Part, old: &Value, object: &mut Map, metadata: &mut Map) -> Vec<FieldError> {
+    fn update(&self, part: Part, old: &Value, object: &mut Map, metadata: &mut Map) -> ErrorList {
         let before = old
             .get("metadata")
             .and_then(Value::as_object)
@@ -230,18 +231,14 @@ impl Core {
 }
 
 /// Errors that several checks find are told once.
-fn once(errors: Vec<FieldError>) -> Vec<FieldError> {
-    let mut told = Vec::new();
-    for error in errors {
-        if !told.contains(&error) {
-            told.push(error);
-        }
-    }
-    told
+fn once(mut errors: ErrorList) -> ErrorList {
+    let mut told = BTreeSet::new();
+    errors.retain(|error| told.insert(error.to_string()));
+    errors
 }
 
 /// The finalizers of an object that belong to nobody.
-pub(super) fn unqualified_finalizers(metadata: &Map) -> Vec<FieldError> {
+pub(super) fn unqualified_finalizers(metadata: &Map) -> ErrorList {
     let metadata_at = Path::ROOT.field("metadata");
     let at = metadata_at.field("finalizers");
     let finalizers = crate::delete::finalizers_in(Some(metadata));

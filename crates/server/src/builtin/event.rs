@@ -7,7 +7,7 @@ use scantling_cel::data::names;
 use scantling_schema::DecodeError;
 use scantling_schema::core::CoreKind;
 use scantling_schema::meta::{self, NameRule, Scope};
-use scantling_value::{BadValue, FieldError, Map, Path, Value};
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value};
 
 /// Those of the core group.
 pub(super) static PARTICULARS: Particulars = Particulars {
@@ -120,7 +120,7 @@ fn text(value: Option<&Value>) -> &str {
 
 /// What is asked of all events. Those that say when they happened to the microsecond are of the new style, of which more
 /// is asked.
-fn check(event: &Map, metadata: &Map, reporter: &str) -> Vec<FieldError> {
+fn check(event: &Map, metadata: &Map, reporter: &str) -> ErrorList {
     let involved = text(event.get("involvedObject").and_then(|o| o.get("namespace")));
     let own = text(metadata.get("namespace"));
     let is_new = event.get("eventTime").is_some_and(|time| !time.is_null());
@@ -129,18 +129,18 @@ fn check(event: &Map, metadata: &Map, reporter: &str) -> Vec<FieldError> {
         false => is_new || involved == own,
     };
     let root = Path::ROOT;
-    let mut errors = Vec::new();
+    let mut errors = ErrorList::new();
     if !fits {
         let at = root.field("involvedObject");
         let why = "does not match event.namespace";
-        errors.push(FieldError::invalid(&at.field("namespace"), involved, why));
+        errors.push_with(|| FieldError::invalid(&at.field("namespace"), involved, why));
     }
     if !is_new {
         return errors;
     }
     let (at, component) = (root.field(reporter), text(event.get("reportingComponent")));
     if component.is_empty() {
-        errors.push(FieldError::required(&at, ""));
+        errors.push_with(|| FieldError::required(&at, ""));
     }
     let wrong = names::label_key(component).into_iter();
     errors.extend(wrong.map(|why| FieldError::invalid(&at, component, why)));
@@ -152,18 +152,18 @@ fn check(event: &Map, metadata: &Map, reporter: &str) -> Vec<FieldError> {
     ] {
         let (at, text) = (root.field(name), text(event.get(name)));
         if text.is_empty() && name != "message" {
-            errors.push(FieldError::required(&at, ""));
+            errors.push_with(|| FieldError::required(&at, ""));
         }
         if text.len() > most {
             let why = format!("can have at most {most} characters");
-            errors.push(FieldError::invalid(&at, "", why));
+            errors.push_with(|| FieldError::invalid(&at, "", why));
         }
     }
     errors
 }
 
 /// What is asked of the events of their own group. Most fields are told of by the names that they have in the core group.
-fn check_strictly(written: &Written<'_>) -> Vec<FieldError> {
+fn check_strictly(written: &Written<'_>) -> ErrorList {
     let event = renamed(written.object.clone(), CoreKind::Event);
     let metadata = written.metadata;
     let mut errors = check(&event, metadata, "reportingController");
@@ -190,42 +190,38 @@ fn check_strictly(written: &Written<'_>) -> Vec<FieldError> {
 }
 
 /// A series is one of several events, the last of which was at some time.
-fn check_series(event: &Map) -> Vec<FieldError> {
+fn check_series(event: &Map) -> ErrorList {
     let Some(series) = event.get("series") else {
-        return Vec::new();
+        return ErrorList::new();
     };
     let root = Path::ROOT;
     let at = root.field("series");
-    let mut errors = Vec::new();
+    let mut errors = ErrorList::new();
     if series.get("count").and_then(Value::as_int).unwrap_or(0) < 2 {
-        errors.push(FieldError::invalid(
-            &at.field("count"),
-            "",
-            "should be at least 2",
-        ));
+        errors.push_with(|| FieldError::invalid(&at.field("count"), "", "should be at least 2"));
     }
     if series.get("lastObservedTime").is_none_or(Value::is_null) {
-        errors.push(FieldError::required(&at.field("lastObservedTime"), ""));
+        errors.push_with(|| FieldError::required(&at.field("lastObservedTime"), ""));
     }
     errors
 }
 
 /// New events are of the new style, and have nothing of the old one.
-fn check_style(event: &Map) -> Vec<FieldError> {
+fn check_style(event: &Map) -> ErrorList {
     let root = Path::ROOT;
     let is_set = |name: &str| match event.get(name) {
         None | Some(Value::Null) => false,
         Some(Value::Object(members)) => !members.is_empty(),
         Some(_) => true,
     };
-    let mut errors = Vec::new();
+    let mut errors = ErrorList::new();
     if !is_set("eventTime") {
-        errors.push(FieldError::required(&root.field("eventTime"), ""));
+        errors.push_with(|| FieldError::required(&root.field("eventTime"), ""));
     }
     let ty = text(event.get("type"));
     if !matches!(ty, "Normal" | "Warning") {
         let why = format!("has invalid value: {ty}");
-        errors.push(FieldError::invalid(&root.field("type"), "", why));
+        errors.push_with(|| FieldError::invalid(&root.field("type"), "", why));
     }
     let old = ["firstTimestamp", "lastTimestamp", "count", "source"];
     let set = old.into_iter().filter(|name| is_set(name));
@@ -234,7 +230,7 @@ fn check_style(event: &Map) -> Vec<FieldError> {
 }
 
 /// What may not change: all but the series.
-fn changes(old: &Map, new: &Map) -> Vec<FieldError> {
+fn changes(old: &Map, new: &Map) -> ErrorList {
     const FIXED: [&str; 13] = [
         "involvedObject",
         "reason",

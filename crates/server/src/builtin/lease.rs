@@ -3,7 +3,7 @@
 use super::core::{Particulars, Written};
 use scantling_cel::data::names;
 use scantling_schema::meta::{NameRule, Scope};
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 
 pub(super) static PARTICULARS: Particulars = Particulars {
     scope: Scope::Namespaced,
@@ -34,17 +34,17 @@ fn prepare(lease: &mut Map, old: Option<&Value>) {
     }
 }
 
-fn check(written: &Written<'_>) -> Vec<FieldError> {
+fn check(written: &Written<'_>) -> ErrorList {
     let root = Path::ROOT;
     let at = root.field("spec");
     let field = |name: &str| written.object.get("spec").and_then(|spec| spec.get(name));
-    let mut errors = Vec::new();
+    let mut errors = ErrorList::new();
     for (name, least, why) in [
         ("leaseDurationSeconds", 1, "must be greater than 0"),
         ("leaseTransitions", 0, "must be greater than or equal to 0"),
     ] {
         if let Some(number) = field(name).and_then(Value::as_int).filter(|n| *n < least) {
-            errors.push(FieldError::invalid(&at.field(name), Value::Int(number), why));
+            errors.push_with(|| FieldError::invalid(&at.field(name), Value::Int(number), why));
         }
     }
     let text = |name: &str| field(name).and_then(Value::as_str);
@@ -56,13 +56,13 @@ fn check(written: &Written<'_>) -> Vec<FieldError> {
             let wrong = names::label_key(strategy).into_iter();
             errors.extend(wrong.map(|why| FieldError::invalid(&at, strategy, why)));
         } else if strategy != OLDEST {
-            errors.push(FieldError::not_supported(&at, strategy, [OLDEST]));
+            errors.push_with(|| FieldError::not_supported(&at, strategy, [OLDEST]));
         }
     }
     let is_empty = |name: &str| text(name).unwrap_or_default().is_empty();
     if !is_empty("preferredHolder") && is_empty("strategy") {
         let why = "may only be specified if `strategy` is defined";
-        errors.push(FieldError::forbidden(&at.field("preferredHolder"), why));
+        errors.push_with(|| FieldError::forbidden(&at.field("preferredHolder"), why));
     }
     errors
 }

@@ -4,7 +4,7 @@ use super::core::{Part, Particulars, Written};
 use crate::write::metadata_mut;
 use scantling_cel::data::names;
 use scantling_schema::meta::{NameRule, Scope};
-use scantling_value::{FieldError, Map, Path, Value};
+use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 
 /// The finalizer that every namespace has.
 const KUBERNETES: &str = "kubernetes";
@@ -23,10 +23,10 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     warn: |_| Vec::new(),
 };
 
-fn check(written: &Written<'_>) -> Vec<FieldError> {
+fn check(written: &Written<'_>) -> ErrorList {
     let Written { part, object, .. } = *written;
     let root = Path::ROOT;
-    let mut errors = Vec::new();
+    let mut errors = ErrorList::new();
     let spec = root.field("spec");
     let at = spec.field("finalizers");
     let finalizers = crate::namespaces::finalizers(object.get("spec"));
@@ -52,7 +52,7 @@ fn check(written: &Written<'_>) -> Vec<FieldError> {
         if let Some(found) = phase.filter(|phase| !phase.is_empty() && *phase != only) {
             let why = format!("may only be '{only}' if `deletionTimestamp` {when}");
             let status = root.field("status");
-            errors.push(FieldError::invalid(&status.field("Phase"), found, why));
+            errors.push_with(|| FieldError::invalid(&status.field("Phase"), found, why));
         }
     }
     errors

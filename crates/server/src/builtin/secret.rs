@@ -7,7 +7,7 @@ use super::core::{Particulars, Written};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use scantling_schema::meta::{NameRule, Scope};
-use scantling_value::{FieldError, Limits, Map, Path, Value, go, json};
+use scantling_value::{ErrorList, FieldError, Limits, Map, Path, Value, go, json};
 
 /// The type of those that say none.
 const OPAQUE: &str = "Opaque";
@@ -58,14 +58,14 @@ fn text(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-fn check(written: &Written<'_>) -> Vec<FieldError> {
+fn check(written: &Written<'_>) -> ErrorList {
     let secret = written.object;
-    let mut errors = Vec::new();
+    let mut errors = ErrorList::new();
     let root = Path::ROOT;
     let ty = text(secret.get("type"));
     if let Some(old) = written.old {
         if ty != text(old.get("type")) {
-            errors.push(FieldError::invalid(&root.field("type"), ty, "field is immutable"));
+            errors.push_with(|| FieldError::invalid(&root.field("type"), ty, "field is immutable"));
         }
         errors.extend(changes_of_immutable(old, secret, &["data"]));
     }
@@ -77,21 +77,21 @@ fn check(written: &Written<'_>) -> Vec<FieldError> {
         size += bytes(value).len();
     }
     if size > MAX_SIZE {
-        errors.push(FieldError::too_long(&at, MAX_SIZE));
+        errors.push_with(|| FieldError::too_long(&at, MAX_SIZE));
     }
     errors.extend(asked_by_type(ty, data, written.metadata));
     errors
 }
 
 /// What the type of a secret asks for, and is not there.
-fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> Vec<FieldError> {
+fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> ErrorList {
     let root = Path::ROOT;
     let at = root.field("data");
     let held = |key: &str| data.and_then(|data| data.get(key)).map(bytes);
     let missing = |key: &str| FieldError::required(&at.key(key), "");
     let document = |key: &str| {
         let Some(text) = held(key) else {
-            return vec![missing(key)];
+            return missing(key).into();
         };
         let wrong = no_map(&text).into_iter();
         wrong
@@ -103,11 +103,8 @@ fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> Vec<FieldError
             let metadata_at = root.field("metadata");
             let account = metadata.get("annotations").and_then(|all| all.get(ACCOUNT));
             match text(account) {
-                "" => vec![FieldError::required(
-                    &metadata_at.field("annotations").key(ACCOUNT),
-                    "",
-                )],
-                _ => Vec::new(),
+                "" => FieldError::required(&metadata_at.field("annotations").key(ACCOUNT), "").into(),
+                _ => ErrorList::new(),
             }
         }
         "kubernetes.io/dockercfg" => document(".dockercfg"),
@@ -115,8 +112,8 @@ fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> Vec<FieldError
         "kubernetes.io/basic-auth" => {
             let keys = ["username", "password"];
             match keys.iter().any(|key| held(key).is_some()) {
-                true => Vec::new(),
-                false => keys.map(missing).into(),
+                true => ErrorList::new(),
+                false => keys.into_iter().map(missing).collect(),
             }
         }
         "kubernetes.io/ssh-auth" => {
@@ -128,7 +125,7 @@ fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> Vec<FieldError
             let keys = [CERTIFICATE, KEY].into_iter();
             keys.filter(|key| held(key).is_none()).map(missing).collect()
         }
-        _ => Vec::new(),
+        _ => ErrorList::new(),
     }
 }
 

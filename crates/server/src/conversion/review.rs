@@ -7,7 +7,7 @@ use crate::scheme::Scheme;
 use scantling_schema::core::CoreKind;
 use scantling_schema::meta;
 use scantling_schema::names::group_version;
-use scantling_value::{FieldError, Limits, Map, Path, Value, aggregate, go, json, yaml};
+use scantling_value::{ErrorList, Limits, Map, Path, Value, aggregate, go, json, yaml};
 
 /// A version of the review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,7 +331,7 @@ fn check_texts(field: &str, texts: &Value) -> Result<(), String> {
             "metadata.{field}[{key}] must be a string, but is {ty} in converted object"
         ));
     }
-    let mut errors: Vec<FieldError> = Vec::new();
+    let mut errors = ErrorList::new();
     let at = Path::ROOT;
     let at = at.field("metadata");
     match field {

@@ -3,7 +3,7 @@
 use super::Problem;
 use super::compose::{Document, NodeId, NodeKind};
 use super::resolve::{Scalar, TAG_PREFIX, resolve};
-use crate::{Limits, Map, Str, Value, go};
+use crate::{Limits, Map, Str, TextList, Value, go};
 use std::collections::BTreeMap;
 
 /// Builds the value of a document, and lists the keys that stand twice.
@@ -14,16 +14,20 @@ pub(super) fn construct(document: &Document<'_>, limits: Limits) -> Result<(Valu
         depth: 0,
         decoded: 1,
         from_aliases: 0,
+        copied: 0,
         open_aliases: Vec::new(),
-        duplicates: Vec::new(),
+        duplicates: TextList::new(),
         not_json: None,
     };
     let value = constructor.value(document.root)?;
     match constructor.not_json {
         Some(problem) => Err(problem),
-        None => Ok((value, constructor.duplicates)),
+        None => Ok((value, constructor.duplicates.into_texts())),
     }
 }
+
+/// The most bytes of text that aliases may add to a document: as much as a request may hold.
+const MAX_COPIED: usize = 3 << 20;
 
 /// A key before it becomes text: `1` and `"1"` are different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,8 +47,10 @@ struct Constructor<'d, 'a> {
     /// Nodes built, and how many of them inside of aliases: their ratio tells bombs from documents.
     decoded: usize,
     from_aliases: usize,
+    /// The bytes of texts inside of aliases.
+    copied: usize,
     open_aliases: Vec<NodeId>,
-    duplicates: Vec<String>,
+    duplicates: TextList,
     /// The first thing that JSON cannot express. Problems of YAML come before it, wherever they stand.
     not_json: Option<Problem>,
 }
@@ -72,7 +78,19 @@ impl Constructor<'_, '_> {
             && self.decoded > 1000
             && self.from_aliases as f64 / self.decoded as f64 > allowed_alias_share(self.decoded)
         {
-            return Err(Problem::plain("document contains excessive aliasing"));
+            return Err(excessive_aliasing());
+        }
+        Ok(())
+    }
+
+    /// Counts a text that may stand in an alias. A server counts nodes alone, and shares their texts until it writes
+    /// them; here each is a copy.
+    fn count_copied(&mut self, bytes: usize) -> Result<(), Problem> {
+        if !self.open_aliases.is_empty() {
+            self.copied += bytes;
+            if self.copied > MAX_COPIED {
+                return Err(excessive_aliasing());
+            }
         }
         Ok(())
     }
@@ -83,6 +101,7 @@ impl Constructor<'_, '_> {
         match document.node(id).map(|n| &n.kind) {
             None => Ok(Value::Null),
             Some(NodeKind::Scalar { value, tag, implicit }) => {
+                self.count_copied(value.len())?;
                 let scalar = resolve(value, tag.as_deref(), *implicit)?;
                 Ok(self.scalar_value(scalar))
             }
@@ -168,12 +187,13 @@ impl Constructor<'_, '_> {
             let built = self.value(value)?;
             if out.contains_key(&key) {
                 let line = self.document.node(value).map_or(0, |n| n.mark.line) + 1;
-                let shown = match key.1 {
-                    KeyKind::String => go::quote(&key.0),
-                    _ => key.0.to_string(),
-                };
-                self.duplicates
-                    .push(format!("line {line}: key {shown} already set in map"));
+                self.duplicates.push_with(|| {
+                    let shown = match key.1 {
+                        KeyKind::String => go::quote(&key.0),
+                        _ => key.0.to_string(),
+                    };
+                    format!("line {line}: key {shown} already set in map")
+                });
             }
             out.insert(key, built);
         }
@@ -264,6 +284,7 @@ impl Constructor<'_, '_> {
         match document.node(id).map(|n| &n.kind) {
             Some(NodeKind::Scalar { value, tag, implicit }) => {
                 self.count()?;
+                self.count_copied(value.len())?;
                 resolve(value, tag.as_deref(), *implicit)
             }
             Some(NodeKind::Alias { name, to }) => {
@@ -277,11 +298,15 @@ impl Constructor<'_, '_> {
                 let value = self.value(id)?;
                 Err(Problem::plain(format!(
                     "invalid map key: {}",
-                    go_syntax_nested(&value)
+                    go::value_syntax_of_yaml(&value)
                 )))
             }
         }
     }
+}
+
+fn excessive_aliasing() -> Problem {
+    Problem::plain("document contains excessive aliasing")
 }
 
 fn want_map() -> Problem {
@@ -292,24 +317,6 @@ fn want_map() -> Problem {
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
-        other => go_syntax_nested(other),
-    }
-}
-
-fn go_syntax_nested(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".into(),
-        Value::String(s) => go::quote(s),
-        Value::Float(f) => go::float_v(*f),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(go_syntax_nested).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(map) => {
-            let entry = |(k, v): (&Str, &Value)| format!("{}:{}", go::quote(k), go_syntax_nested(v));
-            let members: Vec<_> = map.iter().map(entry).collect();
-            format!("map[interface {{}}]interface {{}}{{{}}}", members.join(", "))
-        }
-        scalar => scalar.to_json(),
+        other => go::value_syntax_of_yaml(other),
     }
 }

@@ -4,7 +4,7 @@ use super::Strictness;
 use crate::definition::{Conversion, Service, WebhookClient};
 use crate::names;
 use base64::Engine as _;
-use scantling_value::{FieldError, Path, Str, Value, go};
+use scantling_value::{ErrorList, FieldError, Path, Str, Value, go};
 use std::collections::BTreeSet;
 
 /// The versions of the review kind that servers speak.
@@ -72,27 +72,21 @@ pub(super) fn check(
     conversion: &Conversion,
     at: &Path<'_>,
     strictness: &Strictness<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut ErrorList,
 ) {
     let at_client = at.field("webhookClientConfig");
     let at_reviews = at.field("conversionReviewVersions");
     match conversion.strategy.as_str() {
-        "" => errors.push(FieldError::required(&at.field("strategy"), "")),
+        "" => errors.push_with(|| FieldError::required(&at.field("strategy"), "")),
         "None" | "Webhook" => {}
         other => {
-            errors.push(FieldError::not_supported(
-                &at.field("strategy"),
-                other,
-                ["None", "Webhook"],
-            ));
+            errors.push_with(|| FieldError::not_supported(&at.field("strategy"), other, ["None", "Webhook"]));
         }
     }
     if conversion.strategy == "Webhook" {
         match &conversion.client {
-            None => errors.push(FieldError::required(
-                &at_client,
-                "required when strategy is set to Webhook",
-            )),
+            None => errors
+                .push_with(|| FieldError::required(&at_client, "required when strategy is set to Webhook")),
             Some(c) => client(c, &at_client, strictness, errors),
         }
         reviews(
@@ -105,41 +99,38 @@ pub(super) fn check(
     }
     let detail = "should not be set when strategy is not set to Webhook";
     if conversion.client.is_some() {
-        errors.push(FieldError::forbidden(&at_client, detail));
+        errors.push_with(|| FieldError::forbidden(&at_client, detail));
     }
     if conversion.review_versions.as_ref().is_some_and(|v| !v.is_empty()) {
-        errors.push(FieldError::forbidden(&at_reviews, detail));
+        errors.push_with(|| FieldError::forbidden(&at_reviews, detail));
     }
 }
 
-fn reviews(versions: &[Str], at: &Path<'_>, strictness: &Strictness<'_>, errors: &mut Vec<FieldError>) {
+fn reviews(versions: &[Str], at: &Path<'_>, strictness: &Strictness<'_>, errors: &mut ErrorList) {
     if versions.is_empty() {
-        errors.push(FieldError::required(at, ""));
+        errors.push_with(|| FieldError::required(at, ""));
         return;
     }
     let mut seen = BTreeSet::new();
     for (i, v) in versions.iter().enumerate() {
         if !seen.insert(v) {
-            errors.push(FieldError::invalid(&at.index(i), v.clone(), "duplicate version"));
+            errors.push_with(|| FieldError::invalid(&at.index(i), v.clone(), "duplicate version"));
             continue;
         }
         for fault in names::dns1035_label(v) {
-            errors.push(FieldError::invalid(&at.index(i), v.clone(), fault));
+            errors.push_with(|| FieldError::invalid(&at.index(i), v.clone(), fault));
         }
     }
     if strictness.recognised_review && !is_recognised(Some(versions)) {
         let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
-        errors.push(FieldError::invalid(at, Value::from(versions.to_vec()), detail));
+        errors.push_with(|| FieldError::invalid(at, Value::from(versions.to_vec()), detail));
     }
 }
 
-fn client(c: &WebhookClient, at: &Path<'_>, strictness: &Strictness<'_>, errors: &mut Vec<FieldError>) {
+fn client(c: &WebhookClient, at: &Path<'_>, strictness: &Strictness<'_>, errors: &mut ErrorList) {
     match (&c.url, &c.service) {
         (None, None) | (Some(_), Some(_)) => {
-            errors.push(FieldError::required(
-                at,
-                "exactly one of url or service is required",
-            ));
+            errors.push_with(|| FieldError::required(at, "exactly one of url or service is required"));
         }
         (Some(address), None) => url(address, &at.field("url"), errors),
         (None, Some(s)) => service(s, &at.field("service"), errors),
@@ -149,15 +140,11 @@ fn client(c: &WebhookClient, at: &Path<'_>, strictness: &Strictness<'_>, errors:
         && let Some(fault) = bundle_fault(&c.ca_bundle)
     {
         let detail = format!("unable to load root certificates: {fault}");
-        errors.push(FieldError::invalid(
-            &at.field("caBundle"),
-            c.ca_bundle.clone(),
-            detail,
-        ));
+        errors.push_with(|| FieldError::invalid(&at.field("caBundle"), c.ca_bundle.clone(), detail));
     }
 }
 
-fn url(address: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn url(address: &str, at: &Path<'_>, errors: &mut ErrorList) {
     const FORM: &str = "; desired format: https://host[/path]";
     let parts = match UrlParts::read(address) {
         Ok(parts) => parts,
@@ -166,41 +153,28 @@ fn url(address: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
                 "url must be a valid URL: parse {}: {fault}{FORM}",
                 go::quote(address)
             );
-            errors.push(FieldError::required(at, detail));
+            errors.push_with(|| FieldError::required(at, detail));
             return;
         }
     };
     if !parts.scheme.eq_ignore_ascii_case("https") {
         let detail = format!("'https' is the only allowed URL scheme{FORM}");
-        errors.push(FieldError::invalid(at, parts.scheme.to_ascii_lowercase(), detail));
+        errors.push_with(|| FieldError::invalid(at, parts.scheme.to_ascii_lowercase(), detail));
     }
     if parts.host.is_empty() {
-        errors.push(FieldError::invalid(
-            at,
-            "",
-            format!("host must be specified{FORM}"),
-        ));
+        errors.push_with(|| FieldError::invalid(at, "", format!("host must be specified{FORM}")));
     }
     if let Some(user) = parts.user {
-        errors.push(FieldError::invalid(
-            at,
-            user,
-            "user information is not permitted in the URL",
-        ));
+        errors.push_with(|| FieldError::invalid(at, user, "user information is not permitted in the URL"));
     }
     if !parts.fragment.is_empty() {
-        errors.push(FieldError::invalid(
-            at,
-            parts.fragment,
-            "fragments are not permitted in the URL",
-        ));
+        errors
+            .push_with(|| FieldError::invalid(at, parts.fragment, "fragments are not permitted in the URL"));
     }
     if !parts.query.is_empty() {
-        errors.push(FieldError::invalid(
-            at,
-            parts.query,
-            "query parameters are not permitted in the URL",
-        ));
+        errors.push_with(|| {
+            FieldError::invalid(at, parts.query, "query parameters are not permitted in the URL")
+        });
     }
 }
 
@@ -266,29 +240,29 @@ impl<'a> UrlParts<'a> {
     }
 }
 
-fn service(s: &Service, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn service(s: &Service, at: &Path<'_>, errors: &mut ErrorList) {
     // The server hands name and namespace over in the wrong order, so each error names the other field.
     if s.namespace.is_empty() {
-        errors.push(FieldError::required(&at.field("name"), ""));
+        errors.push_with(|| FieldError::required(&at.field("name"), ""));
     }
     if s.name.is_empty() {
-        errors.push(FieldError::required(&at.field("namespace"), ""));
+        errors.push_with(|| FieldError::required(&at.field("namespace"), ""));
     }
     let port = s.port.unwrap_or(0);
     if !(1..=65535).contains(&port) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.push(FieldError::invalid(&at.field("port"), port, detail));
+        errors.push_with(|| FieldError::invalid(&at.field("port"), port, detail));
     }
     let Some(path) = s.path.as_deref().filter(|p| !matches!(*p, "" | "/")) else {
         return;
     };
     let at = at.field("path");
     if path == "//" {
-        errors.push(FieldError::invalid(&at, path, "segment[0] may not be empty"));
+        errors.push_with(|| FieldError::invalid(&at, path, "segment[0] may not be empty"));
         return;
     }
     if !path.starts_with('/') {
-        errors.push(FieldError::invalid(&at, path, "must start with a '/'"));
+        errors.push_with(|| FieldError::invalid(&at, path, "must start with a '/'"));
     }
     // The server drops the first byte, slash or not.
     let steps = path.as_bytes().get(1..).unwrap_or_default();
@@ -296,15 +270,11 @@ fn service(s: &Service, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     let steps = steps.strip_suffix('/').unwrap_or(&steps);
     for (i, step) in steps.split('/').enumerate() {
         if step.is_empty() {
-            errors.push(FieldError::invalid(
-                &at,
-                path,
-                format!("segment[{i}] may not be empty"),
-            ));
+            errors.push_with(|| FieldError::invalid(&at, path, format!("segment[{i}] may not be empty")));
             continue;
         }
         for fault in names::dns1123_subdomain(step) {
-            errors.push(FieldError::invalid(&at, path, format!("segment[{i}]: {fault}")));
+            errors.push_with(|| FieldError::invalid(&at, path, format!("segment[{i}]: {fault}")));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::document::{Additional, Schema};
 use crate::structural::Mutability;
-use scantling_value::{FieldError, Path, Value};
+use scantling_value::{ErrorList, FieldError, Path, Value};
 use std::collections::BTreeSet;
 
 const UNIONS: &str = "x-kubernetes-unions";
@@ -13,20 +13,18 @@ pub(super) fn uses_immutability(s: Schema<'_>) -> bool {
 }
 
 /// Checks the extensions of one schema.
-pub(super) fn check(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn check(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     mutability(s, at, errors);
     unions(s, at, errors);
 }
 
 /// Where immutability must not be: at the root, which would freeze the object, and in its metadata, which belongs to
 /// the API machinery.
-pub(super) fn check_root(root: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn check_root(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     for m in Mutability::ALL {
         if root.get(m.keyword()).is_some() {
-            errors.push(FieldError::forbidden(
-                &at.field(m.keyword()),
-                "must not be used at the root",
-            ));
+            errors
+                .push_with(|| FieldError::forbidden(&at.field(m.keyword()), "must not be used at the root"));
         }
     }
     if let Some(metadata) = root.property("metadata") {
@@ -34,13 +32,12 @@ pub(super) fn check_root(root: Schema<'_>, at: &Path<'_>, errors: &mut Vec<Field
     }
 }
 
-fn in_metadata(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn in_metadata(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     for m in Mutability::ALL {
         if s.get(m.keyword()).is_some() {
-            errors.push(FieldError::forbidden(
-                &at.field(m.keyword()),
-                "must not be used inside of metadata",
-            ));
+            errors.push_with(|| {
+                FieldError::forbidden(&at.field(m.keyword()), "must not be used inside of metadata")
+            });
         }
     }
     for (name, s) in s.properties() {
@@ -54,25 +51,21 @@ fn in_metadata(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn mutability(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn mutability(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let mut first: Option<Mutability> = None;
     for m in Mutability::ALL {
         let at_keyword = at.field(m.keyword());
         match s.get(m.keyword()).and_then(Value::as_bool) {
             None => continue,
             Some(false) => {
-                errors.push(FieldError::invalid(
-                    &at_keyword,
-                    false,
-                    "must be true or undefined",
-                ));
+                errors.push_with(|| FieldError::invalid(&at_keyword, false, "must be true or undefined"));
                 continue;
             }
             Some(true) => {}
         }
         if let Some(first) = first {
             let detail = format!("{} and {} are mutually exclusive", first.keyword(), m.keyword());
-            errors.push(FieldError::forbidden(&at_keyword, detail));
+            errors.push_with(|| FieldError::forbidden(&at_keyword, detail));
             continue;
         }
         first = Some(m);
@@ -86,7 +79,7 @@ fn mutability(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
             Keys::Elements => {
                 let detail = "must not be used with x-kubernetes-list-type set, whose elements are its keys: use \
                               x-kubernetes-immutable";
-                errors.push(FieldError::forbidden(&at_keyword, detail));
+                errors.push_with(|| FieldError::forbidden(&at_keyword, detail));
             }
             Keys::None => {
                 let lists = if m == Mutability::ImmutableKeys {
@@ -98,7 +91,7 @@ fn mutability(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
                     "must only be used on objects with additionalProperties that are not atomic, and on lists with \
                      x-kubernetes-list-type {lists}"
                 );
-                errors.push(FieldError::forbidden(&at_keyword, detail));
+                errors.push_with(|| FieldError::forbidden(&at_keyword, detail));
             }
         }
     }
@@ -134,7 +127,7 @@ fn keys(s: Schema<'_>) -> Keys {
 }
 
 /// A list whose keys are fixed needs elements that keep their keys.
-fn immutable_keys(s: Schema<'_>, m: Mutability, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn immutable_keys(s: Schema<'_>, m: Mutability, at: &Path<'_>, errors: &mut ErrorList) {
     let Some(item) = s.item() else { return };
     let keyword = Mutability::Immutable.keyword();
     if item.flag(keyword) {
@@ -148,27 +141,24 @@ fn immutable_keys(s: Schema<'_>, m: Mutability, at: &Path<'_>, errors: &mut Vec<
             );
             let at = at.field("items");
             let at = at.field("properties");
-            errors.push(FieldError::required(&at.key(key).field(keyword), detail));
+            errors.push_with(|| FieldError::required(&at.key(key).field(keyword), detail));
         }
     }
 }
 
-fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     if s.list(UNIONS).is_empty() {
         return;
     }
     let at_type = at.field("type");
     match s.ty() {
         "object" => {}
-        "" => errors.push(FieldError::required(
-            &at_type,
-            "must be object if x-kubernetes-unions is specified",
-        )),
-        ty => errors.push(FieldError::invalid(
-            &at_type,
-            ty,
-            "must be object if x-kubernetes-unions is specified",
-        )),
+        "" => errors.push_with(|| {
+            FieldError::required(&at_type, "must be object if x-kubernetes-unions is specified")
+        }),
+        ty => errors.push_with(|| {
+            FieldError::invalid(&at_type, ty, "must be object if x-kubernetes-unions is specified")
+        }),
     }
     let mut members = BTreeSet::new();
     let mut discriminators = BTreeSet::new();
@@ -180,12 +170,12 @@ fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
         let fields = || fields.into_iter().flat_map(scantling_value::Map::iter);
         let at_fields = at.field("fields");
         if fields().next().is_none() {
-            errors.push(FieldError::required(&at_fields, "must not be empty"));
+            errors.push_with(|| FieldError::required(&at_fields, "must not be empty"));
         }
         if !discriminator.is_empty() {
             self::discriminator(s, union, &at.field("discriminator"), errors);
             if !discriminators.insert(discriminator) {
-                errors.push(FieldError::duplicate(&at.field("discriminator"), discriminator));
+                errors.push_with(|| FieldError::duplicate(&at.field("discriminator"), discriminator));
             }
         }
         let mut values = BTreeSet::new();
@@ -193,35 +183,30 @@ fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
             let at = at_fields.key(name);
             let value = value.as_str().unwrap_or("");
             if s.property(name).is_none() {
-                errors.push(FieldError::invalid(
-                    &at,
-                    name.as_str(),
-                    "must be the name of a property",
-                ));
+                errors
+                    .push_with(|| FieldError::invalid(&at, name.as_str(), "must be the name of a property"));
             } else if name == discriminator {
-                errors.push(FieldError::invalid(
-                    &at,
-                    name.as_str(),
-                    "must not be the discriminator itself",
-                ));
+                errors.push_with(|| {
+                    FieldError::invalid(&at, name.as_str(), "must not be the discriminator itself")
+                });
             }
             if !members.insert(name.as_str()) {
-                errors.push(FieldError::invalid(
-                    &at,
-                    name.as_str(),
-                    "must not be a member of two unions",
-                ));
+                errors.push_with(|| {
+                    FieldError::invalid(&at, name.as_str(), "must not be a member of two unions")
+                });
             }
             match (discriminator.is_empty(), value.is_empty()) {
                 (true, false) => {
                     let detail = "must be empty because the union has no discriminator";
-                    errors.push(FieldError::invalid(&at, value, detail));
+                    errors.push_with(|| FieldError::invalid(&at, value, detail));
                 }
                 (false, true) => {
                     let detail = "must be the value of the discriminator for this field";
-                    errors.push(FieldError::required(&at, detail));
+                    errors.push_with(|| FieldError::required(&at, detail));
                 }
-                (false, false) if !values.insert(value) => errors.push(FieldError::duplicate(&at, value)),
+                (false, false) if !values.insert(value) => {
+                    errors.push_with(|| FieldError::duplicate(&at, value))
+                }
                 _ => {}
             }
         }
@@ -229,18 +214,14 @@ fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
 }
 
 /// The field that names the member in use is a string that can hold every member's value.
-fn discriminator(s: Schema<'_>, union: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn discriminator(s: Schema<'_>, union: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let name = union.text("discriminator");
     let Some(property) = s.property(name) else {
-        errors.push(FieldError::invalid(at, name, "must be the name of a property"));
+        errors.push_with(|| FieldError::invalid(at, name, "must be the name of a property"));
         return;
     };
     if property.ty() != "string" {
-        errors.push(FieldError::invalid(
-            at,
-            name,
-            "must be the name of a property of type string",
-        ));
+        errors.push_with(|| FieldError::invalid(at, name, "must be the name of a property of type string"));
     }
     let choices: BTreeSet<&str> = property.texts("enum").collect();
     let values = union.get("fields").and_then(Value::as_object);
@@ -248,7 +229,7 @@ fn discriminator(s: Schema<'_>, union: Schema<'_>, at: &Path<'_>, errors: &mut V
         let value = value.as_str().unwrap_or("");
         if !choices.is_empty() && !choices.contains(value) {
             let detail = format!("its enum must contain {value:?}, the value for field {field}");
-            errors.push(FieldError::invalid(at, name, detail));
+            errors.push_with(|| FieldError::invalid(at, name, detail));
         }
     }
 }

@@ -3,12 +3,12 @@
 use crate::definition::{Definition, Names};
 use crate::meta::{self, NameRule, Scope};
 use crate::names::dns1035_label;
-use scantling_value::{FieldError, Path, Str, Value};
+use scantling_value::{ErrorList, FieldError, Path, Str, Value};
 
 const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// The metadata of a new definition, whose name follows from its specification.
-pub(super) fn check_metadata(definition: &Definition) -> Vec<FieldError> {
+pub(super) fn check_metadata(definition: &Definition) -> ErrorList {
     let at = Path::ROOT.field("metadata");
     let metadata = Value::from(definition.metadata.clone());
     let mut errors = meta::check_new(Some(&metadata), Scope::Cluster, NameRule::Subdomain, &at);
@@ -18,28 +18,28 @@ pub(super) fn check_metadata(definition: &Definition) -> Vec<FieldError> {
         let name = meta::text(Some(&metadata), key);
         if !name.is_empty() && name != wanted {
             let detail = "must be spec.names.plural+\".\"+spec.group";
-            errors.push(FieldError::invalid(&at.field(key), name, detail));
+            errors.push_with(|| FieldError::invalid(&at.field(key), name, detail));
         }
     }
     errors
 }
 
 /// The names of the resource.
-pub(super) fn check(names: &Names, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let label = |name: &Str, at: &Path<'_>, errors: &mut Vec<FieldError>| {
+pub(super) fn check(names: &Names, at: &Path<'_>, errors: &mut ErrorList) {
+    let label = |name: &Str, at: &Path<'_>, errors: &mut ErrorList| {
         let faults = dns1035_label(name);
         if !faults.is_empty() {
-            errors.push(FieldError::invalid(at, name.clone(), faults.join(",")));
+            errors.push_with(|| FieldError::invalid(at, name.clone(), faults.join(",")));
         }
     };
-    let kind = |name: &Str, at: &Path<'_>, errors: &mut Vec<FieldError>| {
+    let kind = |name: &Str, at: &Path<'_>, errors: &mut ErrorList| {
         let faults = dns1035_label(&name.to_lowercase());
         if !name.is_empty() && !faults.is_empty() {
             let detail = format!(
                 "may have mixed case, but should otherwise match: {}",
                 faults.join(",")
             );
-            errors.push(FieldError::invalid(at, name.clone(), detail));
+            errors.push_with(|| FieldError::invalid(at, name.clone(), detail));
         }
     };
     for (key, name) in [("plural", &names.plural), ("singular", &names.singular)] {
@@ -54,11 +54,7 @@ pub(super) fn check(names: &Names, at: &Path<'_>, errors: &mut Vec<FieldError>) 
     }
     if !names.kind.is_empty() && names.kind == names.list_kind {
         let detail = "kind and listKind may not be the same";
-        errors.push(FieldError::invalid(
-            &at.field("listKind"),
-            names.list_kind.clone(),
-            detail,
-        ));
+        errors.push_with(|| FieldError::invalid(&at.field("listKind"), names.list_kind.clone(), detail));
     }
     for (i, name) in names.categories.iter().flatten().enumerate() {
         label(name, &at.field("categories").index(i), errors);

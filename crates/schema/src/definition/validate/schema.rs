@@ -5,7 +5,7 @@ use crate::definition::print;
 use crate::document::{Additional, Items, Schema};
 use crate::field_path::{self, Brackets};
 use crate::structural::{Interner, Structural, ValidationRule};
-use scantling_value::{BadValue, FieldError, Path, Value};
+use scantling_value::{BadValue, ErrorList, FieldError, Path, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) struct Strictness {
 /// What is wrong with a schema.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    pub(super) errors: Vec<FieldError>,
+    pub(super) errors: ErrorList,
     /// The paths of the schemas that have errors of their own or below them. Some errors are shown at a part of a schema
     /// but are not its own: that the elements of a keyed list must be objects is the list's.
     pub(super) flawed: BTreeSet<String>,
@@ -44,7 +44,7 @@ pub(super) struct Faults {
 pub(super) fn check(root: Schema<'_>, at: &Path<'_>, strictness: Strictness) -> Faults {
     let mut check = Check {
         strictness,
-        errors: Vec::new(),
+        errors: ErrorList::new(),
         flawed: BTreeSet::new(),
     };
     check.node(
@@ -74,7 +74,7 @@ pub(super) fn has_granular_set(s: Schema<'_>) -> bool {
 /// Whether any set or keyed list has elements or keys that may be missing.
 pub(super) fn has_loose_list(s: Schema<'_>) -> bool {
     s.any(&mut |s| {
-        let mut errors = Vec::new();
+        let mut errors = ErrorList::new();
         keyed_list(s, &Path::ROOT, &mut errors);
         !errors.is_empty()
     })
@@ -92,21 +92,21 @@ struct Context<'a> {
 
 struct Check {
     strictness: Strictness,
-    errors: Vec<FieldError>,
+    errors: ErrorList,
     flawed: BTreeSet<String>,
 }
 
 impl Check {
     fn required(&mut self, at: &Path<'_>, detail: &str) {
-        self.errors.push(FieldError::required(at, detail));
+        self.errors.push_with(|| FieldError::required(at, detail));
     }
 
     fn invalid(&mut self, at: &Path<'_>, value: impl Into<BadValue>, detail: &str) {
-        self.errors.push(FieldError::invalid(at, value, detail));
+        self.errors.push_with(|| FieldError::invalid(at, value, detail));
     }
 
     fn forbidden(&mut self, at: &Path<'_>, detail: &str) {
-        self.errors.push(FieldError::forbidden(at, detail));
+        self.errors.push_with(|| FieldError::forbidden(at, detail));
     }
 
     fn node(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
@@ -277,11 +277,8 @@ impl Check {
             self.invalid(&at.field("items").field(key), shown, detail);
         }
         if !matches!(list_type, "atomic" | "set" | "map") {
-            self.errors.push(FieldError::not_supported(
-                &at_type,
-                list_type,
-                ["atomic", "set", "map"],
-            ));
+            self.errors
+                .push_with(|| FieldError::not_supported(&at_type, list_type, ["atomic", "set", "map"]));
         }
         if list_type == "map" {
             self.keys(s, &keys, at);
@@ -435,14 +432,14 @@ fn granular_element(s: Schema<'_>) -> Option<(&'static str, BadValue)> {
 }
 
 /// Elements of sets and keyed lists are never null, and every element has its keys.
-fn keyed_list(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn keyed_list(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let (Some(item), Some(list_type @ ("set" | "map"))) = (s.item(), s.list_type()) else {
         return;
     };
     let at = at.field("items");
     if item.flag("nullable") {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.push(FieldError::forbidden(&at.field("nullable"), detail));
+        errors.push_with(|| FieldError::forbidden(&at.field("nullable"), detail));
     }
     if list_type == "set" {
         return;
@@ -457,11 +454,11 @@ fn keyed_list(s: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
         if property.get("default").is_none() && !required.contains(key) {
             let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \
                           property";
-            errors.push(FieldError::required(&at.field("default"), detail));
+            errors.push_with(|| FieldError::required(&at.field("default"), detail));
         }
         if property.flag("nullable") {
             let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            errors.push(FieldError::forbidden(&at.field("nullable"), detail));
+            errors.push_with(|| FieldError::forbidden(&at.field("nullable"), detail));
         }
     }
 }

@@ -12,23 +12,19 @@ use crate::names::{dns1035_label, dns1123_subdomain};
 use crate::plan::Compiler;
 use crate::rules::{self, ExpressionLimit, Expressions, Shapes};
 use crate::structural::{Interner, Structural, Type};
-use scantling_value::{BadValue, FieldError, Path, Str, Value};
+use scantling_value::{BadValue, ErrorList, FieldError, Path, Str, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Checks a specification.
-pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut ErrorList) {
     let at = Path::ROOT.field("spec");
     group_and_scope(spec, &at, errors);
     schemas_present(spec, strictness, &at, errors);
     let has_defaults = spec.schemas().any(has_default);
     if has_defaults && spec.preserve_unknown_fields != Some(false) {
         let detail = "must be false in order to use defaults in the schema";
-        errors.push(FieldError::invalid(
-            &at.field("preserveUnknownFields"),
-            true,
-            detail,
-        ));
+        errors.push_with(|| FieldError::invalid(&at.field("preserveUnknownFields"), true, detail));
     }
     let structural = strictness.structural
         || spec.preserve_unknown_fields != Some(true)
@@ -45,17 +41,12 @@ pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut Vec<F
 }
 
 /// The settings that an update may not change.
-pub(super) fn check_fixed(
-    spec: &Spec,
-    stored: &Spec,
-    strictness: &Strictness<'_>,
-    errors: &mut Vec<FieldError>,
-) {
+pub(super) fn check_fixed(spec: &Spec, stored: &Spec, strictness: &Strictness<'_>, errors: &mut ErrorList) {
     let at = Path::ROOT.field("spec");
     let at_names = at.field("names");
     let mut fixed = |new: &Str, old: &Str, at: &Path<'_>, shown: BadValue| {
         if new != old {
-            errors.push(FieldError::invalid(at, shown, "field is immutable"));
+            errors.push_with(|| FieldError::invalid(at, shown, "field is immutable"));
         }
     };
     let quoted = |s: &Str| BadValue::from(s.clone());
@@ -98,35 +89,27 @@ fn uses_extension(s: Schema<'_>) -> bool {
             .any(|m| s.get(m.keyword()).is_some())
 }
 
-fn group_and_scope(spec: &Spec, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn group_and_scope(spec: &Spec, at: &Path<'_>, errors: &mut ErrorList) {
     let at_group = at.field("group");
     let faults = dns1123_subdomain(&spec.group);
     if spec.group.is_empty() {
-        errors.push(FieldError::required(&at_group, ""));
+        errors.push_with(|| FieldError::required(&at_group, ""));
     } else if !faults.is_empty() {
-        errors.push(FieldError::invalid(
-            &at_group,
-            spec.group.clone(),
-            faults.join(","),
-        ));
+        errors.push_with(|| FieldError::invalid(&at_group, spec.group.clone(), faults.join(",")));
     } else if !spec.group.contains('.') {
         let detail = "should be a domain with at least one dot";
-        errors.push(FieldError::invalid(&at_group, spec.group.clone(), detail));
+        errors.push_with(|| FieldError::invalid(&at_group, spec.group.clone(), detail));
     }
     let at_scope = at.field("scope");
     match spec.scope.as_str() {
-        "" => errors.push(FieldError::required(&at_scope, "")),
+        "" => errors.push_with(|| FieldError::required(&at_scope, "")),
         "Cluster" | "Namespaced" => {}
-        other => errors.push(FieldError::not_supported(
-            &at_scope,
-            other,
-            ["Cluster", "Namespaced"],
-        )),
+        other => errors.push_with(|| FieldError::not_supported(&at_scope, other, ["Cluster", "Namespaced"])),
     }
 }
 
 /// Every version has a schema; where stored ones had none, at least what is served and pruned has one.
-fn schemas_present(spec: &Spec, strictness: &Strictness<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn schemas_present(spec: &Spec, strictness: &Strictness<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     let has_schema = |v: Option<&Validation>| v.is_some_and(|v| v.schema.is_some());
     let pruned = spec.preserve_unknown_fields != Some(true);
     if has_schema(spec.validation.as_ref()) || !(strictness.schemas || pruned) {
@@ -143,10 +126,7 @@ fn schemas_present(spec: &Spec, strictness: &Strictness<'_>, at: &Path<'_>, erro
         };
         let at = at.field("versions");
         let at = at.index(i);
-        errors.push(FieldError::required(
-            &at.field("schema").field("openAPIV3Schema"),
-            detail,
-        ));
+        errors.push_with(|| FieldError::required(&at.field("schema").field("openAPIV3Schema"), detail));
     }
 }
 
@@ -160,7 +140,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn versions(&self, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    fn versions(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let at_versions = at.field("versions");
         let own_subresources = spec.versions().iter().any(|v| v.subresources.is_some());
@@ -172,11 +152,7 @@ impl Check<'_> {
             let at = at_versions.index(i);
             let faults = dns1035_label(&v.name);
             if !faults.is_empty() {
-                errors.push(FieldError::invalid(
-                    &at.field("name"),
-                    v.name.clone(),
-                    faults.join(","),
-                ));
+                errors.push_with(|| FieldError::invalid(&at.field("name"), v.name.clone(), faults.join(",")));
             }
             // The subresources that count are those of the first version of that name.
             let subresources = if own_subresources {
@@ -188,16 +164,12 @@ impl Check<'_> {
         }
     }
 
-    fn version(&self, v: &Version, has_status: bool, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    fn version(&self, v: &Version, has_status: bool, at: &Path<'_>, errors: &mut ErrorList) {
         if let Some(warning) = &v.deprecation_warning {
             // An optional text prints as JSON.
             let shown = || BadValue::Raw(Value::from(warning.clone()).to_json());
             for fault in deprecation_faults(v.deprecated, warning) {
-                errors.push(FieldError::invalid(
-                    &at.field("deprecationWarning"),
-                    shown(),
-                    fault,
-                ));
+                errors.push_with(|| FieldError::invalid(&at.field("deprecationWarning"), shown(), fault));
             }
         }
         self.validation(
@@ -220,13 +192,13 @@ impl Check<'_> {
         let at_fields = at.field("selectableFields");
         let Some(schema) = v.validation.as_ref().and_then(Validation::schema) else {
             let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
-            errors.push(FieldError::invalid(&at_fields, "", detail));
+            errors.push_with(|| FieldError::invalid(&at_fields, "", detail));
             return;
         };
         self.selectable_fields(fields, schema, Some(&v.name), at, errors);
     }
 
-    fn top_level(&self, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    fn top_level(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let versions = spec.versions();
         self.agreement(at, errors);
@@ -234,25 +206,23 @@ impl Check<'_> {
         let shown = || BadValue::Raw(print::versions(spec.versions.as_deref()));
         let names: BTreeSet<&Str> = versions.iter().map(|v| &v.name).collect();
         if names.len() != versions.len() {
-            errors.push(FieldError::invalid(
-                &at_versions,
-                shown(),
-                "must contain unique version names",
-            ));
+            errors.push_with(|| {
+                FieldError::invalid(&at_versions, shown(), "must contain unique version names")
+            });
         }
         if versions.iter().filter(|v| v.storage).count() != 1 {
             let detail = "must have exactly one version marked as storage version";
-            errors.push(FieldError::invalid(&at_versions, shown(), detail));
+            errors.push_with(|| FieldError::invalid(&at_versions, shown(), detail));
         }
         if !spec.version.is_empty() {
             let at = at.field("version");
             let faults = dns1035_label(&spec.version);
             if !faults.is_empty() {
-                errors.push(FieldError::invalid(&at, spec.version.clone(), faults.join(",")));
+                errors.push_with(|| FieldError::invalid(&at, spec.version.clone(), faults.join(",")));
             }
             if versions.first().is_some_and(|v| v.name != spec.version) {
                 let detail = "must match the first version in spec.versions";
-                errors.push(FieldError::invalid(&at, spec.version.clone(), detail));
+                errors.push_with(|| FieldError::invalid(&at, spec.version.clone(), detail));
             }
         }
         let at_names = at.field("names");
@@ -264,7 +234,7 @@ impl Check<'_> {
             ("listKind", &n.list_kind),
         ] {
             if name.is_empty() {
-                errors.push(FieldError::required(&at_names.field(key), ""));
+                errors.push_with(|| FieldError::required(&at_names.field(key), ""));
             }
         }
         names::check(n, &at_names, errors);
@@ -290,14 +260,14 @@ impl Check<'_> {
             if c.strategy != "None" && spec.preserve_unknown_fields != Some(false) {
                 let shown = BadValue::Raw(Value::from(c.strategy.clone()).to_json());
                 let detail = "must be None if spec.preserveUnknownFields is true";
-                errors.push(FieldError::invalid(&at.field("strategy"), shown, detail));
+                errors.push_with(|| FieldError::invalid(&at.field("strategy"), shown, detail));
             }
             conversion::check(c, &at, self.strictness, errors);
         }
     }
 
     /// A setting stands at the top or with versions, and with versions only where they differ.
-    fn agreement(&self, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    fn agreement(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let spec = self.spec;
         let versions = spec.versions();
         let filled = |c: Option<&[Column]>| c.is_some_and(|c| !c.is_empty());
@@ -323,7 +293,7 @@ impl Check<'_> {
         ] {
             if at_top && with_versions {
                 let detail = format!("top-level and per-version {name} are mutually exclusive");
-                errors.push(FieldError::forbidden(&at.field(key), detail));
+                errors.push_with(|| FieldError::forbidden(&at.field(key), detail));
             }
         }
         let Some(first) = versions.first() else { return };
@@ -356,12 +326,12 @@ impl Check<'_> {
                 let detail = format!(
                     "per-version {name} may not all be set to identical values (top-level {top} should be used instead)"
                 );
-                errors.push(FieldError::invalid(&at.field("versions"), shown, detail));
+                errors.push_with(|| FieldError::invalid(&at.field("versions"), shown, detail));
             }
         }
     }
 
-    fn top_level_selectable_fields(&self, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    fn top_level_selectable_fields(&self, at: &Path<'_>, errors: &mut ErrorList) {
         let fields = self.spec.selectable_fields.as_deref().unwrap_or_default();
         if fields.is_empty() {
             return;
@@ -369,7 +339,7 @@ impl Check<'_> {
         match self.spec.validation.as_ref().map(Validation::schema) {
             None => {
                 let detail = "may only be set when validations.schema is included";
-                errors.push(FieldError::invalid(&at.field("selectableFields"), "", detail));
+                errors.push_with(|| FieldError::invalid(&at.field("selectableFields"), "", detail));
             }
             Some(schema) => {
                 // A place without a schema describes no fields.
@@ -385,11 +355,11 @@ impl Check<'_> {
         schema: Schema<'_>,
         version: Option<&str>,
         at: &Path<'_>,
-        errors: &mut Vec<FieldError>,
+        errors: &mut ErrorList,
     ) {
         let schema = schema.structural(&mut Interner::new()).unwrap_or_else(|e| {
             let at = at.field("schema.openAPIV3Schema");
-            errors.push(FieldError::invalid(&at, "", e.to_string()));
+            errors.push_with(|| FieldError::invalid(&at, "", e.to_string()));
             Arc::default()
         });
         let at = at.field("selectableFields");
@@ -403,7 +373,7 @@ impl Check<'_> {
             .stored
             .is_some_and(|stored| self.spec.keeps_selectable_fields(stored, version));
         if seen.len() > MAX_SELECTABLE_FIELDS && !kept {
-            errors.push(FieldError::too_many(&at, seen.len(), MAX_SELECTABLE_FIELDS));
+            errors.push_with(|| FieldError::too_many(&at, seen.len(), MAX_SELECTABLE_FIELDS));
         }
     }
 
@@ -414,7 +384,7 @@ impl Check<'_> {
         has_status: bool,
         version: &str,
         at: &Path<'_>,
-        errors: &mut Vec<FieldError>,
+        errors: &mut ErrorList,
     ) {
         let Some(root) = place.and_then(Validation::schema) else {
             return;
@@ -424,10 +394,12 @@ impl Check<'_> {
             root_with_status(root, at, errors);
         }
         if root.flag("nullable") {
-            errors.push(FieldError::forbidden(
-                &at.field("openAPIV3Schema.nullable"),
-                "nullable cannot be true at the root",
-            ));
+            errors.push_with(|| {
+                FieldError::forbidden(
+                    &at.field("openAPIV3Schema.nullable"),
+                    "nullable cannot be true at the root",
+                )
+            });
         }
         let at = at.field("openAPIV3Schema");
         let mut compiled = None;
@@ -471,7 +443,7 @@ impl Check<'_> {
         version: &str,
         at: &Path<'_>,
         flawed: &BTreeSet<String>,
-    ) -> Vec<FieldError> {
+    ) -> ErrorList {
         let stored = self.strictness.stored;
         let check = rules::Check {
             environments: self.strictness.setting.environments,
@@ -489,7 +461,7 @@ impl Check<'_> {
     }
 
     /// Immutability came after `v1beta1`: there, only what a stored definition has may be kept.
-    fn immutability_version(&self, root: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    fn immutability_version(&self, root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
         let kept = self
             .strictness
             .stored
@@ -497,7 +469,7 @@ impl Check<'_> {
         if self.strictness.setting.api == ApiVersion::V1Beta1 && !kept && extensions::uses_immutability(root)
         {
             let detail = "immutability is available in apiextensions.k8s.io/v1 only";
-            errors.push(FieldError::forbidden(at, detail));
+            errors.push_with(|| FieldError::forbidden(at, detail));
         }
     }
 }
@@ -524,7 +496,7 @@ fn deprecation_faults(deprecated: bool, warning: &str) -> Vec<String> {
     faults
 }
 
-fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut ErrorList) {
     let Some(scale) = s.and_then(|s| s.scale.as_ref()) else {
         return;
     };
@@ -536,12 +508,12 @@ fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Vec<
     let mut check = |path: &Str, name: &str, below: &[&str], shown: BadValue, detail: &str| {
         let at = at.field(name);
         if path.is_empty() {
-            errors.push(FieldError::required(&at, ""));
+            errors.push_with(|| FieldError::required(&at, ""));
         } else if !path.starts_with('.') {
             let detail = "must be a simple json path starting with .";
-            errors.push(FieldError::invalid(&at, path.clone(), detail));
+            errors.push_with(|| FieldError::invalid(&at, path.clone(), detail));
         } else if !below.iter().any(|b| path.starts_with(b)) {
-            errors.push(FieldError::invalid(&at, shown, detail));
+            errors.push_with(|| FieldError::invalid(&at, shown, detail));
         }
     };
     let detail = "should be a json path under .spec";
@@ -574,7 +546,7 @@ fn check_subresources(s: Option<&Subresources>, at: &Path<'_>, errors: &mut Vec<
     }
 }
 
-fn check_columns(columns: Option<&[Column]>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn check_columns(columns: Option<&[Column]>, at: &Path<'_>, errors: &mut ErrorList) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = [
         "byte",
@@ -589,24 +561,24 @@ fn check_columns(columns: Option<&[Column]>, at: &Path<'_>, errors: &mut Vec<Fie
     for (i, c) in columns.unwrap_or_default().iter().enumerate() {
         let at = at.index(i);
         if c.name.is_empty() {
-            errors.push(FieldError::required(&at.field("name"), ""));
+            errors.push_with(|| FieldError::required(&at.field("name"), ""));
         }
         let detail = format!("must be one of {}", TYPES.join(","));
         if c.ty.is_empty() {
-            errors.push(FieldError::required(&at.field("type"), detail));
+            errors.push_with(|| FieldError::required(&at.field("type"), detail));
         } else if !TYPES.contains(&c.ty.as_str()) {
-            errors.push(FieldError::invalid(&at.field("type"), c.ty.clone(), detail));
+            errors.push_with(|| FieldError::invalid(&at.field("type"), c.ty.clone(), detail));
         }
         if !c.format.is_empty() && !FORMATS.contains(&c.format.as_str()) {
             let detail = format!("must be one of {}", FORMATS.join(","));
-            errors.push(FieldError::invalid(&at.field("format"), c.format.clone(), detail));
+            errors.push_with(|| FieldError::invalid(&at.field("format"), c.format.clone(), detail));
         }
         let at = at.field("JSONPath");
         if c.json_path.is_empty() {
-            errors.push(FieldError::required(&at, ""));
+            errors.push_with(|| FieldError::required(&at, ""));
         } else if !c.json_path.starts_with('.') {
             let detail = "must be a simple json path starting with .";
-            errors.push(FieldError::invalid(&at, c.json_path.clone(), detail));
+            errors.push_with(|| FieldError::invalid(&at, c.json_path.clone(), detail));
         }
     }
 }
@@ -616,43 +588,35 @@ fn selectable_field(
     schema: &Arc<Structural>,
     at: &Path<'_>,
     seen: &mut BTreeSet<Vec<Step>>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut ErrorList,
 ) {
     if path.is_empty() {
-        errors.push(FieldError::required(at, ""));
+        errors.push_with(|| FieldError::required(at, ""));
         return;
     }
     let resolved = match field_path::resolve(path, schema, Brackets::Refused) {
         Ok(resolved) => resolved,
         Err(e) => {
-            errors.push(FieldError::invalid(
-                at,
-                path.clone(),
-                format!("is an invalid path: {e}"),
-            ));
+            errors.push_with(|| FieldError::invalid(at, path.clone(), format!("is an invalid path: {e}")));
             return;
         }
     };
     if matches!(resolved.steps.first(), Some(Step::Field(name) | Step::Key(name)) if name == "metadata") {
-        errors.push(FieldError::invalid(
-            at,
-            path.clone(),
-            "must not point to fields in metadata",
-        ));
+        errors.push_with(|| FieldError::invalid(at, path.clone(), "must not point to fields in metadata"));
     }
     let ty = resolved.schema.and_then(|s| s.ty);
     if !matches!(ty, Some(Type::String | Type::Boolean | Type::Integer)) {
         let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
                       formats are allowed.";
-        errors.push(FieldError::invalid(at, path.clone(), detail));
+        errors.push_with(|| FieldError::invalid(at, path.clone(), detail));
     }
     if !seen.insert(resolved.steps) {
-        errors.push(FieldError::duplicate(at, path.clone()));
+        errors.push_with(|| FieldError::duplicate(at, path.clone()));
     }
 }
 
 /// With a status subresource the root may only say what holds for `properties.status` on its own.
-fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
     const ALLOWED: [&str; 22] = [
         "Description",
         "Type",
@@ -691,11 +655,8 @@ fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError
             if root.ty() != "object" {
                 let detail = "only \"object\" is allowed as the type at the root of the schema if the status \
                               subresource is enabled";
-                errors.push(FieldError::invalid(
-                    &at.field("openAPIV3Schema.type"),
-                    root.ty(),
-                    detail,
-                ));
+                errors
+                    .push_with(|| FieldError::invalid(&at.field("openAPIV3Schema.type"), root.ty(), detail));
                 return;
             }
         } else if !ALLOWED.contains(name) {
@@ -704,7 +665,7 @@ fn root_with_status(root: Schema<'_>, at: &Path<'_>, errors: &mut Vec<FieldError
                 "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
                 ALLOWED.join(" ")
             );
-            errors.push(FieldError::invalid(&at.field("openAPIV3Schema"), shown, detail));
+            errors.push_with(|| FieldError::invalid(&at.field("openAPIV3Schema"), shown, detail));
             return;
         }
     }

@@ -3,15 +3,15 @@
 use crate::document::{Additional, Schema};
 use foldhash::HashSet;
 use scantling_cel::data::regex::Pattern;
-use scantling_value::{FieldError, Path, Value};
+use scantling_value::{ErrorList, FieldError, Path, Value};
 
 /// Everything that keeps a schema from being structural, sorted by text.
-pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> Vec<FieldError> {
+pub(crate) fn check(root: Schema<'_>, at: &Path<'_>) -> ErrorList {
     let mut out = Check::default();
     out.node(root, Level::Root, at);
     out.completeness(root, root, at, at);
     let mut errors = out.errors;
-    errors.sort_by_cached_key(ToString::to_string);
+    errors.sort();
     errors
 }
 
@@ -32,18 +32,18 @@ struct Tolerated {
 
 #[derive(Default)]
 struct Check<'s> {
-    errors: Vec<FieldError>,
+    errors: ErrorList,
     /// The patterns that are regular expressions: generated schemas say the same ones over and over.
     patterns: HashSet<&'s str>,
 }
 
 impl<'s> Check<'s> {
     fn required(&mut self, at: &Path<'_>, detail: impl Into<String>) {
-        self.errors.push(FieldError::required(at, detail));
+        self.errors.push_with(|| FieldError::required(at, detail));
     }
 
     fn forbidden(&mut self, at: &Path<'_>, detail: &str) {
-        self.errors.push(FieldError::forbidden(at, detail));
+        self.errors.push_with(|| FieldError::forbidden(at, detail));
     }
 
     /// A schema outside of junctors, and all below it.
@@ -129,11 +129,8 @@ impl<'s> Check<'s> {
             self.forbidden(&at.field("additionalProperties"), detail);
         }
         if level == Level::Root && !s.ty().is_empty() && s.ty() != "object" {
-            self.errors.push(FieldError::invalid(
-                &at_type,
-                s.ty(),
-                "must be object at the root",
-            ));
+            self.errors
+                .push_with(|| FieldError::invalid(&at_type, s.ty(), "must be object at the root"));
         }
     }
 
@@ -143,11 +140,9 @@ impl<'s> Check<'s> {
         let properties = at.field("properties");
         let mut must_be = |name, ty, detail: &str| {
             if let Some(property) = s.property(name).filter(|p| is_resource && p.ty() != ty) {
-                self.errors.push(FieldError::invalid(
-                    &properties.key(name).field("type"),
-                    property.ty(),
-                    detail,
-                ));
+                self.errors.push_with(|| {
+                    FieldError::invalid(&properties.key(name).field("type"), property.ty(), detail)
+                });
             }
         };
         must_be("kind", "string", "must be string");
@@ -197,7 +192,7 @@ impl<'s> Check<'s> {
             }
             Err(e) => {
                 let detail = format!("must be a valid regular expression, but isn't: {e}");
-                self.errors.push(FieldError::invalid(at, pattern, detail));
+                self.errors.push_with(|| FieldError::invalid(at, pattern, detail));
             }
         }
     }

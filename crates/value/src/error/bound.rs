@@ -1,0 +1,205 @@
+//! Bounds on the texts of one error.
+//!
+//! An error may quote a value, a path or a pattern of several megabytes. What it keeps of each is bounded, so that a few
+//! errors cannot fill a response on their own.
+
+use super::BadValue;
+use crate::{Path, PathBuf, Segment, Value, go};
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+/// The longest field, value or detail of an error, in bytes. Most servers' answers stay below 20 kB altogether; the
+/// largest that are useful are those that show a whole object.
+const MAX_TEXT: usize = 256 << 10;
+
+/// The longest list of supported values, in bytes: some four thousand values of the usual length.
+const MAX_SUPPORTED: usize = 64 << 10;
+
+/// Values up to this size are kept as they are, larger ones as text: a value takes many times its text in memory.
+const MAX_VALUE: usize = 4 << 10;
+
+/// What follows a text that was cut.
+const MARK: &str = "... (cut at 262144 bytes)";
+
+/// The text, cut where it is too long.
+pub(super) fn text(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
+        text.push_str(MARK);
+        text.shrink_to_fit();
+    }
+    text
+}
+
+/// What a value displays as, cut where that is too long. No more than that is written.
+pub(super) fn display(value: &dyn fmt::Display) -> String {
+    let mut out = Head(String::new());
+    // It fails where enough is written.
+    let _ = write!(out, "{value}");
+    text(out.0)
+}
+
+/// Takes a little more than [`MAX_TEXT`] bytes.
+struct Head(String);
+
+impl fmt::Write for Head {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let room = (MAX_TEXT + 1).saturating_sub(self.0.len());
+        if s.len() <= room {
+            self.0.push_str(s);
+            return Ok(());
+        }
+        self.0.push_str(s.get(..s.ceil_char_boundary(room)).unwrap_or(s));
+        Err(fmt::Error)
+    }
+}
+
+/// The place, unless its keys are too long to keep.
+pub(super) fn path(at: &Path<'_>) -> PathBuf {
+    let mut bytes = 0usize;
+    let mut frame = Some(at);
+    while let Some(path) = frame {
+        bytes += match path.segment() {
+            Some(Segment::Field(name) | Segment::Key(name)) => name.len(),
+            Some(Segment::Index(_)) | None => 0,
+        };
+        frame = path.parent();
+    }
+    if bytes > MAX_TEXT {
+        PathBuf::default()
+    } else {
+        PathBuf::from(at)
+    }
+}
+
+/// The value, as text where it is large.
+pub(super) fn value(value: BadValue) -> BadValue {
+    match value {
+        BadValue::Value(value) if size(&value, MAX_VALUE) > MAX_VALUE => {
+            let mut out = String::new();
+            write_value(&mut out, &value);
+            BadValue::Raw(text(out))
+        }
+        BadValue::Raw(raw) => BadValue::Raw(text(raw)),
+        value => value,
+    }
+}
+
+/// Writes a value as an error shows it: strings quoted, numbers and booleans bare, the rest as JSON. Of a large one a
+/// little more than [`MAX_TEXT`] bytes are written.
+pub(super) fn write_value(out: &mut String, value: &Value) {
+    match value {
+        Value::String(s) => go::write_quoted(out, head(s)),
+        Value::Float(f) => out.push_str(&go::float_v(*f)),
+        value => {
+            let mut json = Vec::new();
+            write_json(&mut json, value);
+            out.push_str(&String::from_utf8_lossy(&json));
+        }
+    }
+}
+
+/// The bytes of a value as an error shows it.
+pub(super) fn written(value: &Value) -> usize {
+    let mut out = String::new();
+    write_value(&mut out, value);
+    out.len()
+}
+
+/// As much of a text as can be shown.
+fn head(s: &str) -> &str {
+    s.get(..s.ceil_char_boundary(MAX_TEXT + 1)).unwrap_or(s)
+}
+
+fn write_json(out: &mut Vec<u8>, value: &Value) {
+    if out.len() > MAX_TEXT {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            out.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                if out.len() > MAX_TEXT {
+                    return;
+                }
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_json(out, item);
+            }
+            out.push(b']');
+        }
+        Value::Object(map) => {
+            out.push(b'{');
+            for (i, (key, member)) in map.iter().enumerate() {
+                if out.len() > MAX_TEXT {
+                    return;
+                }
+                if i > 0 {
+                    out.push(b',');
+                }
+                Value::from(head(key)).write_json(out);
+                out.push(b':');
+                write_json(out, member);
+            }
+            out.push(b'}');
+        }
+        Value::String(s) if s.len() > MAX_TEXT => Value::from(head(s)).write_json(out),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_) => {
+            value.write_json(out);
+        }
+    }
+}
+
+/// About how many bytes a value takes in memory. Counting ends above the limit.
+fn size(value: &Value, limit: usize) -> usize {
+    let mut bytes = size_of::<Value>();
+    match value {
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        Value::String(s) => bytes += s.len(),
+        Value::Array(items) => {
+            for item in items {
+                if bytes > limit {
+                    break;
+                }
+                bytes += size(item, limit - bytes);
+            }
+        }
+        Value::Object(map) => {
+            for (key, member) in map.iter() {
+                bytes += size_of::<crate::Str>() + key.len();
+                if bytes > limit {
+                    break;
+                }
+                bytes += size(member, limit - bytes);
+            }
+        }
+    }
+    bytes
+}
+
+/// `supported values: "a", "b"`, and how many more there are where that would be too long. Empty for no values.
+pub(super) fn supported_values<'s, T>(
+    values: impl IntoIterator<Item = T>,
+    text: impl Fn(T) -> Cow<'s, str>,
+) -> String {
+    let mut out = String::new();
+    let mut omitted = 0usize;
+    for value in values {
+        if out.len() > MAX_SUPPORTED {
+            omitted += 1;
+            continue;
+        }
+        out.push_str(if out.is_empty() {
+            "supported values: "
+        } else {
+            ", "
+        });
+        go::write_quoted(&mut out, head(&text(value)));
+    }
+    if omitted > 0 {
+        // Writing to a string cannot fail.
+        let _ = write!(out, ", and {omitted} more");
+    }
+    out
+}

@@ -43,7 +43,7 @@ fn answer(resource: &Resource, request: &Value) -> Value {
         unknown: Unknown::Ignore,
     };
     prune::prune(root, &mut object, Place::Resource, &options);
-    default::fill(root, &mut object);
+    default::fill(root, &mut object).unwrap();
     let old = request.get("old");
     if let Some(map) = object.as_object_mut().filter(|_| resource.status) {
         map.remove("status");

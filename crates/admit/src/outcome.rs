@@ -1,5 +1,6 @@
 //! What comes of a request.
 
+use scantling_schema::default::TooLarge;
 use scantling_value::{ErrorList, FieldError, Value};
 use std::time::Duration;
 
@@ -27,6 +28,14 @@ pub enum Refusal {
     Immutable(ErrorList),
     /// The object is invalid (422).
     Invalid(ErrorList),
+    /// Defaults make the object larger than a request may be (413). A server without this bound would fail to store it.
+    TooLarge(TooLarge),
+}
+
+impl From<TooLarge> for Refusal {
+    fn from(why: TooLarge) -> Self {
+        Refusal::TooLarge(why)
+    }
 }
 
 impl Refusal {
@@ -35,6 +44,7 @@ impl Refusal {
         match self {
             Refusal::Undecodable(_) | Refusal::Strict(_) | Refusal::Immutable(_) => 400,
             Refusal::Invalid(_) => 422,
+            Refusal::TooLarge(_) => 413,
         }
     }
 
@@ -42,7 +52,7 @@ impl Refusal {
     pub fn errors(&self) -> &[FieldError] {
         match self {
             Refusal::Immutable(errors) | Refusal::Invalid(errors) => errors,
-            Refusal::Undecodable(_) | Refusal::Strict(_) => &[],
+            Refusal::Undecodable(_) | Refusal::Strict(_) | Refusal::TooLarge(_) => &[],
         }
     }
 }

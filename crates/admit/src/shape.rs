@@ -1,7 +1,7 @@
 //! Brings objects into the form of their schema, as a server does while it decodes them.
 
 use crate::{Refusal, Resource};
-use scantling_schema::default;
+use scantling_schema::default::{self, TooLarge};
 use scantling_schema::meta::{self, Malformed};
 use scantling_schema::prune::{self, Nulls, Place, Unknown};
 use scantling_value::{Path, TextList, Value};
@@ -10,13 +10,13 @@ use scantling_value::{Path, TextList, Value};
 /// Returns the paths of the unknown fields.
 pub fn shape(resource: &Resource, object: &mut Value, unknown: Unknown) -> Result<TextList, Refusal> {
     let paths = form(resource, object, unknown, Malformed::Refuse).map_err(Refusal::Undecodable)?;
-    default::fill(resource.plan.root(), object);
+    default::fill(resource.plan.root(), object)?;
     Ok(paths)
 }
 
 /// Brings an object of the store into form: as [`shape`], but what is malformed in its metadata is dropped, and a
 /// generation that very old objects lack is filled in.
-pub fn load(resource: &Resource, object: &mut Value) {
+pub fn load(resource: &Resource, object: &mut Value) -> Result<(), TooLarge> {
     // Nothing is refused: what is malformed is dropped.
     let _ = form(resource, object, Unknown::Ignore, Malformed::Drop);
     if let Some(metadata) = object.as_object_mut().and_then(|o| o.get_mut("metadata"))
@@ -25,7 +25,7 @@ pub fn load(resource: &Resource, object: &mut Value) {
     {
         metadata.insert("generation", Value::Int(1));
     }
-    default::fill(resource.plan.root(), object);
+    default::fill(resource.plan.root(), object)
 }
 
 /// Drops what a version's schema does not know, as a change of versions does.

@@ -156,7 +156,7 @@ fn in_form(resource: &Resource, sample: &Value) -> Value {
         unknown: Unknown::Ignore,
     };
     prune::prune(resource.plan.root(), &mut object, Place::Resource, &options);
-    default::fill(resource.plan.root(), &mut object);
+    default::fill(resource.plan.root(), &mut object).unwrap();
     object
 }
 

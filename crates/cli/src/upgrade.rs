@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use scantling_admit::{Operation, Options, Refusal, Request, Resource, admit, check, load};
 use scantling_value::{FieldError, Map, Path, PathBuf, Value};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Compares the definitions and tries out the objects.
@@ -247,7 +248,10 @@ impl Trial<'_> {
         let mut stored = object.value.clone();
         settle(after, &mut stored, Some(&"1".into()));
         let mut old = stored.clone();
-        load(after, &mut old);
+        if let Err(why) = load(after, &mut old) {
+            item.refuse(Issue::plain("RequestEntityTooLarge", why.to_string()));
+            return Ok(Some((item, [vec![field("")], Vec::new(), Vec::new()])));
+        }
         let options = Options {
             gates: self.flags.target.feature_gates,
             ..Options::default()
@@ -284,6 +288,10 @@ impl Trial<'_> {
                 item.refuse(Issue::plain("BadRequest", why.clone()));
                 errors.push(field(""));
             }
+            Some(Refusal::TooLarge(why)) => {
+                item.refuse(Issue::plain("RequestEntityTooLarge", why.to_string()));
+                errors.push(field(""));
+            }
             None => {
                 let flaws = check(after, &old, None, &options).errors;
                 if !flaws.is_empty() {
@@ -292,11 +300,13 @@ impl Trial<'_> {
                 }
             }
         }
-        if let Some(before) = before {
-            load(before, &mut stored);
+        if let Some(before) = before
+            && load(before, &mut stored).is_ok()
+        {
             differences(&stored, &old, "", &mut item.defaulted);
         }
-        item.defaulted.retain(|field| !item.pruned.contains(field));
+        let pruned: BTreeSet<&String> = item.pruned.iter().collect();
+        item.defaulted.retain(|field| !pruned.contains(field));
         Ok(Some((item, spots)))
     }
 }

@@ -199,7 +199,7 @@ fn finish(object: &mut Value, version: &Version) {
             unknown: Unknown::Ignore,
         };
         prune(plan.root(), object, Place::Resource, &options);
-        default::fill(plan.root(), object);
+        default::fill(plan.root(), object).unwrap();
     }
 }
 
@@ -252,7 +252,7 @@ impl Server {
                 match fields.apply(live.as_ref(), body, manager, force, now(step)) {
                     Ok(mut object) => {
                         if let Some(plan) = &version.plan {
-                            default::fill(plan.root(), &mut object);
+                            default::fill(plan.root(), &mut object).unwrap();
                             prune(
                                 plan.root(),
                                 &mut object,

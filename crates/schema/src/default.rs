@@ -5,55 +5,121 @@ mod check;
 pub use check::{Pruned, check_defaults};
 
 use crate::plan::{Features, Node};
-use scantling_value::{Map, Value, deadline};
+use scantling_value::{Map, Str, Value, deadline};
+use std::fmt;
+
+/// The most text that defaults may add to an object, in bytes: as much as a request may hold. Without such a bound, a list
+/// of a few thousand empty objects could become gigabytes.
+pub const MAX_ADDED: usize = 3 << 20;
+
+/// Defaults add more to an object than [`MAX_ADDED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "defaults add more than {MAX_ADDED} bytes to the object")
+    }
+}
+
+impl std::error::Error for TooLarge {}
 
 /// Fills in the defaults of absent fields, and of `null`s that are no values; then those inside of what is there.
-pub fn fill(node: &Node, value: &mut Value) {
-    if !node.has(Features::DEFAULT) {
-        return;
-    }
-    deadline::tick();
-    match value {
-        Value::Object(map) => fill_object(node, map),
-        Value::Array(list) => {
-            if let Some(items) = node.items() {
-                for item in list {
-                    fill_element(items, item);
-                }
-            }
-        }
-        _ => {}
-    }
+pub fn fill(node: &Node, value: &mut Value) -> Result<(), TooLarge> {
+    let mut filler = Filler { left: MAX_ADDED };
+    filler.fill(node, value)
 }
 
-fn fill_object(node: &Node, map: &mut Map) {
-    for (name, field, default) in node.defaulted() {
+struct Filler {
+    /// How many bytes may still be added.
+    left: usize,
+}
+
+impl Filler {
+    fn fill(&mut self, node: &Node, value: &mut Value) -> Result<(), TooLarge> {
+        if !node.has(Features::DEFAULT) {
+            return Ok(());
+        }
         deadline::tick();
-        match map.get_mut(name) {
-            None => {
-                map.insert(name.clone(), default.clone());
+        match value {
+            Value::Object(map) => self.fill_object(node, map),
+            Value::Array(list) => {
+                if let Some(items) = node.items() {
+                    for item in list {
+                        self.fill_element(items, item)?;
+                    }
+                }
+                Ok(())
             }
-            Some(value) if value.is_null() && !field.schema().nullable => *value = default.clone(),
-            Some(_) => {}
+            _ => Ok(()),
         }
     }
-    node.all_members(map.iter_mut(), Features::DEFAULT, |member| {
-        if member.declared {
-            fill(member.node, member.value);
-        } else {
-            fill_element(member.node, member.value);
-        }
-        true
-    });
-}
 
-/// Elements of lists and values of maps are there already: a default replaces only a `null`.
-fn fill_element(node: &Node, value: &mut Value) {
-    if value.is_null()
-        && !node.schema().nullable
-        && let Some(default) = node.default()
-    {
-        *value = default.clone();
+    fn fill_object(&mut self, node: &Node, map: &mut Map) -> Result<(), TooLarge> {
+        let mut absent: Vec<(Str, Value)> = Vec::new();
+        for (name, field, default) in node.defaulted() {
+            deadline::tick();
+            match map.get_mut(name) {
+                None => {
+                    // Quotes, a colon and a comma.
+                    self.take(name.len() + 4)?;
+                    absent.push((name.clone(), self.copy(default)?));
+                }
+                Some(value) if value.is_null() && !field.schema().nullable => *value = self.copy(default)?,
+                Some(_) => {}
+            }
+        }
+        map.insert_absent(absent);
+        let mut filled = Ok(());
+        node.all_members(map.iter_mut(), Features::DEFAULT, |member| {
+            filled = if member.declared {
+                self.fill(member.node, member.value)
+            } else {
+                self.fill_element(member.node, member.value)
+            };
+            filled.is_ok()
+        });
+        filled
     }
-    fill(node, value);
+
+    /// Elements of lists and values of maps are there already: a default replaces only a `null`.
+    fn fill_element(&mut self, node: &Node, value: &mut Value) -> Result<(), TooLarge> {
+        if value.is_null()
+            && !node.schema().nullable
+            && let Some(default) = node.default()
+        {
+            *value = self.copy(default)?;
+        }
+        self.fill(node, value)
+    }
+
+    /// A copy of a default, if there is room for it.
+    fn copy(&mut self, default: &Value) -> Result<Value, TooLarge> {
+        self.measure(default)?;
+        Ok(default.clone())
+    }
+
+    /// Takes about as many bytes as the JSON of a value has.
+    fn measure(&mut self, value: &Value) -> Result<(), TooLarge> {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => self.take(4),
+            Value::String(s) => self.take(s.len() + 2),
+            Value::Array(items) => {
+                self.take(2 + items.len())?;
+                items.iter().try_for_each(|item| self.measure(item))
+            }
+            Value::Object(map) => {
+                self.take(2)?;
+                map.iter().try_for_each(|(key, value)| {
+                    self.take(key.len() + 4)?;
+                    self.measure(value)
+                })
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), TooLarge> {
+        self.left = self.left.checked_sub(bytes).ok_or(TooLarge)?;
+        Ok(())
+    }
 }

@@ -4,29 +4,88 @@ use crate::structural::Json;
 use scantling_value::{Value, go, same_text};
 use std::cmp::Ordering;
 
-/// The strings of a list: short ones first, those of one length in order.
+/// The values of an enumeration, sorted by their types: a list may name tens of thousands, and be asked for as many.
 #[derive(Debug, Default)]
-pub(crate) struct Texts(Box<[Box<str>]>);
+pub(crate) struct Listed {
+    /// Short ones first, those of one length in order.
+    texts: Box<[Box<str>]>,
+    ints: Box<[i64]>,
+    /// Without negative zeros.
+    floats: Box<[f64]>,
+    /// Booleans, lists and objects.
+    others: Box<[Json]>,
+}
 
-impl Texts {
+impl Listed {
     pub(crate) fn of(listed: &[Json]) -> Self {
-        let mut texts: Vec<Box<str>> = listed
-            .iter()
-            .filter_map(|json| Some(json.0.as_str()?.into()))
-            .collect();
+        let (mut texts, mut ints, mut floats) = (Vec::new(), Vec::new(), Vec::new());
+        let mut others: Vec<Json> = Vec::new();
+        let mut bools = [false; 2];
+        for json in listed {
+            match &*json.0 {
+                // It is never listed.
+                Value::Null => {}
+                Value::String(s) => texts.push(Box::from(s.as_str())),
+                Value::Int(i) => ints.push(*i),
+                Value::Float(f) => floats.push(f + 0.0),
+                Value::Bool(b) => {
+                    let [no, yes] = &mut bools;
+                    let seen = if *b { yes } else { no };
+                    if !std::mem::replace(seen, true) {
+                        others.push(json.clone());
+                    }
+                }
+                Value::Array(_) | Value::Object(_) => others.push(json.clone()),
+            }
+        }
         texts.sort_by(|a, b| Self::order(a, b));
-        Texts(texts.into())
+        ints.sort_unstable();
+        floats.sort_by(f64::total_cmp);
+        Listed {
+            texts: texts.into(),
+            ints: ints.into(),
+            floats: floats.into(),
+            others: others.into(),
+        }
     }
 
     /// Whether a text is listed. Few are asked one by one, which most of them answer by their length.
     #[inline]
-    pub(crate) fn contains(&self, text: &str) -> bool {
+    pub(crate) fn contains_text(&self, text: &str) -> bool {
         const FEW: usize = 16;
-        if self.0.len() <= FEW {
-            return self.0.iter().any(|listed| same_text(listed, text));
+        if self.texts.len() <= FEW {
+            return self.texts.iter().any(|listed| same_text(listed, text));
         }
-        self.0
+        self.texts
             .binary_search_by(|listed| Self::order(listed, text))
+            .is_ok()
+    }
+
+    /// Whether a value is listed. A server compares after converting the value to the type of the listed one where its
+    /// language converts: floats to integers by cutting off, integers to strings by code point.
+    #[expect(clippy::cast_precision_loss, reason = "the conversions of a server")]
+    pub(crate) fn contains(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => false,
+            Value::String(s) => self.contains_text(s),
+            Value::Int(i) => {
+                let c = u32::try_from(*i).ok().and_then(char::from_u32);
+                let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+                self.ints.binary_search(i).is_ok()
+                    || self.contains_float(*i as f64)
+                    || self.contains_text(c.encode_utf8(&mut [0; 4]))
+            }
+            Value::Float(f) => self.ints.binary_search(&go::cut(*f)).is_ok() || self.contains_float(*f),
+            Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+                self.others.iter().any(|json| *json.0 == *value)
+            }
+        }
+    }
+
+    fn contains_float(&self, f: f64) -> bool {
+        let f = f + 0.0;
+        self.floats
+            .binary_search_by(|listed| listed.total_cmp(&f))
             .is_ok()
     }
 
@@ -35,29 +94,44 @@ impl Texts {
     }
 }
 
-/// Whether a value is listed. A server compares after converting the value to the type of the listed one where its
-/// language converts: floats to integers by cutting off, integers to strings by code point. `null` is never listed.
-pub(crate) fn contains(listed: &[Json], texts: &Texts, value: &Value) -> bool {
-    match value {
-        Value::String(s) => texts.contains(s),
-        _ => listed.iter().any(|json| matches(&json.0, value)),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scantling_value::{Limits, json};
 
-#[expect(clippy::cast_precision_loss, reason = "the conversions of a server")]
-fn matches(listed: &Value, value: &Value) -> bool {
-    match (listed, value) {
-        (Value::Null, _) => false,
-        (Value::Int(a), Value::Float(b)) => *a == go::cut(*b),
-        (Value::Float(a), Value::Int(b)) => *a == *b as f64,
-        (Value::String(a), Value::Int(b)) => {
-            let c = u32::try_from(*b)
-                .ok()
-                .and_then(char::from_u32)
-                .unwrap_or(char::REPLACEMENT_CHARACTER);
-            let mut chars = a.chars();
-            chars.next() == Some(c) && chars.next().is_none()
+    #[test]
+    fn values_are_converted() {
+        let decode = |text: &str| json::decode(text.as_bytes(), Limits::SAFE).unwrap();
+        let listed = |text: &str| -> Vec<Json> {
+            let value = decode(text);
+            let items = value.as_array().unwrap();
+            items.iter().map(|v| Json(v.clone().into())).collect()
+        };
+        for (list, value, is_listed) in [
+            (r#"["a", "b"]"#, r#""b""#, true),
+            (r#"["a", "b"]"#, r#""c""#, false),
+            (r#"["a"]"#, "97", true),
+            (r#"["\ufffd"]"#, "-1", true),
+            ("[1, 2, 3]", "2", true),
+            ("[1, 2, 3]", "4", false),
+            ("[1, 2, 3]", "2.5", true),
+            ("[1.5, 2.0]", "2", true),
+            ("[1.5, 2.0]", "1.5", true),
+            ("[1.5]", "1", false),
+            ("[0.0]", "-0.0", true),
+            ("[-0.0]", "0", true),
+            ("[true]", "true", true),
+            ("[true]", "false", false),
+            ("[null]", "null", false),
+            ("[[1], {\"a\": 1}]", "{\"a\": 1}", true),
+            ("[[1], {\"a\": 1}]", "[2]", false),
+        ] {
+            let value = decode(value);
+            assert_eq!(
+                Listed::of(&listed(list)).contains(&value),
+                is_listed,
+                "{list} {value:?}"
+            );
         }
-        (a, b) => a == b,
     }
 }

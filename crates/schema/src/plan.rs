@@ -15,7 +15,7 @@ pub use compile::Compiler;
 pub(crate) use glance::{Glance, Look};
 pub(crate) use members::{Members, path};
 
-use crate::enumeration::Texts;
+use crate::enumeration::Listed;
 use crate::format::Format;
 use crate::pattern::Pattern;
 use crate::rules::{Place, Rules};
@@ -263,7 +263,7 @@ pub(crate) struct Checks {
     /// Which bounds are themselves no values of the type: every number is then an error.
     pub(crate) odd_bounds: OddBounds,
     /// The strings of `enum`.
-    pub(crate) listed_texts: Texts,
+    pub(crate) listed: Listed,
     /// `allOf`, `anyOf`, `oneOf`.
     pub(crate) all_of: Box<[Arc<Node>]>,
     pub(crate) any_of: Box<[Arc<Node>]>,

@@ -14,12 +14,12 @@ pub use glance::is_valid;
 pub use sink::Ratchet;
 pub(crate) use sink::{Sink, Stop};
 
-use crate::enumeration;
 use crate::number;
 use crate::plan::{Checks, Features, Members, Node, Types};
 use crate::structural::{Additional, ValueValidation};
 use scantling_value::{ErrorList, Map, Path, Value, deadline};
 use sink::Collect;
+use std::collections::HashMap;
 
 /// What is wrong with a value. Errors are shown below `prefix`; the texts name places from the value on.
 ///
@@ -238,7 +238,7 @@ fn check_enum<S: Sink>(
 ) -> Result<(), Stop> {
     if let Some((v, checks)) = limits
         && !v.enumeration.is_empty()
-        && !enumeration::contains(&v.enumeration, &checks.listed_texts, value)
+        && !checks.listed.contains(value)
     {
         sink.fail(at, |spot| spot.not_listed(value, &v.enumeration))?;
     }
@@ -281,9 +281,18 @@ fn check_list<S: Sink>(
     Ok(matched)
 }
 
+/// Whether an element stands twice. Only elements with the same text can be equal.
 fn repeats(list: &[Value]) -> bool {
-    let mut items = list.iter().enumerate();
-    items.any(|(i, item)| list.iter().take(i).any(|earlier| earlier == item))
+    let mut seen: HashMap<String, Vec<&Value>> = HashMap::with_capacity(list.len());
+    list.iter().any(|item| {
+        let alike = seen.entry(item.to_json()).or_default();
+        let repeats = alike.contains(&item);
+        // Of one text there are few values: numbers differ by their types.
+        if !repeats {
+            alike.push(item);
+        }
+        repeats
+    })
 }
 
 fn check_object<S: Sink>(

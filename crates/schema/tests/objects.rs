@@ -247,9 +247,9 @@ proptest! {
         let pruned = once.clone();
         prop_assert!(prune::prune(plan.root(), &mut once, Place::Part, &options).is_empty());
         prop_assert_eq!(&once, &pruned);
-        default::fill(plan.root(), &mut once);
+        default::fill(plan.root(), &mut once).unwrap();
         let filled = once.clone();
-        default::fill(plan.root(), &mut once);
+        default::fill(plan.root(), &mut once).unwrap();
         prop_assert_eq!(once, filled);
     }
 

@@ -76,7 +76,7 @@ impl Custom {
                 "request to convert CR from an invalid group/version: {version}"
             )));
         };
-        load(resource, &mut stored);
+        load(resource, &mut stored).map_err(|why| ApiError::unreadable(why.to_string()))?;
         Ok(stored)
     }
 
@@ -162,7 +162,7 @@ impl Strategy for Custom {
     fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
         // What the schema does not know is judged with the rest: only reading drops it.
         if let Some(r) = self.resource(&version.name) {
-            scantling_schema::default::fill(r.plan.root(), object);
+            scantling_schema::default::fill(r.plan.root(), object)?;
         }
         if let Some(members) = object.as_object_mut() {
             meta::coerce(members, &Path::ROOT, Malformed::Keep).map_err(Refusal::Undecodable)?;

@@ -95,6 +95,21 @@ impl Map {
         }
     }
 
+    /// Adds members whose keys are not there yet. Many cost no more than one pass over all.
+    pub fn insert_absent(&mut self, members: Vec<(Str, Value)>) {
+        const FEW: usize = 8;
+        if members.len() <= FEW {
+            for (key, value) in members {
+                self.insert(key, value);
+            }
+            return;
+        }
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.extend(members);
+        // Two ascending runs are merged, not sorted anew.
+        *self = Map::from_unsorted(entries);
+    }
+
     /// The value of a key, set to the given one first if the key is absent.
     pub fn get_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Value) -> &mut Value {
         let i = match self.find(key) {

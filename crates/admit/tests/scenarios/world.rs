@@ -155,7 +155,7 @@ impl World {
             old.as_object_mut()
                 .unwrap()
                 .insert("apiVersion", Value::from(resource.api_version.clone()));
-            load(&resource, &mut old);
+            load(&resource, &mut old).unwrap();
             old
         });
         let found_in_text;
@@ -402,6 +402,7 @@ fn compare(step: &Step, outcome: &Outcome) -> Result<(), String> {
         None => same_object(&outcome.object, &step.answer),
         Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => same_causes(errors, &step.answer),
         Some(Refusal::Undecodable(why)) => same_message(why, &step.answer),
+        Some(Refusal::TooLarge(why)) => same_message(&why.to_string(), &step.answer),
         Some(Refusal::Strict(found)) => same_message(
             &format!("strict decoding error: {}", found.join(", ")),
             &step.answer,

@@ -47,7 +47,8 @@ impl Place {
         let Some(resource) = &self.resource else {
             return Ok(document);
         };
-        scantling_admit::load(resource, &mut document);
+        scantling_admit::load(resource, &mut document)
+            .map_err(|why| Problem::plain(format!("{}: {why}", file.display())))?;
         let found = steps(&self.at).try_fold(&document, |v, step| match step.parse::<usize>() {
             Ok(index) if v.as_array().is_some() => v.as_array()?.get(index),
             _ => v.get(step),

@@ -89,7 +89,7 @@ fn ask(resource: &Resource, operation: Operation<'_>, object: Value) -> Outcome 
 /// An update of a stored object, as a server reads it, to another one.
 fn update(resource: &Resource, stored: &Value, to: Value) -> Outcome {
     let mut old = stored.clone();
-    load(resource, &mut old);
+    load(resource, &mut old).unwrap();
     ask(resource, Operation::Update(&old), to)
 }
 
@@ -136,7 +136,7 @@ fn contradiction(old: &Json, new: &Json, specs: &[Json]) -> Option<String> {
             ))
         };
         let mut loaded = object.clone();
-        load(&after, &mut loaded);
+        load(&after, &mut loaded).unwrap();
         if !is_kept(object, &loaded) {
             return Some(format!("{verdict:?}, but {} loses something", object.to_json()));
         }

@@ -195,9 +195,12 @@ impl<'a> Judge<'a> {
             }
             let version = old.at(["metadata", "resourceVersion"]).cloned();
             settle(resource, &mut old, Some(&version.unwrap_or_else(|| "1".into())));
-            load(resource, &mut old);
-            old
+            load(resource, &mut old).map(|()| old)
         });
+        let old = match old.transpose() {
+            Ok(old) => old,
+            Err(why) => return trial.refuse_undecodable(&format!("the stored object cannot be read: {why}")),
+        };
         let version = old
             .as_ref()
             .and_then(|old| old.at(["metadata", "resourceVersion"]));
@@ -231,6 +234,7 @@ impl<'a> Judge<'a> {
                 trial.place_strict(&patch::warnings(found));
             }
             Some(Refusal::Undecodable(why)) => trial.refuse_undecodable(why),
+            Some(Refusal::TooLarge(why)) => trial.refuse_undecodable(&why.to_string()),
         }
         if let Some(unknown) = unknown {
             trial.show(outcome.object, unknown);

@@ -2,7 +2,7 @@
 
 use super::members::Name;
 use super::{Checks, Features, Glance, Look, Node, OddBounds, Plan, Purpose, Types};
-use crate::enumeration::Texts;
+use crate::enumeration::Listed;
 use crate::format::Format;
 use crate::meta::{self, Malformed};
 use crate::number;
@@ -205,7 +205,7 @@ impl Compiler {
             junctors: !(all_of.is_empty() && any_of.is_empty() && one_of.is_empty() && not.is_none()),
             strings: v.max_length.is_some() || v.min_length.is_some() || !v.pattern.is_empty(),
             odd_bounds,
-            listed_texts: Texts::of(&v.enumeration),
+            listed: Listed::of(&v.enumeration),
             format,
             all_of,
             any_of,

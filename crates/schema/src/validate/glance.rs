@@ -84,7 +84,7 @@ fn fits_text(node: &Node, text: &str) -> bool {
             .format
             .as_ref()
             .is_none_or(|format| !format.is_for_strings() || format.matches(text))
-        && (limits.enumeration.is_empty() || checks.listed_texts.contains(text))
+        && (limits.enumeration.is_empty() || checks.listed.contains_text(text))
 }
 
 /// Whether a list fits, of which `fits` looks at the elements.

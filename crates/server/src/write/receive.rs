@@ -4,6 +4,7 @@ use super::refusals::{
     cannot_be_handled, cannot_be_read_strictly, immutable, not_converted, patch_refusal, unnamed,
 };
 use super::{Ownership, Write, text};
+use crate::api::MAX_BODY;
 use crate::body;
 use crate::builtin::{joined, settle_findings};
 use crate::media::Encoding;
@@ -248,6 +249,9 @@ impl Write<'_> {
             }
             (Refusal::Immutable(errors), _) => immutable(about, name, &errors),
             (Refusal::Invalid(errors), _) => ApiError::invalid(about, name, &errors),
+            (Refusal::TooLarge(why), _) => {
+                ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}: {why}"))
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use scantling_schema::meta::{self, Malformed};
 use scantling_schema::names::group_version;
 use scantling_schema::publish::{self, Format};
 use scantling_value::{Path, TextList, Value};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -193,16 +194,22 @@ impl Strategy for Custom {
         Some(compiled.object_type())
     }
 
-    fn published(&self, _kind: &Kind, version: &Version, format: Format) -> Value {
-        let compiled = self.versions.iter().find(|(n, _)| *n == version.name);
-        let Some((_, compiled)) = compiled else {
-            return Value::Null;
+    fn published(&self, _kind: &Kind, versions: &[&Version], format: Format) -> Vec<Value> {
+        let Some((_, any)) = self.versions.first() else {
+            return vec![Value::Null; versions.len()];
         };
-        let definition = compiled.source.definition();
-        let version = definition.spec.versions().get(compiled.version);
-        version
-            .map(|v| publish::object_schema(&definition, v, format))
-            .unwrap_or_default()
+        let definition = any.source.definition();
+        let positions: BTreeMap<&str, usize> = self
+            .versions
+            .iter()
+            .map(|(name, compiled)| (name.as_str(), compiled.version))
+            .collect();
+        let schema = |version: &&Version| {
+            let position = *positions.get(version.name.as_str())?;
+            let version = definition.spec.versions().get(position)?;
+            Some(publish::object_schema(&definition, version, format))
+        };
+        versions.iter().map(|v| schema(v).unwrap_or_default()).collect()
     }
 
     fn selectable(&self, kind: &Kind, version: &Version, field: &str) -> Result<(), String> {

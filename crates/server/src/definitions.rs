@@ -25,7 +25,6 @@ use scantling_admit::{
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
 use scantling_schema::definition::{self, Accepted, ApiVersion, Definition, Setting};
-use scantling_schema::publish::Format;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
 use scantling_store::Entry;
@@ -315,10 +314,6 @@ impl Strategy for Definitions {
 
     fn blank(&self, version: &Version) -> Option<Value> {
         Some(Definition::default().into_document(api_version(version)))
-    }
-
-    fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {
-        crate::openapi::models::published(&kind.group, &version.name, &kind.kind)
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use hyper::header;
 use parts::{Form, Parts};
 use scantling_schema::publish::Format;
-use scantling_value::{Limits, Map, Value, json};
+use scantling_value::{Limits, Map, Str, Value, json};
 use sha2::Digest as _;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -325,18 +325,21 @@ pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> String {
 
 /// The document of a group and version.
 fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
-    let mut paths = Map::new();
-    let mut schemas = Map::new();
+    let mut paths = Vec::new();
+    let mut schemas: Vec<(Str, Value)> = Vec::new();
     let mut scales = false;
     for (kind, v) in kinds_of(kinds, group, version) {
         let writer = paths::Writer::new(kind, v);
-        writer.paths(&mut paths);
-        schemas.insert(writer.name.clone(), kind.strategy.published(kind, v, Format::V3));
+        paths.extend(writer.paths());
+        let published = kind.strategy.published(kind, &[v], Format::V3).pop();
+        schemas.push((writer.name.as_str().into(), published.unwrap_or_default()));
         if kind.question.is_none() {
-            schemas.insert(writer.list_name(), writer.list_schema());
+            schemas.push((writer.list_name().into(), writer.list_schema()));
         }
         scales |= v.scale.is_some();
     }
+    // Thousands of kinds have tens of thousands of paths: they are sorted once.
+    let (paths, mut schemas) = (Map::from_unsorted(paths), Map::from_unsorted(schemas));
     models::add_references(&mut schemas);
     for (name, schema) in SHARED.schemas.iter() {
         if scales || !name.starts_with(SCALE) {

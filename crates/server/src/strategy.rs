@@ -3,6 +3,7 @@
 use crate::body::Sent;
 use crate::custom::ByWebhook;
 use crate::kind::{Kind, Version};
+use crate::openapi::models;
 use crate::status::ApiResult;
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
 use scantling_merge::typed::ObjectType;
@@ -103,8 +104,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         self.blank(version)
     }
 
-    /// The schema that documents publish.
-    fn published(&self, kind: &Kind, version: &Version, format: Format) -> Value;
+    /// The schemas that documents publish, one for each of some versions of the kind: a definition is read once for all.
+    fn published(&self, kind: &Kind, versions: &[&Version], _format: Format) -> Vec<Value> {
+        let model = |version: &&Version| models::published(&kind.group, &version.name, &kind.kind);
+        versions.iter().map(model).collect()
+    }
 
     /// Whether field selectors may use this field; if not, what a request with it is told.
     fn selectable(&self, kind: &Kind, version: &Version, field: &str) -> Result<(), String>;

@@ -7,7 +7,6 @@ use super::{
 use crate::body::Sent;
 use crate::discovery::api_version;
 use crate::kind::{Kind, Version};
-use crate::openapi::models;
 use crate::status::{ApiError, ApiResult};
 use crate::strategy::Strategy;
 use crate::write::metadata_mut;
@@ -15,7 +14,6 @@ use scantling_admit::{FieldValidation, Identity, Operation, Outcome, Refusal, St
 use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
 use scantling_schema::meta::{self, NameRule, Scope};
-use scantling_schema::publish::Format;
 use scantling_schema::structural::Structural;
 use scantling_value::{ErrorList, Map, Path, Value};
 use std::collections::BTreeSet;
@@ -352,10 +350,6 @@ impl Strategy for Core {
         ];
         let blank = self.kind.decode(Value::Object(members.into_iter().collect()));
         blank.ok().map(|blank| blank.members.into())
-    }
-
-    fn published(&self, kind: &Kind, version: &Version, _format: Format) -> Value {
-        models::published(&kind.group, &version.name, &kind.kind)
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {

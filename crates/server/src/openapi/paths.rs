@@ -91,7 +91,8 @@ impl<'a> Writer<'a> {
         both(&schema)
     }
 
-    pub(super) fn paths(&self, out: &mut Map) {
+    pub(super) fn paths(&self) -> Map {
+        let mut out = Map::new();
         let Kind {
             group,
             plural,
@@ -158,8 +159,8 @@ impl<'a> Writer<'a> {
             &["200", "201", "202"],
         );
         if self.kind.question.is_some() {
-            self.path(out, base, collection, scope, vec![create]);
-            return;
+            self.path(&mut out, base, collection, scope, vec![create]);
+            return out;
         }
         if *namespaced {
             let all: Vec<&str> = {
@@ -169,7 +170,7 @@ impl<'a> Writer<'a> {
                 all
             };
             self.path(
-                out,
+                &mut out,
                 format!("{root}/{plural}"),
                 &all,
                 "",
@@ -190,7 +191,7 @@ impl<'a> Writer<'a> {
                 &["200"],
             ));
         }
-        self.path(out, base.clone(), collection, scope, collection_ops);
+        self.path(&mut out, base.clone(), collection, scope, collection_ops);
         let three = |of: &str, suffix, answer: Answer| {
             let body = Some(object([
                 ("content", self.content(answer)),
@@ -245,20 +246,21 @@ impl<'a> Writer<'a> {
             Answer::Status,
             &["200", "202"],
         ));
-        self.path(out, format!("{base}/{{name}}"), item, scope, ops);
+        self.path(&mut out, format!("{base}/{{name}}"), item, scope, ops);
         if self.version.finalize {
             let mut ops = three("finalize of ", "Finalize", Answer::Object);
             ops.retain(|o| o.method == "put");
-            self.path(out, format!("{base}/{{name}}/finalize"), item, scope, ops);
+            self.path(&mut out, format!("{base}/{{name}}/finalize"), item, scope, ops);
         }
         if self.version.scale.is_some() {
             let ops = three("scale of ", "Scale", Answer::Scale);
-            self.path(out, format!("{base}/{{name}}/scale"), item, scope, ops);
+            self.path(&mut out, format!("{base}/{{name}}/scale"), item, scope, ops);
         }
         if self.version.has_status() {
             let ops = three("status of ", "Status", Answer::Object);
-            self.path(out, format!("{base}/{{name}}/status"), item, scope, ops);
+            self.path(&mut out, format!("{base}/{{name}}/status"), item, scope, ops);
         }
+        out
     }
 
     fn parameters(&self, names: &[&str]) -> Value {

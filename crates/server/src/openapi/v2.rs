@@ -2,11 +2,11 @@
 
 use super::paths::Writer;
 use super::{META, SHARED, models, object};
-use crate::kind::Kind;
+use crate::kind::{Kind, Version};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE;
 use scantling_schema::publish::Format;
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Str, Value};
 
 const V3: &str = "#/components/schemas/";
 const V2: &str = "#/definitions/";
@@ -21,28 +21,32 @@ pub(super) fn info() -> Value {
 
 /// The paths and schemas of a kind in all its served versions.
 pub(super) fn of_kind(kind: &Kind) -> (Map, Map) {
-    let mut paths = Map::new();
-    let mut schemas = Map::new();
-    for version in kind.versions.iter().filter(|v| v.served) {
+    let mut paths = Vec::new();
+    let mut schemas: Vec<(Str, Value)> = Vec::new();
+    let versions: Vec<&Version> = kind.versions.iter().filter(|v| v.served).collect();
+    let mut published = kind.strategy.published(kind, &versions, Format::V2).into_iter();
+    let mut full = match kind.built_in {
+        true => kind.strategy.published(kind, &versions, Format::V3).into_iter(),
+        false => Vec::new().into_iter(),
+    };
+    for version in versions {
         let writer = Writer::new(kind, version);
-        writer.paths(&mut paths);
-        if kind.built_in {
-            let mut models = Map::from_iter([(
-                writer.name.as_str(),
-                kind.strategy.published(kind, version, Format::V3),
-            )]);
+        paths.extend(writer.paths());
+        if let Some(full) = full.next() {
+            let mut models = Map::from_iter([(writer.name.as_str(), full)]);
             models::add_references(&mut models);
             let others = models
                 .into_iter()
                 .filter(|(name, _)| !SHARED.schemas.contains_key(name));
-            others.for_each(|(name, model)| drop(schemas.insert(name, model)));
+            schemas.extend(others);
         }
         if kind.question.is_none() {
-            schemas.insert(writer.list_name(), writer.list_schema());
+            schemas.push((writer.list_name().into(), writer.list_schema()));
         }
-        let published = kind.strategy.published(kind, version, Format::V2);
-        schemas.insert(writer.name, published);
+        schemas.push((writer.name.into(), published.next().unwrap_or_default()));
     }
+    // Of schemas of one name the last one counts.
+    let (paths, schemas) = (Map::from_unsorted(paths), Map::from_unsorted(schemas));
     let paths = paths
         .into_iter()
         .map(|(path, item)| (path, path_item(kind, item)));

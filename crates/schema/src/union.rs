@@ -50,12 +50,12 @@ impl Walk<'_> {
     }
 
     fn object(&mut self, node: &Node, value: &Value, map: &Map, old: Option<&Value>, at: &Path<'_>) {
-        let before = self.errors.len();
+        let before = self.errors.total();
         for union in node.schema().unions() {
             deadline::tick_for(union.fields.len());
             check(union, map, at, &mut self.errors);
         }
-        if self.errors.len() > before
+        if self.errors.total() > before
             && let (Some(ratchet), Some(old)) = (self.ratchet, old)
             && ratchet.unchanged(node, old, value)
         {

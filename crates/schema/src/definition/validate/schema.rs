@@ -110,9 +110,9 @@ impl Check {
     }
 
     fn node(&mut self, s: Schema<'_>, at: &Path<'_>, context: Context<'_>) {
-        let before = self.errors.len();
+        let before = self.errors.total();
         self.keywords_and_parts(s, at, context);
-        if self.errors.len() > before {
+        if self.errors.total() > before {
             self.flawed.insert(at.to_string());
         }
     }
@@ -325,11 +325,11 @@ impl Check {
             return;
         }
         // Every error shows all keys, so that a long list of bad ones would tell more than anyone can read.
-        let end = self.errors.len() + MAX_KEY_ERRORS;
+        let end = self.errors.total() + MAX_KEY_ERRORS;
         let shown = || Value::from(keys.to_vec());
         let mut seen = BTreeSet::new();
         for key in keys {
-            if self.errors.len() >= end {
+            if self.errors.total() >= end {
                 break;
             }
             match item.property(key) {

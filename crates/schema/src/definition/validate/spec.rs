@@ -389,7 +389,7 @@ impl Check<'_> {
         let Some(root) = place.and_then(Validation::schema) else {
             return;
         };
-        let before = errors.len();
+        let before = errors.total();
         if has_status {
             root_with_status(root, at, errors);
         }
@@ -431,7 +431,7 @@ impl Check<'_> {
             errors.extend(faults.errors);
         }
         // What keeps a schema from having a structural form is mostly told in better words already.
-        if errors.len() == before {
+        if errors.total() == before {
             errors.extend(fault);
         }
     }

@@ -3,7 +3,7 @@
 //! The first line says what follows, every further one is an entry, the last one holds the number of entries and
 //! a checksum, so that a file that was cut short is not taken for a backup.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -12,10 +12,14 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::state::Snapshot;
-use crate::{Entry, ListRequest, Note, Packed, ReadAt, Revision, Store, StoreError};
+use crate::{
+    Entry, ListRequest, MAX_KEY_BYTES, MAX_VALUE_BYTES, Note, Packed, ReadAt, Revision, Store, StoreError,
+};
 
 /// The format of the lines.
 const FORMAT: u64 = 1;
+/// The highest revision that is restored: etcd and clients count revisions in signed numbers of 64 bits.
+const MAX_REVISION: Revision = i64::MAX as u64 / 2;
 
 /// Why a backup could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -132,13 +136,18 @@ fn json(line: &impl Serialize) -> std::io::Result<String> {
 /// written. The entries get new revisions; to keep theirs, make a store with
 /// [`EmbeddedStore::restore`](crate::EmbeddedStore::restore).
 pub async fn import(store: &dyn Store, input: impl BufRead + Send) -> Result<BackupSummary, BackupError> {
-    let (snapshot, summary) = read(input)?;
-    for entry in snapshot.entries.values() {
+    let mut reader = Reader::begin(input)?;
+    let entries: Vec<Arc<Entry>> = reader.collect::<Result<_, _>>()?;
+    let summary = BackupSummary {
+        revision: reader.revision(),
+        entries: entries.len() as u64,
+    };
+    for entry in &entries {
         if let Some(current) = store.get(&entry.key, ReadAt::Latest).await? {
             return Err(StoreError::AlreadyExists { current }.into());
         }
     }
-    for entry in snapshot.entries.values() {
+    for entry in &entries {
         store
             .write(
                 &entry.key,
@@ -151,64 +160,151 @@ pub async fn import(store: &dyn Store, input: impl BufRead + Send) -> Result<Bac
     Ok(summary)
 }
 
-/// Reads and checks a whole backup.
-pub(crate) fn read(input: impl BufRead) -> Result<(Snapshot, BackupSummary), BackupError> {
-    let mut sum = crc32fast::Hasher::new();
-    let mut snapshot: Option<Snapshot> = None;
-    let mut number = 0;
-    for line in input.lines() {
-        let line = line?;
-        number += 1;
-        let malformed = |detail: String| BackupError::Malformed { line: number, detail };
-        let Some(state) = &mut snapshot else {
-            let head: Head = serde_json::from_str(&line).map_err(|error| malformed(error.to_string()))?;
-            if head.format != FORMAT {
-                let detail = format!(
-                    "it has format {}, this program reads format {FORMAT}",
-                    head.format
-                );
-                return Err(malformed(detail));
-            }
-            snapshot = Some(Snapshot {
-                revision: head.revision,
-                ..Snapshot::empty()
-            });
-            sum.update(line.as_bytes());
-            continue;
-        };
-        if let Ok(tail) = serde_json::from_str::<Tail>(&line) {
-            let (entries, crc32) = (state.entries.len() as u64, sum.finalize());
-            if (tail.entries, tail.crc32) != (entries, crc32) {
-                return Err(malformed("what came before it has changed".to_owned()));
-            }
-            return Ok((
-                state.clone(),
-                BackupSummary {
-                    revision: state.revision,
-                    entries,
-                },
-            ));
-        }
-        let entry = serde_json::from_str::<Line>(&line)
-            .map_err(|error| error.to_string())
-            .and_then(entry);
-        let entry = entry.map_err(malformed)?;
-        state.entries.insert(Arc::clone(&entry.key), Arc::new(entry));
-        sum.update(line.as_bytes());
-    }
-    Err(BackupError::Malformed {
-        line: number + 1,
-        detail: "the backup ends too early".to_owned(),
-    })
+/// The longest line that is read: every byte of the largest value may take six characters, and so may those of a key.
+const MAX_LINE_BYTES: usize = 6 * (MAX_VALUE_BYTES + MAX_KEY_BYTES) + 1024;
+
+/// Reads and checks a backup, one entry after the other. The last line says whether all of them are there: what was
+/// read counts for nothing if an error comes in the end.
+pub(crate) struct Reader<R> {
+    input: R,
+    /// The line that was read last.
+    line: Vec<u8>,
+    number: usize,
+    sum: crc32fast::Hasher,
+    revision: Revision,
+    entries: u64,
+    last_key: Option<Arc<str>>,
+    ended: bool,
 }
 
-fn entry(line: Line) -> Result<Entry, String> {
+impl<R: BufRead> Reader<R> {
+    /// Reads the first line.
+    pub(crate) fn begin(input: R) -> Result<Self, BackupError> {
+        let mut reader = Self {
+            input,
+            line: Vec::new(),
+            number: 0,
+            sum: crc32fast::Hasher::new(),
+            revision: 0,
+            entries: 0,
+            last_key: None,
+            ended: false,
+        };
+        reader.read_line()?;
+        let head: Head = reader.parse()?;
+        if head.format != FORMAT {
+            let detail = format!(
+                "it has format {}, this program reads format {FORMAT}",
+                head.format
+            );
+            return Err(reader.malformed(detail));
+        }
+        // Revisions go on after this one.
+        if head.revision < Snapshot::empty().revision || head.revision > MAX_REVISION {
+            return Err(reader.malformed(format!("revision {} is out of range", head.revision)));
+        }
+        reader.revision = head.revision;
+        reader.sum.update(&reader.line);
+        Ok(reader)
+    }
+
+    /// The revision of the state.
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>, BackupError> {
+        if self.ended {
+            return Ok(None);
+        }
+        self.read_line()?;
+        if let Ok(tail) = serde_json::from_slice::<Tail>(&self.line) {
+            if (tail.entries, tail.crc32) != (self.entries, self.sum.clone().finalize()) {
+                return Err(self.malformed("what came before it has changed".to_owned()));
+            }
+            if !self.input.fill_buf()?.is_empty() {
+                return Err(self.malformed("it says that the backup ends, but more follows".to_owned()));
+            }
+            self.ended = true;
+            return Ok(None);
+        }
+        let line: Line = self.parse()?;
+        let entry = entry(line, self.revision).map_err(|detail| self.malformed(detail))?;
+        if self.last_key.as_ref().is_some_and(|last| *last >= entry.key) {
+            return Err(self.malformed("its key does not come after the one before".to_owned()));
+        }
+        self.last_key = Some(Arc::clone(&entry.key));
+        self.entries += 1;
+        self.sum.update(&self.line);
+        Ok(Some(entry))
+    }
+
+    /// Reads one line, without its end.
+    fn read_line(&mut self) -> Result<(), BackupError> {
+        self.number += 1;
+        self.line.clear();
+        let limit = MAX_LINE_BYTES as u64 + 1;
+        (&mut self.input).take(limit).read_until(b'\n', &mut self.line)?;
+        if self.line.is_empty() {
+            return Err(self.malformed("the backup ends too early".to_owned()));
+        }
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+        }
+        if self.line.len() > MAX_LINE_BYTES {
+            return Err(self.malformed(format!("it is longer than {MAX_LINE_BYTES} bytes")));
+        }
+        Ok(())
+    }
+
+    fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, BackupError> {
+        serde_json::from_slice(&self.line).map_err(|error| {
+            // The line of the error is always the first.
+            let text = error.to_string();
+            let detail = text.strip_suffix(&format!(" at line {} column {}", error.line(), error.column()));
+            let detail = detail.unwrap_or(&text);
+            self.malformed(format!("column {}: {detail}", error.column()))
+        })
+    }
+
+    fn malformed(&self, detail: String) -> BackupError {
+        BackupError::Malformed {
+            line: self.number,
+            detail,
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for &mut Reader<R> {
+    type Item = Result<Arc<Entry>, BackupError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_entry().transpose().map(|entry| entry.map(Arc::new))
+    }
+}
+
+/// An entry of a state at a revision.
+fn entry(line: Line, revision: Revision) -> Result<Entry, String> {
     let value = match (line.value, line.value_base64) {
         (Some(text), None) => Bytes::from(text),
         (None, Some(text)) => STANDARD.decode(text).map_err(|error| error.to_string())?.into(),
         _ => return Err("it needs one of `value` and `value_base64`".to_owned()),
     };
     crate::key::check(&line.key).map_err(|error| error.to_string())?;
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(format!(
+            "its value has {} bytes, more than {MAX_VALUE_BYTES}",
+            value.len()
+        ));
+    }
+    let (created, modified) = (line.create_revision, line.mod_revision);
+    if created == 0 || created > modified || modified > revision || line.version == 0 {
+        return Err(format!(
+            "create revision {created}, mod revision {modified} and version {} are not those of an entry at \
+             revision {revision}",
+            line.version
+        ));
+    }
     Ok(Entry {
         key: line.key.into(),
         value: Packed::new(value),

@@ -9,8 +9,11 @@ mod appender;
 mod background;
 mod checkpoint;
 mod file;
+mod health;
 mod journal;
 mod lock;
+mod overlay;
+mod panics;
 mod queue;
 mod record;
 mod segment;
@@ -30,16 +33,19 @@ pub use file::{Failure, Faults, Operation};
 
 use self::checkpoint::{Backlog, Checkpointer};
 use self::file::failed;
+use self::health::{Health, Verdict};
 use self::journal::Journal;
 use self::lock::Lock;
-use self::queue::{Asker, Pace, Queue, Reply};
+use self::queue::{Asker, Chore, Pace, Queue, Reply};
+use self::record::SegmentId;
 use self::table::{Meta, Table};
 use self::writer::Writer;
 use crate::backup::{BackupError, BackupSummary};
 use crate::cache::Cache;
 use crate::state::{Snapshot, check_write};
 use crate::{
-    Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
+    Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Remedy, Revision, Store, StoreError, Watch,
+    Write, key, private,
 };
 
 /// After so many batches of one request, the next one is expected to be like them.
@@ -98,6 +104,7 @@ pub struct EmbeddedStore {
     requests: Arc<Queue>,
     writer: Arc<writer::Shared>,
     backlog: Arc<Backlog>,
+    health: Arc<Health>,
     threads: Mutex<Option<Threads>>,
 }
 
@@ -130,10 +137,14 @@ impl EmbeddedStore {
             checkpoint_bytes,
             faults,
         } = config;
-        std::fs::create_dir_all(&directory).map_err(|source| failed("create", &directory, source))?;
+        private::create_directory(&directory).map_err(|source| failed("create", &directory, source))?;
         let lock = Lock::take(&directory)?;
+        private::restrict_directory(&directory).map_err(|source| failed("list", &directory, source))?;
         if !table::exists(&directory) {
-            create(&directory, segment_bytes, faults.clone())?;
+            let empty = Snapshot::empty().revision;
+            check_empty(&directory, Some(empty), faults.as_ref())?;
+            let entries = std::iter::empty::<Result<Arc<Entry>, StoreError>>();
+            create(&directory, empty, entries, segment_bytes, faults.clone())?;
         }
         let Loaded {
             state,
@@ -143,35 +154,28 @@ impl EmbeddedStore {
             behind,
         } = load(&directory, faults.as_ref())?;
         let history_after = journal.history_after();
+        let Some(writer_journal) = Journal::resume(&directory, &journal, segment_bytes, faults.clone())?
+        else {
+            return Err(StoreError::Unavailable {
+                detail: "the journal has no segment".to_owned(),
+            });
+        };
         let journal::Contents {
-            mut events,
-            sealed,
-            tail,
-            ..
+            mut events, sealed, ..
         } = journal;
         let pending = events.iter().skip(events.len() - behind).cloned().collect();
         events.drain(..events.partition_point(|event| event.revision <= history_after));
-        let Some(tail) = tail else {
-            let detail = "there is a state, but no journal beside it".to_owned();
-            return Err(StoreError::Damaged {
-                path: directory,
-                detail,
-            });
-        };
-        let writer_journal = Journal::resume(&directory, &tail, segment_bytes, faults.clone())?;
-        let backlog = Arc::new(Backlog::new(
-            pending,
-            sealed,
-            writer_journal.number(),
-            checkpoint_bytes,
-        ));
+        let segment = writer_journal.segment();
+        let backlog = Arc::new(Backlog::new(pending, sealed, segment, checkpoint_bytes));
         let cache = Arc::new(Cache::new(state, events, history_after, history));
+        let health = Arc::new(Health::new(&directory));
         let writer = Writer {
             cache: Arc::clone(&cache),
             journal: writer_journal,
             backlog: Arc::clone(&backlog),
             failure: None,
             pace: Pace::default(),
+            health: Arc::clone(&health),
         };
         let checkpointer = Checkpointer {
             directory: directory.clone(),
@@ -202,6 +206,7 @@ impl EmbeddedStore {
             requests,
             writer: shared,
             backlog,
+            health,
             threads,
         })
     }
@@ -212,32 +217,29 @@ impl EmbeddedStore {
         backup: impl std::io::BufRead,
     ) -> Result<BackupSummary, BackupError> {
         let directory = directory.as_ref();
-        let (snapshot, summary) = crate::backup::read(backup)?;
-        std::fs::create_dir_all(directory).map_err(|source| failed("create", directory, source))?;
+        let mut backup = crate::backup::Reader::begin(backup)?;
+        let revision = backup.revision();
+        private::create_directory(directory).map_err(|source| failed("create", directory, source))?;
         let _lock = Lock::take(directory)?;
         if table::exists(directory) {
             let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it holds a store already");
             return Err(failed("restore into", directory, source).into());
         }
-        check_empty(directory, None)?;
-        Journal::begin(
-            directory,
-            snapshot.revision + 1,
-            EmbeddedConfig::new(directory).segment_bytes,
-            None,
-        )?;
-        Table::create(directory, &snapshot, None)?;
-        Ok(summary)
+        check_empty(directory, None, None)?;
+        let segment_bytes = EmbeddedConfig::new(directory).segment_bytes;
+        let entries = create(directory, revision, &mut backup, segment_bytes, None)?;
+        Ok(BackupSummary { revision, entries })
     }
 
-    /// Reads all files of a store that no process has open, and compares every checksum in them.
+    /// Reads all files of a store that no process has open, and compares every checksum in them. No file is changed:
+    /// this works on a read-only file system, too.
     pub fn check(directory: impl AsRef<Path>) -> Result<CheckReport, StoreError> {
         let directory = directory.as_ref();
         if !table::exists(directory) && !journal::exists(directory)? {
             let source = std::io::Error::new(std::io::ErrorKind::NotFound, "it holds no store");
             return Err(failed("check", directory, source));
         }
-        let _lock = Lock::take(directory)?;
+        let _lock = Lock::take_to_read(directory)?;
         let mut loaded = load(directory, None)?;
         loaded.table.verify()?;
         Ok(CheckReport {
@@ -316,31 +318,49 @@ fn lend_thread(pace: Pace, wait: impl FnOnce()) {
     }
 }
 
-/// Makes an empty store.
-fn create(directory: &Path, segment_bytes: u64, faults: Option<Arc<Faults>>) -> Result<(), StoreError> {
-    check_empty(directory, faults.as_ref())?;
-    let empty = Snapshot::empty();
-    Journal::begin(directory, empty.revision + 1, segment_bytes, faults.clone())?;
-    Table::create(directory, &empty, faults).map(drop)
+/// Makes a store that holds some entries at a revision. Answers with their number.
+fn create<E: From<StoreError>>(
+    directory: &Path,
+    revision: Revision,
+    entries: impl Iterator<Item = Result<Arc<Entry>, E>>,
+    segment_bytes: u64,
+    faults: Option<Arc<Faults>>,
+) -> Result<u64, E> {
+    let segment = SegmentId::first();
+    let table = table::Draft::write(directory, revision, segment, entries, faults.clone())?;
+    Journal::begin(directory, segment, revision + 1, segment_bytes, faults)?;
+    Ok(table.publish()?)
 }
 
-/// Sees to it that a directory without a state has nothing to lose. A journal that an interrupted attempt to make
-/// a store left behind is in nobody's way; one that holds events is all that is left of a store.
-fn check_empty(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<(), StoreError> {
-    let contents = journal::read(directory, faults)?;
-    if contents.events.is_empty() && contents.sealed.is_empty() {
+/// Checks that a directory without a state has nothing to lose. The empty journal that an interrupted attempt to make a
+/// store leaves behind is made anew; any other is all that is left of a store. A new store begins after `revision`; if
+/// there is none, any empty journal may go.
+fn check_empty(
+    directory: &Path,
+    revision: Option<Revision>,
+    faults: Option<&Arc<Faults>>,
+) -> Result<(), StoreError> {
+    let journal = journal::read(directory, faults)?;
+    if journal.is_new()
+        && (journal.tail.is_none() || revision.is_none_or(|revision| revision == journal.before))
+    {
         return Ok(());
     }
     Err(StoreError::Damaged {
-        path: directory.to_owned(),
-        detail: "there is a journal, but no state beside it".to_owned(),
+        path: table::path(directory),
+        offset: None,
+        detail: format!(
+            "it is missing, but there is a journal up to revision {}",
+            journal.end
+        ),
+        remedy: Remedy::MatchingFiles,
     })
 }
 
 /// Reads and checks everything that a directory holds.
 fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreError> {
     if !table::exists(directory) {
-        check_empty(directory, faults)?;
+        check_empty(directory, Some(Snapshot::empty().revision), faults)?;
     }
     let table = Table::open(directory, faults.cloned())?;
     // Each takes about as long as the other, so they go side by side.
@@ -354,23 +374,7 @@ fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreE
         detail: "the journal's reader has ended early".to_owned(),
     };
     let journal = journal.map_err(gone)??;
-    let damaged = |detail| StoreError::Damaged {
-        path: directory.to_owned(),
-        detail,
-    };
-    let last_segment = journal
-        .sealed
-        .last()
-        .map_or(journal.before, |segment| segment.last);
-    let end = journal.events.last().map_or(last_segment, |event| event.revision);
-    if !journal.has_segment(meta.segment) || end < meta.revision || journal.before > meta.revision {
-        return Err(damaged(format!(
-            "the journal holds revisions {} to {end}, the state is that of {} (segment {})",
-            journal.before + 1,
-            meta.revision,
-            meta.segment
-        )));
-    }
+    journal.check_state(directory, meta.segment, meta.revision)?;
     let behind = journal
         .events
         .partition_point(|event| event.revision <= meta.revision);
@@ -379,9 +383,15 @@ fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreE
         let known = state.get(event.key()).map(|entry| entry.mod_revision);
         if known != event.before().map(|entry| entry.mod_revision) {
             let (key, revision) = (event.key(), event.revision);
-            return Err(damaged(format!(
-                "the state of key `{key}` contradicts the journal at {revision}"
-            )));
+            return Err(StoreError::Damaged {
+                path: table::path(directory),
+                offset: None,
+                detail: format!(
+                    "what it holds for key `{}` contradicts the journal at revision {revision}",
+                    key.escape_debug()
+                ),
+                remedy: Remedy::MatchingFiles,
+            });
         }
         state.redo(event);
     }
@@ -427,6 +437,15 @@ impl Store for EmbeddedStore {
     }
 
     async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
-        self.request(|queue, reply| queue.compact(revision, reply)).await
+        self.request(|queue, reply| queue.ask(Chore::Compact(revision), reply))
+            .await
+    }
+
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        match self.health.verdict() {
+            Verdict::Writable => Ok(()),
+            Verdict::Failing(error) => Err(error),
+            Verdict::Unknown => self.request(|queue, reply| queue.ask(Chore::Probe, reply)).await,
+        }
     }
 }

@@ -79,16 +79,21 @@ pub enum StoreError {
         holder: Option<u32>,
     },
     /// The stored data cannot be what this store wrote.
-    #[error("the store file {} is damaged: {detail}; restore it from an export, the file was left as it is",
-        path.display())]
+    #[error("the store file {} is damaged{}: {detail}; {remedy}; nothing was changed",
+        path.display(), offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default())]
     Damaged {
         /// The file.
         path: PathBuf,
+        /// Where in the file the damage begins, where that is known.
+        offset: Option<u64>,
         /// What was found.
         detail: String,
+        /// What the operator can do about it.
+        remedy: Remedy,
     },
     /// The stored data was written in a format of another release.
-    #[error("the store file {} has format {found}, this program reads format {supported}", path.display())]
+    #[error("the store file {} has format {found}, this program reads format {supported}; \
+        export the store with the release that wrote it, and import that", path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -113,4 +118,30 @@ pub enum StoreError {
         /// What happened.
         detail: String,
     },
+}
+
+/// What an operator can do about damaged files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// The data itself is lost.
+    RestoreExport,
+    /// The file belongs to another time or another store than the files beside it.
+    MatchingFiles,
+    /// Something that is not part of the store is in the way.
+    MoveAway,
+}
+
+impl std::fmt::Display for Remedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::RestoreExport => {
+                "put back a copy of the whole directory, or import an export into a new one"
+            }
+            Self::MatchingFiles => {
+                "put back the file that belongs to the others, or a copy of the whole directory, or import an \
+                 export into a new one"
+            }
+            Self::MoveAway => "move it out of the directory",
+        })
+    }
 }

@@ -13,6 +13,7 @@ mod history;
 mod key;
 mod mem;
 mod packed;
+pub mod private;
 mod state;
 mod store;
 mod types;
@@ -20,7 +21,7 @@ mod watch;
 
 pub use backup::{BackupError, BackupSummary, export, import};
 pub use embedded::{CheckReport, EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation};
-pub use error::StoreError;
+pub use error::{Remedy, StoreError};
 pub use etcd::{EtcdConfig, EtcdStore};
 pub use history::HistoryLimits;
 pub use key::{KeySpace, MAX_KEY_BYTES};

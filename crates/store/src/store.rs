@@ -42,4 +42,9 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// Forgets how things were before a revision. The state at the revision itself stays readable.
     async fn compact(&self, revision: Revision) -> Result<(), StoreError>;
+
+    /// Whether a write that is asked for now can succeed; if not, why. An engine that does not know tries.
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.revision().await.map(drop)
+    }
 }

@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::file::{Faults, Leisure};
 use super::journal::{self, Sealed};
-use super::record;
+use super::record::{self, SegmentId};
 use super::table::{Meta, Table};
 use crate::cache::Cache;
 use crate::{Entry, Event, StoreError};
@@ -42,7 +42,7 @@ struct Pending {
     /// Full segments, the oldest first.
     sealed: Vec<Sealed>,
     /// The segment that the newest of the events is in.
-    segment: u64,
+    segment: SegmentId,
     /// Why the last checkpoint failed, if it did.
     failure: Option<StoreError>,
     closing: bool,
@@ -52,7 +52,7 @@ impl Backlog {
     pub(crate) fn new(
         events: Vec<Arc<Event>>,
         sealed: Vec<Sealed>,
-        segment: u64,
+        segment: SegmentId,
         begin_bytes: usize,
     ) -> Self {
         let bytes = events.iter().map(|event| record::size(event)).sum();
@@ -73,7 +73,7 @@ impl Backlog {
     }
 
     /// Adds a batch that has become durable.
-    pub(crate) fn add(&self, events: &[Arc<Event>], sealed: Option<Sealed>, segment: u64) {
+    pub(crate) fn add(&self, events: &[Arc<Event>], sealed: Vec<Sealed>, segment: SegmentId) {
         let mut pending = self.pending.lock();
         pending.bytes += events.iter().map(|event| record::size(event)).sum::<usize>();
         pending.events.extend_from_slice(events);
@@ -180,7 +180,7 @@ impl Checkpointer {
     }
 
     /// Carries events over that are in the journal up to a segment.
-    fn store(&mut self, events: &[Arc<Event>], segment: u64) -> Result<(), StoreError> {
+    fn store(&mut self, events: &[Arc<Event>], segment: SegmentId) -> Result<(), StoreError> {
         let Some(last) = events.last() else { return Ok(()) };
         let mut changes: BTreeMap<&str, Option<&Entry>> = BTreeMap::new();
         let mut count = self.meta.count;
@@ -213,7 +213,7 @@ impl Checkpointer {
             let Some(segment) = self.backlog.pending.lock().sealed.first().cloned() else {
                 return Ok(());
             };
-            if segment.last > needed_after || segment.number >= self.meta.segment {
+            if segment.last > needed_after || segment.id.number >= self.meta.segment.number {
                 return Ok(());
             }
             journal::retire(&self.directory, &segment, self.segment_bytes)?;

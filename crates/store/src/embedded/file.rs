@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::StoreError;
+use crate::{Remedy, StoreError, private};
 
 /// An operation on a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +118,9 @@ impl DataFile {
     ) -> Result<Self, StoreError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
+        options
+            .mode(private::FILE_MODE)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
         let direct = match access {
             Access::Direct if faults.is_none() => open_direct(&options, path),
             _ => None,
@@ -136,6 +139,35 @@ impl DataFile {
             file,
             path: path.to_owned(),
             access,
+            faults,
+        })
+    }
+
+    /// Opens a file that is there, to be read and nothing else. What is not a file is not part of a store.
+    pub(crate) fn open_to_read(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+        let foreign = |detail: &str| StoreError::Damaged {
+            path: path.to_owned(),
+            offset: None,
+            detail: detail.to_owned(),
+            remedy: Remedy::MoveAway,
+        };
+        // A pipe that nobody writes to must not be waited for.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let file = match opened {
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                return Err(foreign("it is a symbolic link, where a file was written"));
+            }
+            other => other.map_err(|source| failed("open", path, source))?,
+        };
+        let data = file.metadata().map_err(|source| failed("open", path, source))?;
+        if !data.is_file() {
+            return Err(foreign("it is not a regular file"));
+        }
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            access: Access::Ordinary,
             faults,
         })
     }
@@ -192,8 +224,8 @@ impl DataFile {
 
 #[cfg(target_os = "linux")]
 fn open_direct(options: &OpenOptions, path: &Path) -> Option<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    options.clone().custom_flags(libc::O_DIRECT).open(path).ok()
+    let flags = libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    options.clone().custom_flags(flags).open(path).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -291,6 +323,10 @@ impl GentleFile {
         self.file.len()
     }
 
+    pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
     pub(crate) fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.file.write(data, offset)?;
         let written = data.len() as u64;
@@ -322,7 +358,7 @@ impl redb::StorageBackend for GentleFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        Self::set_len(self, len)
     }
 
     fn sync_data(&self) -> io::Result<()> {

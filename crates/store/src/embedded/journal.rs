@@ -1,38 +1,39 @@
 //! The journal: what makes a write durable, and what history is read from after a restart.
 //!
 //! It is a chain of segments, files of a fixed size that are filled with zeros before they are used, because
-//! overwriting costs a flush half of what growing a file does. A segment begins with a header and goes on with
-//! records. It gets its name only after its header is durable, so that a segment without one is damage. One
-//! record at most is under way at any time, and the next begins only after it is durable: bytes that are no
-//! record, with no record after them, are a write that was never acknowledged; with a record after them, they
-//! are damage. Segments that are no longer needed become the next ones (see [`spare`]).
+//! overwriting costs a flush half of what growing a file does. A segment begins with a header, which says how long the
+//! file is, and goes on with records. It gets its name only after its header is durable, so that a segment without one
+//! is damage. One record at most is under way at any time, and the next begins only after it is durable: bytes that are
+//! no record, with no record after them, are a write that was never acknowledged; with a record after them, they are
+//! damage. The last record of a segment names the one that follows, which has been made by then: a journal that ends
+//! with such a record has lost its end. Segments that are no longer needed become the next ones (see [`spare`]).
 
-use std::collections::hash_map::RandomState;
 use std::fs;
-use std::hash::BuildHasher;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::appender::{Appender, BLOCK};
 use super::file::{DataFile, Faults, GentleFile, failed, flush_directory};
-use super::record::{Content, Draft};
+use super::record::{Content, Draft, SEAL_BYTES, SegmentId};
 use super::segment::Segment;
 use super::spare::{self, Filler};
-use crate::{Event, Revision, StoreError};
+use crate::{Event, Remedy, Revision, StoreError};
 
 const PREFIX: &str = "journal-";
 /// A segment that is being made.
 const NEXT: &str = "journal.next";
-const MAGIC: &[u8; 8] = b"SCNTJRN1";
-/// Magic, number, first revision, salt, checksum; padded.
+/// What a segment begins with; the byte after it is the format.
+const MAGIC: &[u8; 7] = b"SCNTJRN";
+const FORMAT: u8 = b'2';
+/// Magic, number, first revision, salt, length of the file, checksum; padded.
 const HEADER: usize = 64;
 
 /// A segment that is full, or that an earlier process wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sealed {
     pub(crate) path: PathBuf,
-    pub(crate) number: u64,
+    pub(crate) id: SegmentId,
     /// The last revision in it.
     pub(crate) last: Revision,
 }
@@ -46,10 +47,15 @@ pub(crate) struct Contents {
     pub(crate) sealed: Vec<Sealed>,
     /// The revision before the first event.
     pub(crate) before: Revision,
+    /// The revision of the last event, or the one before the first where there is none.
+    pub(crate) end: Revision,
     /// History up to here is forgotten, although the events may still be needed to tell the state.
     pub(crate) compacted: Revision,
     /// Where the next record goes.
     pub(crate) tail: Option<Tail>,
+    /// The end of the segment before the last, where a crash came between the making of the last one and the record
+    /// that names it.
+    unsealed: Option<Tail>,
 }
 
 impl Contents {
@@ -58,9 +64,62 @@ impl Contents {
         self.before.max(self.compacted)
     }
 
-    pub(crate) fn has_segment(&self, number: u64) -> bool {
-        let last = self.tail.as_ref().map(|tail| tail.number);
-        last == Some(number) || self.sealed.iter().any(|segment| segment.number == number)
+    /// Whether nothing has ever been written to the journal.
+    pub(crate) fn is_new(&self) -> bool {
+        let new = |tail: &Tail| (tail.id.number, tail.offset) == (1, HEADER as u64);
+        self.sealed.is_empty() && self.tail.as_ref().is_none_or(new)
+    }
+
+    /// Checks that this is the journal of a state.
+    pub(crate) fn check_state(
+        &self,
+        directory: &Path,
+        segment: SegmentId,
+        revision: Revision,
+    ) -> Result<(), StoreError> {
+        let damaged = |path, offset, detail| {
+            Err(StoreError::Damaged {
+                path,
+                offset,
+                detail,
+                remedy: Remedy::MatchingFiles,
+            })
+        };
+        let path = segment_path(directory, segment.number);
+        let Some(tail) = &self.tail else {
+            let detail =
+                format!("it is missing, and so is every other segment; the state is of revision {revision}");
+            return damaged(path, None, detail);
+        };
+        let mut ids = self.sealed.iter().map(|sealed| sealed.id).chain([tail.id]);
+        let Some(found) = ids.find(|id| id.number == segment.number) else {
+            let first = self.sealed.first().map_or(tail.id, |sealed| sealed.id).number;
+            let age = if segment.number < first { "older" } else { "newer" };
+            let detail = format!(
+                "it is missing; the state of revision {revision} is {age} than the journal, segments {first} to {}",
+                tail.id.number
+            );
+            return damaged(path, None, detail);
+        };
+        if found.salt != segment.salt {
+            let detail = format!("the state of revision {revision} belongs to another journal");
+            return damaged(path, Some(0), detail);
+        }
+        if self.before > revision {
+            let detail = format!(
+                "the state is of revision {revision}, but the journal begins at {}",
+                self.before + 1
+            );
+            return damaged(path, None, detail);
+        }
+        if self.end < revision {
+            let detail = format!(
+                "the journal ends at revision {}, but the state is of revision {revision}",
+                self.end
+            );
+            return damaged(tail.path.clone(), Some(tail.offset), detail);
+        }
+        Ok(())
     }
 }
 
@@ -68,9 +127,10 @@ impl Contents {
 #[derive(Debug)]
 pub(crate) struct Tail {
     path: PathBuf,
-    number: u64,
-    salt: u64,
+    id: SegmentId,
     offset: u64,
+    /// The first revision that is not in it.
+    next: Revision,
 }
 
 #[derive(Debug)]
@@ -79,15 +139,21 @@ pub(crate) struct Journal {
     /// The size of a segment, unless one record needs more.
     segment_bytes: u64,
     faults: Option<Arc<Faults>>,
-    file: Appender,
-    /// The size of this segment.
-    size: u64,
-    number: u64,
-    salt: u64,
-    sealed: Option<Sealed>,
+    current: Open,
+    /// The next segment, where the one that is full could not be ended.
+    prepared: Option<Open>,
+    sealed: Vec<Sealed>,
     filler: Filler,
     /// Whether a spare file has been asked for since the last one was taken.
     asked: bool,
+}
+
+/// A segment that is being written.
+#[derive(Debug)]
+struct Open {
+    file: Appender,
+    size: u64,
+    id: SegmentId,
 }
 
 /// Why an append failed, and what that means.
@@ -102,15 +168,17 @@ pub(crate) enum AppendError {
 
 #[derive(Debug)]
 struct Header {
-    number: u64,
+    id: SegmentId,
     first: Revision,
-    salt: u64,
+    /// The length of the file.
+    length: u64,
 }
 
 impl Header {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        for number in [self.number, self.first, self.salt] {
+        bytes.push(FORMAT);
+        for number in [self.id.number, self.first, self.id.salt, self.length] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         let sum = crc32fast::hash(&bytes);
@@ -122,16 +190,23 @@ impl Header {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
         let header = Self {
-            number: number(8)?,
+            id: SegmentId {
+                number: number(8)?,
+                salt: number(24)?,
+            },
             first: number(16)?,
-            salt: number(24)?,
+            length: number(32)?,
         };
-        (header.encode() == bytes.get(..HEADER)?).then_some(header)
+        (header.first > 0 && header.encode() == bytes.get(..HEADER)?).then_some(header)
     }
 }
 
 fn segment_path(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("{PREFIX}{number:016}"))
+    directory.join(segment_name(number))
+}
+
+fn segment_name(number: u64) -> String {
+    format!("{PREFIX}{number:016}")
 }
 
 /// The segments of a directory in order.
@@ -141,11 +216,22 @@ fn segment_paths(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     for entry in entries {
         let entry = entry.map_err(|source| failed("list", directory, source))?;
         let name = entry.file_name();
-        let number = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(PREFIX))
-            .and_then(|n| n.parse().ok());
-        paths.extend(number.map(|number| (number, entry.path())));
+        let name = name.to_string_lossy();
+        let Some(number) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
+        // A copy under a name that could be taken for that of a segment makes it unclear what the journal is.
+        match number.parse() {
+            Ok(number) if segment_name(number) == name => paths.push((number, entry.path())),
+            _ => {
+                return Err(StoreError::Damaged {
+                    path: entry.path(),
+                    offset: None,
+                    detail: "it has the name of a segment of the journal, but not quite".to_owned(),
+                    remedy: Remedy::MoveAway,
+                });
+            }
+        }
     }
     paths.sort_unstable();
     Ok(paths)
@@ -158,179 +244,348 @@ pub(crate) fn exists(directory: &Path) -> Result<bool, StoreError> {
 
 /// Reads all segments, without changing any.
 pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Contents, StoreError> {
-    let mut contents = Contents::default();
-    let mut expected: Option<(u64, Revision)> = None;
+    let mut reader = Reader {
+        directory,
+        contents: Contents::default(),
+        follows: None,
+    };
     for (number, path) in segment_paths(directory)? {
-        let damaged = |detail: String| StoreError::Damaged {
-            path: path.clone(),
-            detail,
-        };
-        let unread = |source| failed("read", &path, source);
-        let mut segment = Segment::of(DataFile::open(&path, faults.cloned())?).map_err(unread)?;
-        let header =
-            Header::decode(segment.rest()).ok_or_else(|| damaged("its header is unreadable".to_owned()))?;
+        reader.segment(number, &path, faults)?;
+    }
+    reader.finish()
+}
+
+/// Reads one segment after the other.
+struct Reader<'d> {
+    directory: &'d Path,
+    contents: Contents,
+    /// The segment that the one read last says comes next.
+    follows: Option<SegmentId>,
+}
+
+/// An error about a file of the journal.
+fn damaged(path: &Path, offset: u64, detail: String, remedy: Remedy) -> StoreError {
+    StoreError::Damaged {
+        path: path.to_owned(),
+        offset: Some(offset),
+        detail,
+        remedy,
+    }
+}
+
+impl Reader<'_> {
+    fn segment(&mut self, number: u64, path: &Path, faults: Option<&Arc<Faults>>) -> Result<(), StoreError> {
+        let unread = |source| failed("read", path, source);
+        let file = DataFile::open_to_read(path, faults.cloned())?;
+        let mut segment = Segment::of(file).map_err(unread)?;
+        let header = header(path, &segment)?;
         segment.skip(HEADER);
-        let (want_number, want_first) = expected.unwrap_or((number, header.first));
-        if (header.number, header.number, header.first) != (number, want_number, want_first) {
-            return Err(damaged(format!(
-                "segment {want_number} from revision {want_first} was expected, not segment {} from {}",
-                header.number, header.first
-            )));
+        self.check_order(number, path, &header)?;
+        let before = self.contents.tail.take();
+        if before.is_none() {
+            self.contents.before = header.first - 1;
         }
-        match contents.tail.take() {
-            None => contents.before = header.first - 1,
-            Some(tail) => {
-                contents.sealed.push(Sealed {
-                    path: tail.path,
-                    number: tail.number,
-                    last: header.first - 1,
-                });
-            }
-        }
-        let mut next = header.first;
-        while let Some(record) = segment.record(header.salt).map_err(unread)? {
-            let content = record.content().filter(|_| record.first == next).ok_or_else(|| {
-                damaged(format!(
-                    "revision {next} was expected where the record of {} is",
-                    record.first
-                ))
-            })?;
+        let (mut next, mut follows) = (header.first, None);
+        let mut is_empty = true;
+        while let Some(record) = segment.record(header.id.salt).map_err(unread)? {
+            let content = Some(&record)
+                .filter(|record| record.first == next && follows.is_none())
+                .and_then(|record| record.content());
+            let (size, first) = (record.len(), record.first);
+            let content = content.filter(|content| match content {
+                Content::Compaction(revision) => *revision < next,
+                Content::Events(_) | Content::Seal(_) => true,
+            });
+            let Some(content) = content else {
+                let detail = format!("revision {next} was expected where the record of {first} is");
+                return Err(damaged(path, segment.offset(), detail, Remedy::RestoreExport));
+            };
             match content {
                 Content::Events(events) => {
                     next += events.len() as u64;
-                    contents.events.extend(events);
+                    self.contents.events.extend(events);
                 }
-                Content::Compaction(revision) => contents.compacted = revision,
+                Content::Compaction(revision) => self.contents.compacted = revision,
+                Content::Seal(id) => follows = Some(id),
             }
-            let size = record.len();
+            is_empty = false;
             segment.skip(size);
         }
         // What is not a record was under way when the last process ended, unless records come after it.
         let offset = segment.offset();
-        if segment.has_record(header.salt).map_err(unread)? {
-            return Err(damaged(format!("the record of revision {next} is unreadable")));
+        if segment.has_record(header.id.salt).map_err(unread)? {
+            let detail = format!("the record of revision {next} is unreadable");
+            return Err(damaged(path, offset, detail, Remedy::RestoreExport));
         }
-        contents.tail = Some(Tail {
-            path,
-            number,
-            salt: header.salt,
+        if let Some(before) = before {
+            self.contents.sealed.push(Sealed {
+                path: before.path.clone(),
+                id: before.id,
+                last: header.first - 1,
+            });
+            if self.follows.is_none() {
+                if !is_empty {
+                    let detail = format!(
+                        "it ends with revision {} and does not name the segment that follows, although there is one",
+                        header.first - 1
+                    );
+                    return Err(damaged(
+                        &before.path,
+                        before.offset,
+                        detail,
+                        Remedy::MatchingFiles,
+                    ));
+                }
+                self.contents.unsealed = Some(before);
+            }
+        }
+        self.follows = follows;
+        self.contents.end = next - 1;
+        self.contents.tail = Some(Tail {
+            path: path.to_owned(),
+            id: header.id,
             offset,
+            next,
         });
-        expected = Some((number + 1, next));
+        Ok(())
     }
-    Ok(contents)
+
+    /// Checks that a segment is the one that comes next.
+    fn check_order(&self, number: u64, path: &Path, header: &Header) -> Result<(), StoreError> {
+        if header.id.number != number {
+            let detail = format!("it is a copy of segment {}", header.id.number);
+            return Err(damaged(path, 0, detail, Remedy::MatchingFiles));
+        }
+        let Some(tail) = &self.contents.tail else {
+            return Ok(());
+        };
+        let expected = tail.id.number.saturating_add(1);
+        if number != expected || self.contents.unsealed.is_some() {
+            return Err(self.missing(expected, format!("segment {number} is there")));
+        }
+        if self.follows.is_some_and(|id| id != header.id) {
+            let detail = format!(
+                "it is not the segment that segment {} names as the next",
+                tail.id.number
+            );
+            return Err(damaged(path, 0, detail, Remedy::MatchingFiles));
+        }
+        if header.first != tail.next {
+            let detail = format!(
+                "it begins with revision {}, where {} comes next",
+                header.first, tail.next
+            );
+            return Err(damaged(path, 0, detail, Remedy::MatchingFiles));
+        }
+        Ok(())
+    }
+
+    fn missing(&self, number: u64, why: String) -> StoreError {
+        StoreError::Damaged {
+            path: segment_path(self.directory, number),
+            offset: None,
+            detail: format!("it is missing, but {why}"),
+            remedy: Remedy::MatchingFiles,
+        }
+    }
+
+    fn finish(self) -> Result<Contents, StoreError> {
+        match (self.follows, &self.contents.tail) {
+            (Some(id), Some(tail)) => Err(self.missing(
+                id.number,
+                format!("segment {} names it as the next", tail.id.number),
+            )),
+            _ => Ok(self.contents),
+        }
+    }
+}
+
+/// The header of a segment that is as long as it says.
+fn header(path: &Path, segment: &Segment) -> Result<Header, StoreError> {
+    let lost = |offset, detail| Err(damaged(path, offset, detail, Remedy::RestoreExport));
+    let (bytes, length) = (segment.rest(), segment.length());
+    if length < HEADER as u64 {
+        let detail = format!("it has {length} bytes, which is less than a header");
+        return lost(length, detail);
+    }
+    let Some(header) = Header::decode(bytes) else {
+        return match bytes.strip_prefix(MAGIC).and_then(|rest| rest.first()) {
+            Some(format) if *format != FORMAT && format.is_ascii_digit() => Err(StoreError::Format {
+                path: path.to_owned(),
+                found: (format - b'0').into(),
+                supported: (FORMAT - b'0').into(),
+            }),
+            _ => lost(0, "its header is unreadable".to_owned()),
+        };
+    };
+    match length.cmp(&header.length) {
+        std::cmp::Ordering::Equal => Ok(header),
+        std::cmp::Ordering::Less => {
+            let detail = format!("it has been cut to {length} bytes of {}", header.length);
+            lost(length, detail)
+        }
+        std::cmp::Ordering::Greater => {
+            let detail = format!("it has {length} bytes, where {} were written", header.length);
+            lost(header.length, detail)
+        }
+    }
 }
 
 impl Journal {
     /// Makes the first segment; `next` is the first revision that will be in it.
     pub(crate) fn begin(
         directory: &Path,
+        segment: SegmentId,
         next: Revision,
         segment_bytes: u64,
         faults: Option<Arc<Faults>>,
     ) -> Result<(), StoreError> {
-        new_segment(directory, 1, next, segment_bytes, faults).map(drop)
+        new_segment(directory, segment, next, segment_bytes, faults).map(drop)
     }
 
     /// Goes on where an earlier process has ended.
     pub(crate) fn resume(
         directory: &Path,
-        tail: &Tail,
+        contents: &Contents,
         segment_bytes: u64,
         faults: Option<Arc<Faults>>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Option<Self>, StoreError> {
+        let Some(tail) = &contents.tail else {
+            return Ok(None);
+        };
         let size = fs::metadata(&tail.path).map_err(|source| failed("measure", &tail.path, source))?;
-        let file = Appender::open(&tail.path, tail.offset, faults.clone())?;
+        if let Some(unsealed) = &contents.unsealed {
+            let mut file = Appender::open(&unsealed.path, unsealed.offset, faults.clone())?;
+            seal(&mut file, unsealed.id, tail.id, unsealed.next).map_err(|error| match error {
+                AppendError::NotWritten(error) | AppendError::NotFlushed(error) => error,
+            })?;
+        }
+        let current = Open {
+            file: Appender::open(&tail.path, tail.offset, faults.clone())?,
+            size: size.len(),
+            id: tail.id,
+        };
         let directory = directory.to_owned();
         let filler = Filler::start(directory.clone(), segment_bytes, faults.clone())?;
-        Ok(Self {
+        Ok(Some(Self {
             directory,
             segment_bytes,
             faults,
-            file,
-            size: size.len(),
-            number: tail.number,
-            salt: tail.salt,
-            sealed: None,
+            current,
+            prepared: None,
+            sealed: Vec::new(),
             filler,
             asked: false,
-        })
+        }))
     }
 
-    /// The number of the segment that is being written.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
+    /// The segment that is being written.
+    pub(crate) fn segment(&self) -> SegmentId {
+        self.current.id
     }
 
-    /// The segment that has been filled up since this was last asked, if one has.
-    pub(crate) fn take_sealed(&mut self) -> Option<Sealed> {
-        self.sealed.take()
+    /// The segments that have been filled up since this was last asked.
+    pub(crate) fn take_sealed(&mut self) -> Vec<Sealed> {
+        std::mem::take(&mut self.sealed)
     }
 
     /// Appends a record and makes it durable.
     pub(crate) fn append(&mut self, record: &mut Draft) -> Result<(), AppendError> {
-        if self.file.end() + record.len() as u64 > self.size {
-            self.rotate(record).map_err(AppendError::NotWritten)?;
+        // Twice where the next segment has been made for a smaller record.
+        while self.current.file.end() + (record.len() + SEAL_BYTES) as u64 > self.current.size {
+            self.rotate(record)?;
         }
-        let bytes = record.seal(self.salt);
-        self.file
-            .write(bytes)
-            .map_err(|source| AppendError::NotWritten(failed("write", self.file.path(), source)))?;
-        self.file
-            .flush(bytes.len())
-            .map_err(|source| AppendError::NotFlushed(failed("flush", self.file.path(), source)))?;
+        append(&mut self.current.file, record, self.current.id)?;
+        let (end, size) = (self.current.file.end(), self.current.size);
         // By the middle of a segment, an old one has become the spare if the history is as long as it may be.
-        if !self.asked && self.file.end() > self.size / 2 {
+        if !self.asked && end > size / 2 {
             self.filler.ask();
             self.asked = true;
         }
-        if self.file.end() > self.size / 4 * 3 {
+        if end > size / 4 * 3 {
             self.filler.hurry();
         }
         Ok(())
     }
 
     /// Begins a segment with a record to come.
-    fn rotate(&mut self, record: &Draft) -> Result<(), StoreError> {
-        let number = self.number + 1;
-        let size = self.segment_bytes.max((HEADER + record.len()) as u64);
-        let (file, salt, size) =
-            new_segment(&self.directory, number, record.first(), size, self.faults.clone())?;
-        let full = std::mem::replace(&mut self.file, file);
-        self.sealed = Some(Sealed {
-            path: full.path().to_owned(),
-            number: self.number,
-            last: record.first() - 1,
-        });
-        (self.number, self.salt, self.size, self.asked) = (number, salt, size, false);
+    fn rotate(&mut self, record: &Draft) -> Result<(), AppendError> {
+        let following = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => {
+                let id = self.current.id.following();
+                let needed = (HEADER + record.len() + SEAL_BYTES) as u64;
+                let size = self.segment_bytes.max(needed);
+                new_segment(&self.directory, id, record.first(), size, self.faults.clone())
+                    .map_err(AppendError::NotWritten)?
+            }
+        };
+        // The segment that is full names this very one, now or when this is tried again.
+        let following = self.prepared.insert(following);
+        seal(
+            &mut self.current.file,
+            self.current.id,
+            following.id,
+            record.first(),
+        )?;
+        if let Some(following) = self.prepared.take() {
+            let full = std::mem::replace(&mut self.current, following);
+            self.sealed.push(Sealed {
+                path: full.file.path().to_owned(),
+                id: full.id,
+                last: record.first() - 1,
+            });
+        }
+        self.asked = false;
         Ok(())
     }
+}
+
+/// Ends a segment; `next` is the first revision of the one that follows.
+fn seal(
+    file: &mut Appender,
+    segment: SegmentId,
+    following: SegmentId,
+    next: Revision,
+) -> Result<(), AppendError> {
+    append(file, &mut Draft::of_seal(following, next), segment)
+}
+
+/// Appends a record to a segment and makes it durable.
+fn append(file: &mut Appender, record: &mut Draft, segment: SegmentId) -> Result<(), AppendError> {
+    let bytes = record.seal(segment.salt);
+    file.write(bytes)
+        .map_err(|source| AppendError::NotWritten(failed("write", file.path(), source)))?;
+    file.flush(bytes.len())
+        .map_err(|source| AppendError::NotFlushed(failed("flush", file.path(), source)))
 }
 
 /// Makes a segment, out of the spare file if there is one.
 fn new_segment(
     directory: &Path,
-    number: u64,
+    id: SegmentId,
     first: Revision,
     size: u64,
     faults: Option<Arc<Faults>>,
-) -> Result<(Appender, u64, u64), StoreError> {
-    let (next, path) = (directory.join(NEXT), segment_path(directory, number));
+) -> Result<Open, StoreError> {
+    let (next, path) = (directory.join(NEXT), segment_path(directory, id.number));
     spare::take(directory, &next)?;
-    let salt = RandomState::new().hash_one((number, first));
     let file = GentleFile::open(&next, faults.clone())?;
-    let size = size.next_multiple_of(BLOCK as u64);
-    let prepare = || -> io::Result<u64> {
+    let length = size.next_multiple_of(BLOCK as u64);
+    let prepare = || -> io::Result<()> {
         // It may hold records of an earlier use: the salt tells them from ours.
-        let size = spare::fill(&file, size)?;
-        file.write(&Header { number, first, salt }.encode(), 0)?;
-        file.flush()?;
-        Ok(size)
+        spare::fill(&file, length)?;
+        file.write(&Header { id, first, length }.encode(), 0)?;
+        file.flush()
     };
-    let size = prepare().map_err(|source| failed("prepare", &next, source))?;
+    prepare().map_err(|source| failed("prepare", &next, source))?;
     fs::rename(&next, &path).map_err(|source| failed("rename", &next, source))?;
     flush_directory(directory)?;
-    Ok((Appender::open(&path, HEADER as u64, faults)?, salt, size))
+    Ok(Open {
+        file: Appender::open(&path, HEADER as u64, faults)?,
+        size: length,
+        id,
+    })
 }
 
 /// Gives a segment up.

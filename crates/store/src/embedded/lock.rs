@@ -1,12 +1,13 @@
 //! One process per data directory.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::file::failed;
-use crate::StoreError;
+use crate::{StoreError, private};
 
 /// How long a lock is waited for that this very process seems to hold.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -18,44 +19,68 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
+    /// Takes the lock, and says so in the file.
     pub(crate) fn take(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join("lock");
-        let open = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path);
+        let mut options = options();
+        options.write(true).create(true).truncate(false);
+        let open = options.mode(private::FILE_MODE).open(&path);
         let mut file = open.map_err(|source| failed("open", &path, source))?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(source)) => return Err(failed("lock", &path, source)),
-            }
-            let holder = holder(&mut file);
-            // A process that this one has just begun to start holds all that this one held, until it is itself.
-            if holder != Some(std::process::id()) || Instant::now() >= deadline {
-                return Err(StoreError::Locked {
-                    path: directory.to_owned(),
-                    holder,
-                });
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // The process id is a courtesy to the reader of the message above; the lock itself is what counts.
+        wait(&mut file, directory)?;
+        // The process id is a courtesy to the reader of the error; the lock itself is what counts.
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()))
             .map_err(|source| failed("write", &path, source))?;
         Ok(Self { _file: file })
     }
+
+    /// Takes the lock without changing the directory. Where there is no file to lock, no process has the store open.
+    pub(crate) fn take_to_read(directory: &Path) -> Result<Option<Self>, StoreError> {
+        let path = directory.join("lock");
+        let mut file = match options().open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|source| failed("open", &path, source))?,
+        };
+        wait(&mut file, directory)?;
+        Ok(Some(Self { _file: file }))
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
+    options
+}
+
+/// Locks the file, or says who has it.
+fn wait(file: &mut File, directory: &Path) -> Result<(), StoreError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(source)) => return Err(failed("lock", directory, source)),
+        }
+        let holder = holder(file);
+        // A process that this one has just begun to start holds all that this one held, until it is itself.
+        if holder != Some(std::process::id()) || Instant::now() >= deadline {
+            return Err(StoreError::Locked {
+                path: directory.to_owned(),
+                holder,
+            });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The process that holds the lock, as far as it has said so.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
-    file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
+    file.rewind().ok()?;
+    // A process id is short, whatever the file holds.
+    file.take(32).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }

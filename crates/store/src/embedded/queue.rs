@@ -104,7 +104,16 @@ pub(crate) struct Batch {
     changes: Changes,
     /// What became of each write, if the record can be written.
     pub(crate) decided: Vec<(Result<Event, StoreError>, Reply<Event>)>,
-    pub(crate) compactions: Vec<(Revision, Reply<()>)>,
+    pub(crate) chores: Vec<(Chore, Reply<()>)>,
+}
+
+/// What is asked of the writer besides writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chore {
+    /// To forget history up to a revision.
+    Compact(Revision),
+    /// To append a record that changes nothing, in order to find out whether that works.
+    Probe,
 }
 
 impl Batch {
@@ -114,12 +123,12 @@ impl Batch {
             events: Vec::new(),
             changes: Changes::new(),
             decided: Vec::new(),
-            compactions: Vec::new(),
+            chores: Vec::new(),
         }
     }
 
     pub(crate) fn requests(&self) -> usize {
-        self.decided.len() + self.compactions.len()
+        self.decided.len() + self.chores.len()
     }
 }
 
@@ -205,13 +214,13 @@ impl Queue {
         None
     }
 
-    /// Asks for history to be forgotten.
-    pub(crate) fn compact(&self, revision: Revision, reply: Reply<()>) {
+    /// Asks for something besides writes.
+    pub(crate) fn ask(&self, chore: Chore, reply: Reply<()>) {
         let mut gathering = self.gathering.lock();
         if gathering.closed {
             return;
         }
-        gathering.open.compactions.push((revision, reply));
+        gathering.open.chores.push((chore, reply));
         let enough = self.count(&gathering);
         drop(gathering);
         self.tell(enough);

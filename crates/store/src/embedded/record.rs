@@ -3,9 +3,11 @@
 //! A record is one batch that became durable as a whole: a header of 24 bytes (a mark, the length of what
 //! follows, a checksum, the number of events, the first revision) and the events. Every event carries what was
 //! before and what is after, so that a record needs nothing else to be understood; values are as they are held,
-//! large ones packed. A record without events says up to which revision history has been forgotten. Numbers are
-//! little-endian.
+//! large ones packed. A record without events says up to which revision history has been forgotten, or ends a segment
+//! and names the one that follows. Numbers are little-endian.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,9 +20,40 @@ pub(crate) const HEADER: usize = 24;
 /// Set in the length of a value that is packed; the length that it unpacks to follows.
 const PACKED: usize = 1 << 31;
 
+/// The size of the record that ends a segment.
+pub(crate) const SEAL_BYTES: usize = HEADER + 16;
+
 const CREATE: u8 = 0;
 const UPDATE: u8 = 1;
 const DELETE: u8 = 2;
+
+/// A segment of one journal: segments of other journals have the same numbers, but not the same salt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SegmentId {
+    pub(crate) number: u64,
+    /// Set at random when the segment was made. It is part of the checksum of every record in it.
+    pub(crate) salt: u64,
+}
+
+impl SegmentId {
+    /// A first segment, unlike any other.
+    pub(crate) fn first() -> Self {
+        Self::with_number(1)
+    }
+
+    /// The segment after this one, unlike any other.
+    pub(crate) fn following(self) -> Self {
+        Self::with_number(self.number + 1)
+    }
+
+    fn with_number(number: u64) -> Self {
+        Self {
+            number,
+            // The keys of the hasher are random.
+            salt: RandomState::new().hash_one(number),
+        }
+    }
+}
 
 /// The bytes that an event will take in a record, or a little more.
 pub(crate) fn size(event: &Event) -> usize {
@@ -58,6 +91,16 @@ impl Draft {
     pub(crate) fn of_compaction(revision: Revision, next: Revision) -> Self {
         let mut draft = Self::of_events(HEADER + 8);
         draft.bytes.extend_from_slice(&revision.to_le_bytes());
+        draft.first = next;
+        draft
+    }
+
+    /// A record that ends a segment; `next` is the first revision of the segment that follows.
+    pub(crate) fn of_seal(following: SegmentId, next: Revision) -> Self {
+        let mut draft = Self::of_events(SEAL_BYTES);
+        for number in [following.number, following.salt] {
+            draft.bytes.extend_from_slice(&number.to_le_bytes());
+        }
         draft.first = next;
         draft
     }
@@ -212,12 +255,16 @@ impl<'a> Record<'a> {
     pub(crate) fn content(&self) -> Option<Content> {
         let mut reader = Reader { rest: self.payload };
         let content = if self.count == 0 {
-            Content::Compaction(reader.u64()?)
+            match (reader.u64()?, reader.rest) {
+                (revision, []) => Content::Compaction(revision),
+                (number, _) => Content::Seal(SegmentId {
+                    number,
+                    salt: reader.u64()?,
+                }),
+            }
         } else {
-            let count = usize::try_from(self.count).ok()?;
-            let events = (self.first..)
-                .take(count)
-                .map(|at| reader.event(at).map(Arc::new));
+            let end = self.first.checked_add(self.count.into())?;
+            let events = (self.first..end).map(|at| reader.event(at).map(Arc::new));
             Content::Events(events.collect::<Option<_>>()?)
         };
         reader.rest.is_empty().then_some(content)
@@ -230,6 +277,8 @@ pub(crate) enum Content {
     Events(Vec<Arc<Event>>),
     /// History up to this revision is forgotten.
     Compaction(Revision),
+    /// The segment ends here; this one follows.
+    Seal(SegmentId),
 }
 
 struct Reader<'a> {
@@ -362,6 +411,18 @@ mod tests {
         assert_eq!(
             (record.first, record.content()),
             (9, Some(Content::Compaction(5)))
+        );
+    }
+
+    #[test]
+    fn a_seal_comes_back() {
+        let following = SegmentId { number: 3, salt: 11 };
+        let mut draft = Draft::of_seal(following, 9);
+        assert_eq!(draft.len(), SEAL_BYTES);
+        let record = Record::find(draft.seal(7), 7).unwrap();
+        assert_eq!(
+            (record.first, record.content()),
+            (9, Some(Content::Seal(following)))
         );
     }
 

@@ -35,6 +35,11 @@ impl Segment {
         Ok(segment)
     }
 
+    /// The length of the file.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
     /// What has been read and is not done with.
     pub(crate) fn rest(&self) -> &[u8] {
         self.bytes.get(self.done..).unwrap_or_default()

@@ -19,9 +19,9 @@ const SPARE: &str = "journal.spare";
 /// A file that is being filled.
 const NEW: &str = "journal.spare.new";
 
-/// Fills a file with zeros up to a size, without flushing the last of them. What it holds already may be anything.
-/// Answers with its size.
-pub(crate) fn fill(file: &GentleFile, size: u64) -> io::Result<u64> {
+/// Fills a file with zeros up to a size, without flushing the last of them, and cuts off what is beyond it. What it
+/// holds already may be anything.
+pub(crate) fn fill(file: &GentleFile, size: u64) -> io::Result<()> {
     let zeros = vec![0; 256 << 10];
     let mut length = file.len()?;
     while length < size {
@@ -31,7 +31,10 @@ pub(crate) fn fill(file: &GentleFile, size: u64) -> io::Result<u64> {
         file.write(zeros.get(..chunk).unwrap_or_default(), length)?;
         length += chunk as u64;
     }
-    Ok(length)
+    if length > size {
+        file.set_len(size)?;
+    }
+    Ok(())
 }
 
 /// Gives the spare file another name, if there is one.
@@ -122,7 +125,7 @@ fn work(
         let _ = GentleFile::open(&new, faults.cloned()).map(|file| {
             let file = file.at_leisure(Arc::clone(leisure));
             fill(&file, segment_bytes)
-                .and_then(|_| file.flush())
+                .and_then(|()| file.flush())
                 .and_then(|()| fs::rename(&new, &spare))
         });
     }

@@ -1,22 +1,28 @@
 //! The state at rest: a redb database that holds every key as of some revision of the journal.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use imbl::OrdMap;
-use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+use redb::{
+    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, StorageBackend, TableDefinition,
+};
 
 use super::file::{Faults, GentleFile, Leisure, failed, flush_directory, read_ahead};
+use super::overlay::Overlay;
+use super::panics;
+use super::record::SegmentId;
 use crate::state::Snapshot;
-use crate::{Entry, Note, Packed, Revision, StoreError};
+use crate::{Entry, Note, Packed, Remedy, Revision, StoreError};
 
 /// The format of the files. It grows when a program that knows the old one cannot read the new one.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 const FILE: &str = "state.redb";
+/// A file that is being made.
+const NEW: &str = "state.redb.new";
 
 /// Key to checksum, create revision, mod revision, version and value.
 const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
@@ -60,19 +66,34 @@ pub(crate) struct Meta {
     /// How many entries there are.
     pub(crate) count: u64,
     /// The segment of the journal that was being written at this revision.
-    pub(crate) segment: u64,
+    pub(crate) segment: SegmentId,
 }
 
 /// The open database.
 #[derive(Debug)]
 pub(crate) struct Table {
-    database: Database,
+    /// There until the end.
+    database: Option<Database>,
     path: PathBuf,
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        let database = self.database.take();
+        // What has made no sense when it was read may make none when it is closed; that has been said by then, and what
+        // was committed is on disk.
+        let _ = panics::catch(|| drop(database));
+    }
 }
 
 /// Whether a directory holds a store.
 pub(crate) fn exists(directory: &Path) -> bool {
-    directory.join(FILE).exists()
+    path(directory).symlink_metadata().is_ok()
+}
+
+/// The file in a directory.
+pub(crate) fn path(directory: &Path) -> PathBuf {
+    directory.join(FILE)
 }
 
 /// Runs a piece of work on the database. What redb says about its file is said about ours, and where it
@@ -82,7 +103,7 @@ fn guarded<T>(
     path: &Path,
     work: impl FnOnce() -> Result<T, redb::Error>,
 ) -> Result<T, StoreError> {
-    let detail = match catch_unwind(AssertUnwindSafe(work)) {
+    let detail = match panics::catch(work) {
         Ok(Ok(done)) => return Ok(done),
         Ok(Err(redb::Error::Io(source))) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
             "it ends too early".to_owned()
@@ -96,48 +117,112 @@ fn guarded<T>(
             return Err(failed(action, path, source));
         }
         Ok(Err(other)) => other.to_string(),
-        Err(_) => "its pages contradict each other".to_owned(),
+        Err(why) => format!("its pages contradict each other ({why})"),
     };
     Err(StoreError::Damaged {
         path: path.to_owned(),
+        offset: None,
         detail,
+        remedy: Remedy::RestoreExport,
     })
 }
 
-impl Table {
-    /// Makes a state at rest out of one in memory. It appears under its name only when it is whole.
-    pub(crate) fn create(
+/// A new state at rest that does not have its name yet.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    directory: PathBuf,
+    count: u64,
+}
+
+impl Draft {
+    /// Writes all entries of a state, one after the other. If that fails, nothing is left of it.
+    pub(crate) fn write<E: From<StoreError>>(
         directory: &Path,
-        state: &Snapshot,
+        revision: Revision,
+        segment: SegmentId,
+        entries: impl Iterator<Item = Result<Arc<Entry>, E>>,
         faults: Option<Arc<Faults>>,
-    ) -> Result<Self, StoreError> {
-        let path = directory.join(FILE);
-        let new = directory.join("state.redb.new");
-        match std::fs::remove_file(&new) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed("remove", &new, source));
-            }
-            _ => {}
+    ) -> Result<Self, E> {
+        let new = directory.join(NEW);
+        remove(&new)?;
+        let written = Self::write_file(&new, revision, segment, entries, faults);
+        if written.is_err() {
+            remove(&new)?;
         }
-        let file = GentleFile::open(&new, faults)?;
-        let table = Self::open_file(&new, Purpose::Store, file)?;
-        let meta = Meta {
-            revision: state.revision,
-            count: state.entries.len() as u64,
-            segment: 1,
-        };
-        table.store(
-            state.entries.iter().map(|(key, entry)| (&**key, Some(&**entry))),
-            meta,
-        )?;
-        std::fs::rename(&new, &path).map_err(|source| failed("rename", &new, source))?;
-        flush_directory(directory)?;
-        Ok(Self { path, ..table })
+        Ok(Self {
+            directory: directory.to_owned(),
+            count: written?,
+        })
     }
 
-    /// Opens what there is, to be read.
+    fn write_file<E: From<StoreError>>(
+        path: &Path,
+        revision: Revision,
+        segment: SegmentId,
+        entries: impl Iterator<Item = Result<Arc<Entry>, E>>,
+        faults: Option<Arc<Faults>>,
+    ) -> Result<u64, E> {
+        let file = GentleFile::open(path, faults)?;
+        let table = Table::open_file(path, Purpose::Store, file)?;
+        let (mut count, mut failure) = (0, None);
+        let entries = entries.map_while(|entry| entry.map_err(|error| failure = Some(error)).ok());
+        table.write(|state, meta| {
+            let mut row = Vec::new();
+            for entry in entries {
+                encode_row(&entry, &mut row);
+                state.insert(&*entry.key, row.as_slice())?;
+                count += 1;
+            }
+            let numbers = Meta {
+                revision,
+                count,
+                segment,
+            };
+            numbers.store(meta)
+        })?;
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(count),
+        }
+    }
+
+    /// Gives the file its name. Answers with the number of entries.
+    pub(crate) fn publish(self) -> Result<u64, StoreError> {
+        let new = self.directory.join(NEW);
+        std::fs::rename(&new, path(&self.directory)).map_err(|source| failed("rename", &new, source))?;
+        flush_directory(&self.directory)?;
+        Ok(self.count)
+    }
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", path, source)),
+        _ => Ok(()),
+    }
+}
+
+impl Meta {
+    fn store(self, table: &mut redb::Table<'_, &str, u64>) -> Result<(), redb::Error> {
+        let numbers = [
+            ("format", FORMAT),
+            ("revision", self.revision),
+            ("count", self.count),
+            ("segment", self.segment.number),
+            ("segment-salt", self.segment.salt),
+        ];
+        for (name, number) in numbers {
+            table.insert(name, number)?;
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// Opens what there is, to be read. The file is not changed.
     pub(crate) fn open(directory: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
-        Self::open_with(directory, Purpose::Load, |path| GentleFile::open(path, faults))
+        Self::open_with(directory, Purpose::Load, |path| Overlay::open(path, faults))
     }
 
     /// Opens what there is, to be written while there is time.
@@ -151,33 +236,39 @@ impl Table {
         })
     }
 
-    fn open_with(
+    fn open_with<B: StorageBackend>(
         directory: &Path,
         purpose: Purpose,
-        open: impl FnOnce(&Path) -> Result<GentleFile, StoreError>,
+        open: impl FnOnce(&Path) -> Result<B, StoreError>,
     ) -> Result<Self, StoreError> {
-        let path = directory.join(FILE);
+        let path = path(directory);
         // An empty file is no new store: something has emptied it.
         match std::fs::metadata(&path) {
             Ok(data) if data.len() == 0 => Err(StoreError::Damaged {
                 path,
+                offset: Some(0),
                 detail: "it is empty".to_owned(),
+                remedy: Remedy::RestoreExport,
             }),
             Ok(_) => Self::open_file(&path, purpose, open(&path)?),
             Err(source) => Err(failed("open", &path, source)),
         }
     }
 
-    fn open_file(path: &Path, purpose: Purpose, file: GentleFile) -> Result<Self, StoreError> {
+    fn open_file(path: &Path, purpose: Purpose, file: impl StorageBackend) -> Result<Self, StoreError> {
         let database = guarded("open", path, || {
             Ok(Database::builder()
                 .set_cache_size(purpose.cache_bytes())
                 .create_with_backend(file)?)
         })?;
         Ok(Self {
-            database,
+            database: Some(database),
             path: path.to_owned(),
         })
+    }
+
+    fn database(&self) -> Result<&Database, redb::Error> {
+        self.database.as_ref().ok_or(redb::Error::DatabaseClosed)
     }
 
     /// Asks the system to have the file in memory by the time that it is read. Returns when all of it is asked for.
@@ -188,7 +279,7 @@ impl Table {
     /// Reads everything and checks it.
     pub(crate) fn load(&self) -> Result<(Snapshot, Meta), StoreError> {
         let meta = guarded("read", &self.path, || {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.database()?.begin_read()?;
             let meta = transaction.open_table(META)?;
             let number = |name| Ok::<_, redb::Error>(meta.get(name)?.map(|value| value.value()));
             Ok([
@@ -196,18 +287,21 @@ impl Table {
                 number("revision")?,
                 number("count")?,
                 number("segment")?,
+                number("segment-salt")?,
             ])
         })?;
-        let [Some(format), Some(revision), Some(count), Some(segment)] = meta else {
-            return Err(self.damaged("it does not say what it is".to_owned()));
-        };
-        if format != FORMAT {
+        if let [Some(found), ..] = meta
+            && found != FORMAT
+        {
             return Err(StoreError::Format {
                 path: self.path.clone(),
-                found: format,
+                found,
                 supported: FORMAT,
             });
         }
+        let [_, Some(revision), Some(count), Some(number), Some(salt)] = meta else {
+            return Err(self.damaged("it does not say what it is".to_owned()));
+        };
         let entries = self.entries(count)?;
         if entries.len() as u64 != count {
             return Err(self.damaged(format!("{} of {count} keys are there", entries.len())));
@@ -217,7 +311,7 @@ impl Table {
             Meta {
                 revision,
                 count,
-                segment,
+                segment: SegmentId { number, salt },
             },
         ))
     }
@@ -260,7 +354,7 @@ impl Table {
     ) -> Result<Option<String>, StoreError> {
         let mut bad = None;
         let end = guarded("read", &self.path, || {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.database()?.begin_read()?;
             let table = transaction.open_table(STATE)?;
             let mut rows = table.iter()?;
             let mut next = || match from {
@@ -296,7 +390,9 @@ impl Table {
     fn damaged(&self, detail: String) -> StoreError {
         StoreError::Damaged {
             path: self.path.clone(),
+            offset: None,
             detail,
+            remedy: Remedy::RestoreExport,
         }
     }
 
@@ -306,35 +402,39 @@ impl Table {
         changes: impl Iterator<Item = (&'a str, Option<&'a Entry>)>,
         meta: Meta,
     ) -> Result<(), StoreError> {
-        guarded("write", &self.path, || {
-            let mut transaction = self.database.begin_write()?;
-            // After a crash, the file opens at once, instead of after a walk through all of it.
-            transaction.set_quick_repair(true);
-            {
-                let mut state = transaction.open_table(STATE)?;
-                let mut row = Vec::new();
-                for (key, entry) in changes {
-                    match entry {
-                        Some(entry) => {
-                            encode_row(entry, &mut row);
-                            state.insert(key, row.as_slice())?;
-                        }
-                        None => {
-                            state.remove(key)?;
-                        }
+        self.write(|state, table| {
+            let mut row = Vec::new();
+            for (key, entry) in changes {
+                match entry {
+                    Some(entry) => {
+                        encode_row(entry, &mut row);
+                        state.insert(key, row.as_slice())?;
+                    }
+                    None => {
+                        state.remove(key)?;
                     }
                 }
-                let mut table = transaction.open_table(META)?;
-                let numbers = [
-                    ("format", FORMAT),
-                    ("revision", meta.revision),
-                    ("count", meta.count),
-                    ("segment", meta.segment),
-                ];
-                for (name, number) in numbers {
-                    table.insert(name, number)?;
-                }
             }
+            meta.store(table)
+        })
+    }
+
+    /// Changes both tables, durably.
+    fn write(
+        &self,
+        change: impl FnOnce(
+            &mut redb::Table<'_, &str, &[u8]>,
+            &mut redb::Table<'_, &str, u64>,
+        ) -> Result<(), redb::Error>,
+    ) -> Result<(), StoreError> {
+        guarded("write", &self.path, || {
+            let mut transaction = self.database()?.begin_write()?;
+            // After a crash, the file opens at once, instead of after a walk through all of it.
+            transaction.set_quick_repair(true);
+            change(
+                &mut transaction.open_table(STATE)?,
+                &mut transaction.open_table(META)?,
+            )?;
             transaction.commit()?;
             Ok(())
         })
@@ -342,9 +442,13 @@ impl Table {
 
     /// Walks through the file page by page and compares all checksums.
     pub(crate) fn verify(&mut self) -> Result<(), StoreError> {
-        let whole = guarded("check", &self.path, || Ok(self.database.check_integrity()?))?;
+        let Self { database, path } = self;
+        let whole = guarded("check", path, || {
+            let database = database.as_mut().ok_or(redb::Error::DatabaseClosed)?;
+            Ok(database.check_integrity()?)
+        })?;
         let rows = guarded("check", &self.path, || {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.database()?.begin_read()?;
             Ok(transaction.open_table(STATE)?.len()?)
         })?;
         if whole {

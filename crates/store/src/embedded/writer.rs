@@ -10,8 +10,9 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::checkpoint::Backlog;
+use super::health::Health;
 use super::journal::{AppendError, Journal};
-use super::queue::{Batch, Pace, Queue};
+use super::queue::{Batch, Chore, Pace, Queue};
 use super::record::Draft;
 use crate::cache::Cache;
 use crate::{Revision, StoreError};
@@ -27,6 +28,7 @@ pub(crate) struct Writer {
     /// Why nothing can be written any more, once nothing can.
     pub(crate) failure: Option<StoreError>,
     pub(crate) pace: Pace,
+    pub(crate) health: Arc<Health>,
 }
 
 impl Writer {
@@ -58,17 +60,14 @@ impl Writer {
             }
             Err(_) => queue.abandon(),
         };
-        for Batch {
-            decided, compactions, ..
-        } in std::iter::once(batch).chain(abandoned)
-        {
+        for Batch { decided, chores, .. } in std::iter::once(batch).chain(abandoned) {
             for (outcome, reply) in decided {
                 // What was refused was refused in view of writes before it: it stands or falls with them. And a
                 // caller that is gone does not want to know.
                 let _ = reply.send(flushed.clone().and(outcome));
             }
-            for (revision, reply) in compactions {
-                let _ = reply.send(flushed.clone().and_then(|()| self.compact(revision)));
+            for (chore, reply) in chores {
+                let _ = reply.send(flushed.clone().and_then(|()| self.run_chore(chore)));
             }
         }
     }
@@ -77,20 +76,39 @@ impl Writer {
         if batch.events.is_empty() {
             return Ok(());
         }
-        self.backlog.wait_for_room()?;
-        self.append(&mut batch.record)?;
+        let appended = self.append_with_room(&mut batch.record);
         let sealed = self.journal.take_sealed();
-        self.backlog.add(&batch.events, sealed, self.journal.number());
-        Ok(())
+        let events = if appended.is_ok() {
+            batch.events.as_slice()
+        } else {
+            &[]
+        };
+        self.backlog.add(events, sealed, self.journal.segment());
+        appended
+    }
+
+    fn append_with_room(&mut self, record: &mut Draft) -> Result<(), StoreError> {
+        let appended = self.backlog.wait_for_room().and_then(|()| self.append(record));
+        self.health.report(appended.as_ref().err());
+        appended
+    }
+
+    fn run_chore(&mut self, chore: Chore) -> Result<(), StoreError> {
+        match chore {
+            Chore::Compact(revision) => self.compact(revision),
+            Chore::Probe => {
+                let mut nothing = Draft::of_compaction(self.cache.compacted(), self.cache.revision() + 1);
+                self.append_with_room(&mut nothing)
+            }
+        }
     }
 
     /// Forgets history, and sees to it that no restart brings it back.
     fn compact(&mut self, revision: Revision) -> Result<(), StoreError> {
         self.cache.check(revision)?;
         self.append(&mut Draft::of_compaction(revision, self.cache.revision() + 1))?;
-        if let Some(sealed) = self.journal.take_sealed() {
-            self.backlog.add(&[], Some(sealed), self.journal.number());
-        }
+        let sealed = self.journal.take_sealed();
+        self.backlog.add(&[], sealed, self.journal.segment());
         self.cache.compact(revision)
     }
 

@@ -317,3 +317,42 @@ async fn a_compaction_that_cannot_be_written_has_not_happened() {
     store.compact(5).await.unwrap();
     assert!(store.watch("/registry/", 2).await.is_err());
 }
+
+#[tokio::test]
+async fn readiness_follows_what_becomes_of_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, faults) = with_faults(directory.path());
+    create(&store, 0..3).await;
+    store.check_writable().await.unwrap();
+    // Two writes fail: that of the client, and the one by which the store finds out whether the disk is still full.
+    faults.fail(Operation::Write, 1, 2, Failure::Torn);
+    assert_eq!(create(&store, 3..4).await, BTreeMap::new());
+    store.check_writable().await.unwrap_err();
+    // At once, it does not try again.
+    store.check_writable().await.unwrap_err();
+    // A write that succeeds says the same as a probe.
+    assert_eq!(create(&store, 4..5).await.len(), 1);
+    store.check_writable().await.unwrap();
+    // Nobody writes: it finds out by itself.
+    faults.fail(Operation::Write, 1, 1, Failure::Error(ErrorKind::StorageFull));
+    assert_eq!(create(&store, 5..6).await, BTreeMap::new());
+    let revision = store.revision().await.unwrap();
+    store.check_writable().await.unwrap();
+    assert_eq!(
+        store.revision().await.unwrap(),
+        revision,
+        "a probe changes nothing"
+    );
+    // After a failed flush, nothing helps.
+    faults.fail(Operation::Flush, 1, 1, Failure::Error(ErrorKind::Other));
+    assert_eq!(create(&store, 6..7).await, BTreeMap::new());
+    store.check_writable().await.unwrap_err();
+    let expected = contents(&store).await;
+    drop(store);
+    let store = EmbeddedStore::open(small(directory.path())).unwrap();
+    let found = contents(&store).await;
+    assert!(expected.iter().all(|(key, entry)| found.get(key) == Some(entry)));
+    store.check_writable().await.unwrap();
+    std::fs::remove_dir_all(directory.path()).unwrap();
+    store.check_writable().await.unwrap_err();
+}

@@ -15,6 +15,7 @@ mod damage;
 #[path = "../support/etcd.rs"]
 mod etcd;
 mod faults;
+mod images;
 #[path = "../support/linear.rs"]
 mod linear;
 mod power;

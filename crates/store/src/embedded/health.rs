@@ -1,0 +1,91 @@
+//! Whether writes can succeed.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::fs::StatVfsMountFlags;
+
+use super::file::failed;
+use crate::StoreError;
+
+/// How often a store that cannot write is asked to try.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Health {
+    directory: PathBuf,
+    failing: Mutex<Option<Failing>>,
+}
+
+#[derive(Debug)]
+struct Failing {
+    error: StoreError,
+    last_probe: Option<Instant>,
+}
+
+/// What is known about writes without trying one.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// The last one succeeded.
+    Writable,
+    /// The last one failed, and none has been tried since.
+    Unknown,
+    /// The last one failed just now.
+    Failing(StoreError),
+}
+
+impl Health {
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            failing: Mutex::new(None),
+        }
+    }
+
+    /// Takes note of what became of a write.
+    pub(crate) fn report(&self, error: Option<&StoreError>) {
+        let mut failing = self.failing.lock();
+        match (error, &mut *failing) {
+            (None, None) => {}
+            (None, Some(_)) => {
+                tracing::warn!(directory = %self.directory.display(), "the store can be written again");
+                *failing = None;
+            }
+            (Some(error), Some(known)) => known.error = error.clone(),
+            (Some(error), None) => {
+                tracing::error!(%error, "the store cannot be written");
+                *failing = Some(Failing {
+                    error: error.clone(),
+                    last_probe: None,
+                });
+            }
+        }
+    }
+
+    /// Whether writes can succeed, as far as that is known. If it is not, the caller is the one to find out.
+    pub(crate) fn verdict(&self) -> Verdict {
+        if let Some(failing) = &mut *self.failing.lock() {
+            let now = Instant::now();
+            if failing.last_probe.is_some_and(|last| now < last + PROBE_INTERVAL) {
+                return Verdict::Failing(failing.error.clone());
+            }
+            failing.last_probe = Some(now);
+            return Verdict::Unknown;
+        }
+        match self.check_file_system() {
+            Ok(()) => Verdict::Writable,
+            Err(error) => Verdict::Failing(error),
+        }
+    }
+
+    /// Finds a file system that has become read-only, or a directory that has been removed, before a write does.
+    fn check_file_system(&self) -> Result<(), StoreError> {
+        let unusable = |source| failed("write to", &self.directory, source);
+        let data = rustix::fs::statvfs(&self.directory).map_err(|error| unusable(error.into()))?;
+        if data.f_flag.contains(StatVfsMountFlags::RDONLY) {
+            return Err(unusable(std::io::ErrorKind::ReadOnlyFilesystem.into()));
+        }
+        Ok(())
+    }
+}

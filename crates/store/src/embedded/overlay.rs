@@ -1,0 +1,206 @@
+//! A file that is read as if it could be written: what is written is kept in memory.
+//!
+//! A database that was not closed is repaired when it is opened. A reader must not change the file for that: it may be
+//! on a read-only file system, and a damaged one stays as evidence.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::file::{DataFile, Faults, failed};
+use crate::StoreError;
+
+/// The unit in which written bytes are kept.
+const BLOCK: u64 = 4096;
+
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    file: DataFile,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    /// The length that the file would have.
+    length: u64,
+    /// How much of the file itself still shows.
+    shown: u64,
+    blocks: BTreeMap<u64, Box<[u8]>>,
+}
+
+impl Overlay {
+    pub(crate) fn open(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+        let file = DataFile::open_to_read(path, faults)?;
+        let length = file.len().map_err(|source| failed("measure", path, source))?;
+        let written = Written {
+            length,
+            shown: length,
+            blocks: BTreeMap::new(),
+        };
+        Ok(Self {
+            file,
+            written: Mutex::new(written),
+        })
+    }
+
+    /// Reads what the file itself holds, and zeros where it has been extended.
+    fn read_file(&self, shown: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let there = usize::try_from(shown.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let (from_file, beyond) = out.split_at_mut(there.min(out.len()));
+        beyond.fill(0);
+        if from_file.is_empty() {
+            return Ok(());
+        }
+        self.file.read(from_file, offset)
+    }
+}
+
+/// The parts of a range that fall into one block each: the block, where the part begins in it, and its length.
+fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)> {
+    let end = offset + length as u64;
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        let (block, begin) = (at / BLOCK, at % BLOCK);
+        let part = (BLOCK - begin).min(end - at);
+        at += part;
+        // A part is no longer than a block.
+        (part > 0).then_some((block, usize::try_from(begin).ok()?, usize::try_from(part).ok()?))
+    })
+}
+
+impl redb::StorageBackend for Overlay {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.written.lock().length)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let written = self.written.lock();
+        if offset
+            .checked_add(out.len() as u64)
+            .is_none_or(|end| end > written.length)
+        {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let shown = written.shown;
+        if written.blocks.is_empty() {
+            drop(written);
+            return self.read_file(shown, offset, out);
+        }
+        self.read_file(shown, offset, out)?;
+        let mut rest = out;
+        for (block, begin, length) in parts(offset, rest.len()) {
+            let (part, after) = rest.split_at_mut(length);
+            if let Some(held) = written
+                .blocks
+                .get(&block)
+                .and_then(|b| b.get(begin..begin + length))
+            {
+                part.copy_from_slice(held);
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        let mut written = self.written.lock();
+        if length < written.length {
+            written.shown = written.shown.min(length);
+            written.blocks.split_off(&length.div_ceil(BLOCK));
+            if let Some(last) = written.blocks.get_mut(&(length / BLOCK)) {
+                let kept = usize::try_from(length % BLOCK).unwrap_or(usize::MAX);
+                last.iter_mut().skip(kept).for_each(|byte| *byte = 0);
+            }
+        }
+        written.length = length;
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut written = self.written.lock();
+        let shown = written.shown;
+        let mut rest = data;
+        for (block, begin, length) in parts(offset, data.len()) {
+            let (part, after) = rest.split_at(length);
+            if !written.blocks.contains_key(&block) {
+                let mut bytes = vec![0; usize::try_from(BLOCK).map_err(io::Error::other)?];
+                self.read_file(shown, block * BLOCK, &mut bytes)?;
+                written.blocks.insert(block, bytes.into());
+            }
+            let held = written.blocks.get_mut(&block);
+            if let Some(place) = held.and_then(|b| b.get_mut(begin..begin + length)) {
+                place.copy_from_slice(part);
+            }
+            rest = after;
+        }
+        written.length = written.length.max(offset + data.len() as u64);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use redb::StorageBackend;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Write(u16, u8, u16),
+        Resize(u16),
+        Read(u16, u16),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..20_000_u16, any::<u8>(), 0..9_000_u16)
+                .prop_map(|(at, byte, length)| Step::Write(at, byte, length)),
+            (0..20_000_u16).prop_map(Step::Resize),
+            (0..20_000_u16, 0..9_000_u16).prop_map(|(at, length)| Step::Read(at, length)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_reads_as_a_file_would(length in 0..20_000_usize, steps in proptest::collection::vec(step(), 1..20)) {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let mut model: Vec<u8> = (0..length).map(|n| (n % 251) as u8 + 1).collect();
+            std::fs::write(file.path(), &model).unwrap();
+            let original = model.clone();
+            let overlay = Overlay::open(file.path(), None).unwrap();
+            for step in steps {
+                match step {
+                    Step::Write(at, byte, length) => {
+                        let (at, length) = (usize::from(at), usize::from(length));
+                        overlay.write(at as u64, &vec![byte; length]).unwrap();
+                        model.resize(model.len().max(at + length), 0);
+                        model[at..at + length].fill(byte);
+                    }
+                    Step::Resize(length) => {
+                        overlay.set_len(length.into()).unwrap();
+                        model.resize(length.into(), 0);
+                    }
+                    Step::Read(at, length) => {
+                        let (at, length) = (usize::from(at), usize::from(length));
+                        let mut found = vec![7; length];
+                        let outcome = overlay.read(at as u64, &mut found);
+                        match model.get(at..at + length) {
+                            Some(want) => prop_assert!(outcome.is_ok() && found == want),
+                            None => prop_assert!(outcome.is_err()),
+                        }
+                    }
+                }
+                prop_assert_eq!(overlay.len().unwrap(), model.len() as u64);
+            }
+            prop_assert!(std::fs::read(file.path()).unwrap() == original);
+        }
+    }
+}

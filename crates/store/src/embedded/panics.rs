@@ -1,0 +1,54 @@
+//! The database panics over some damaged files. That is an error like any other: it is reported as one, without the
+//! message and the backtrace that a panic prints.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    /// Whether a panic of this thread will be caught.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+static HOOK: Once = Once::new();
+
+/// Runs something that may panic. The error is what the panic said.
+pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    HOOK.call_once(|| {
+        let report = take_hook();
+        set_hook(Box::new(move |info| {
+            if !CAUGHT.get() {
+                report(info);
+            }
+        }));
+    });
+    let before = CAUGHT.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    CAUGHT.set(before);
+    outcome.map_err(|payload| {
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied());
+        text.unwrap_or("no reason given")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::panic, reason = "it is what is tested")]
+    fn a_panic_is_an_error() {
+        assert_eq!(catch(|| 1), Ok(1));
+        assert_eq!(
+            catch(|| panic!("in\n  {} lines", 2)),
+            Err::<(), _>("in 2 lines".to_owned())
+        );
+        assert!(!CAUGHT.get());
+    }
+}

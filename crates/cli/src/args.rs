@@ -54,6 +54,17 @@ pub(crate) struct Inputs {
     pub(crate) filename: Vec<PathBuf>,
 }
 
+/// How much is read.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ReadLimits {
+    /// The most bytes to read from one file, pipe or standard input: `512Mi`, `4Gi`
+    #[arg(long, value_name = "BYTES", default_value = "256Mi", value_parser = bytes)]
+    pub(crate) max_input_bytes: u64,
+    /// The most files and directories to look at below the directories that are named
+    #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
+    pub(crate) max_input_files: usize,
+}
+
 impl Inputs {
     /// All paths, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
@@ -164,6 +175,8 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
     #[command(flatten)]
+    pub(crate) limits: ReadLimits,
+    #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) cluster: Cluster,
@@ -189,6 +202,8 @@ pub(crate) struct Lint {
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
     #[command(flatten)]
+    pub(crate) limits: ReadLimits,
+    #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -205,6 +220,8 @@ pub(crate) struct Cost {
     /// Objects to measure the cost of rules with; with a cluster, its objects count as well
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(crate) filename: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limits: ReadLimits,
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
@@ -227,6 +244,8 @@ pub(crate) struct Upgrade {
     /// The same as the positional arguments
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(crate) filename: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limits: ReadLimits,
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
@@ -264,6 +283,8 @@ pub(crate) struct Eval {
     /// Read one expression after the other
     #[arg(long, conflicts_with_all = ["expression", "output"])]
     pub(crate) repl: bool,
+    #[command(flatten)]
+    pub(crate) limits: ReadLimits,
     /// The form of the output; a value is no finding, so there are no forms for CI systems
     #[arg(short, long, value_enum, default_value_t = EvalForm::Text)]
     pub(crate) output: EvalForm,
@@ -532,6 +553,25 @@ fn directive(text: &str) -> Result<String, String> {
         );
     }
     Ok(text.to_owned())
+}
+
+/// Reads a number of bytes, with the suffixes of Kubernetes' quantities.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text.strip_prefix(digits) {
+        Some("") => 1,
+        Some("k") => 1000,
+        Some("M") => 1000 * 1000,
+        Some("G") => 1000 * 1000 * 1000,
+        Some("Ki") => 1 << 10,
+        Some("Mi") => 1 << 20,
+        Some("Gi") => 1 << 30,
+        _ => return Err("a number of bytes is written as 1048576, 512Mi or 4Gi".to_owned()),
+    };
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("`{digits}` is no whole number"))?;
+    Ok(number.saturating_mul(unit))
 }
 
 /// Reads `60s`, `2m`, `1h`.

@@ -2,6 +2,7 @@
 
 use crate::args;
 use crate::catalog::Catalog;
+use crate::files;
 use crate::input::{Object, flatten};
 use crate::problem::Problem;
 use kube::api::{GetParams, ListParams};
@@ -10,6 +11,7 @@ use kube::core::Request;
 use scantling_schema::definition::{Definition, Spec, Version};
 use scantling_value::{Limits, Value, json};
 use secrecy::SecretString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// So many objects are asked for at once.
@@ -185,6 +187,38 @@ impl Pages<'_> {
     }
 }
 
+/// The largest kubeconfig or certificate file that is read.
+const MAX_CONFIG_BYTES: u64 = 16 << 20;
+
+/// Refuses a file that is too large for what it is said to be, or that might never end. One that is not there is
+/// reported by whoever reads it.
+fn check_size(file: &Path) -> Result<(), Problem> {
+    let what = || format!("cannot read {}", file.display());
+    match std::fs::metadata(file) {
+        Ok(data) if data.is_file() && data.len() > MAX_CONFIG_BYTES => {
+            let why = format!("it has {} bytes, more than {MAX_CONFIG_BYTES}", data.len());
+            Err(Problem::new(what(), why))
+        }
+        Ok(data) if !data.is_file() => Err(Problem::new(what(), "it is not a regular file")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file gives its bytes once, as what the shell puts in the place of `<(…)`.
+fn is_pipe(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|data| !data.is_file() && !data.is_dir())
+}
+
+/// The files that are read where no flag names one.
+fn default_kubeconfigs() -> Vec<PathBuf> {
+    if let Some(paths) = std::env::var_os("KUBECONFIG") {
+        return std::env::split_paths(&paths).collect();
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    home.map(|home| home.join(".kube/config")).into_iter().collect()
+}
+
 /// What kubectl would connect to with the same flags.
 async fn config(flags: &args::Cluster) -> Result<Config, Problem> {
     let failed = |e: &dyn std::fmt::Display| Problem::new("cannot use the kubeconfig", e);
@@ -192,8 +226,24 @@ async fn config(flags: &args::Cluster) -> Result<Config, Problem> {
         context: flags.context.clone(),
         ..KubeConfigOptions::default()
     };
+    if let Some(file) = &flags.certificate_authority {
+        check_size(file)?;
+    }
+    if flags.kubeconfig.is_none() {
+        default_kubeconfigs()
+            .iter()
+            .try_for_each(|file| check_size(file))?;
+    }
     let kubeconfig = match &flags.kubeconfig {
-        Some(path) => Kubeconfig::read_from(path).map(Some),
+        Some(path) if is_pipe(path) => {
+            let bytes = files::read(path, MAX_CONFIG_BYTES).map_err(|e| failed(&e))?;
+            let text = String::from_utf8(bytes).map_err(|e| failed(&e))?;
+            Kubeconfig::from_yaml(&text).map(Some)
+        }
+        Some(path) => {
+            check_size(path)?;
+            Kubeconfig::read_from(path).map(Some)
+        }
         // Whoever names a server needs no file; where there is one, it counts.
         None if flags.server.is_some() && flags.context.is_none() => Ok(Kubeconfig::read().ok()),
         None => Kubeconfig::read().map(Some),

@@ -20,10 +20,10 @@ use std::sync::Arc;
 
 /// Estimates the rules, and measures them where there are objects.
 pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
-    let (sources, mut problems) = files::find(flags.definitions.iter().chain(&flags.crds));
+    let (sources, mut problems) = files::find(flags.definitions.iter().chain(&flags.crds), flags.limits);
     let mut catalog = Catalog::new(flags.target, Texts::Kept);
     problems.extend(catalog.load(&sources, OtherObjects::Unexpected));
-    let (objects, more) = files::find(&flags.filename);
+    let (objects, more) = files::find(&flags.filename, flags.limits);
     problems.extend(more);
     let cluster = cluster::asked_for(&flags.cluster)?;
     let estimated: Vec<_> = catalog

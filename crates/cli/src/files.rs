@@ -1,8 +1,10 @@
 //! Which files there are to read.
 
+use crate::args::ReadLimits;
 use crate::problem::Problem;
 use std::borrow::Cow;
-use std::io::{Cursor, Read};
+use std::fs::File;
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +22,22 @@ pub(crate) struct Source {
 
 #[derive(Clone, Debug)]
 enum From {
-    File(PathBuf),
+    File {
+        path: PathBuf,
+        /// The most bytes that it may have.
+        limit: u64,
+    },
     Memory(Arc<[u8]>),
 }
 
 impl Source {
-    fn file(path: &Path) -> Self {
+    fn file(path: &Path, limits: ReadLimits) -> Self {
         Source {
             name: path.display().to_string().into(),
-            from: From::File(path.to_owned()),
+            from: From::File {
+                path: path.to_owned(),
+                limit: limits.max_input_bytes,
+            },
         }
     }
 
@@ -36,9 +45,9 @@ impl Source {
     pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, Problem> {
         match &self.from {
             From::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
-            From::File(path) => match std::fs::read(path) {
+            From::File { path, limit } => match read(path, *limit) {
                 Ok(bytes) => Ok(Cow::Owned(in_utf8(bytes))),
-                Err(e) => Err(unreadable(path, &e)),
+                Err(e) => Err(unreadable(path.display(), &e)),
             },
         }
     }
@@ -47,7 +56,7 @@ impl Source {
     pub(crate) fn open(&self) -> Result<Box<dyn Read + Send + '_>, Problem> {
         match &self.from {
             From::Memory(bytes) => Ok(Box::new(&**bytes)),
-            From::File(path) => opened(path).map_err(|e| unreadable(path, &e)),
+            From::File { path, limit } => opened(path, *limit).map_err(|e| unreadable(path.display(), &e)),
         }
     }
 
@@ -55,14 +64,68 @@ impl Source {
     pub(crate) fn size(&self) -> u64 {
         match &self.from {
             From::Memory(bytes) => bytes.len() as u64,
-            From::File(path) => std::fs::metadata(path).map_or(0, |m| m.len()),
+            From::File { path, .. } => std::fs::metadata(path).map_or(0, |m| m.len()),
         }
     }
 }
 
+/// An input that ends with an error if it is longer than it may be: it may be a device that never ends.
+struct Limited<R> {
+    input: R,
+    left: u64,
+    limit: u64,
+}
+
+impl<R> Limited<R> {
+    fn new(input: R, limit: u64) -> Self {
+        Limited {
+            input,
+            left: limit,
+            limit,
+        }
+    }
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !out.is_empty() {
+            return match self.input.read(&mut [0])? {
+                0 => Ok(0),
+                _ => Err(too_large(self.limit)),
+            };
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(out.len());
+        let read = self.input.read(out.get_mut(..most).unwrap_or_default())?;
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
+    }
+}
+
+fn too_large(limit: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        format!("it is larger than {limit} bytes"),
+    )
+}
+
+/// All bytes of a file that has no more than it may have.
+pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_limited(path, limit)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn open_limited(path: &Path, limit: u64) -> io::Result<Limited<File>> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() > limit {
+        return Err(too_large(limit));
+    }
+    Ok(Limited::new(file, limit))
+}
+
 /// The bytes of a file. One in UTF-16, which is rare, is read as a whole.
-fn opened(path: &Path) -> std::io::Result<Box<dyn Read + Send>> {
-    let mut file = std::fs::File::open(path)?;
+fn opened(path: &Path, limit: u64) -> io::Result<Box<dyn Read + Send>> {
+    let mut file = open_limited(path, limit)?;
     let mut mark = Vec::new();
     (&mut file).take(2).read_to_end(&mut mark)?;
     if byte_order(&mark).is_none() {
@@ -94,36 +157,44 @@ fn in_utf8(text: Vec<u8>) -> Vec<u8> {
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Problem {
-    let what = format!("cannot read {}", path.display());
+/// Why a file cannot be read.
+pub(crate) fn unreadable(name: impl std::fmt::Display, error: &io::Error) -> Problem {
+    let what = format!("cannot read {name}");
     match error.kind() {
-        std::io::ErrorKind::NotFound => Problem::new(what, "there is no such file or directory"),
+        io::ErrorKind::NotFound => Problem::new(what, "there is no such file or directory"),
+        io::ErrorKind::FileTooLarge => {
+            Problem::new(what, error).hint("raise the limit with --max-input-bytes")
+        }
         _ => Problem::new(what, error),
     }
 }
 
 /// All files behind the given paths. Directories are searched for manifests, in the order of their names.
-pub(crate) fn find(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> (Vec<Source>, Vec<Problem>) {
+pub(crate) fn find(
+    paths: impl IntoIterator<Item = impl AsRef<Path>>,
+    limits: ReadLimits,
+) -> (Vec<Source>, Vec<Problem>) {
     let (mut sources, mut problems) = (Vec::new(), Vec::new());
+    let mut left = limits.max_input_files;
     for path in paths {
         let path = path.as_ref();
         if path.as_os_str() == "-" {
-            match standard_input() {
+            match standard_input(limits.max_input_bytes) {
                 Ok(source) => sources.push(source),
                 Err(problem) => problems.push(problem),
             }
         } else if path.is_dir() {
-            let before = sources.len();
-            search(path, &mut sources, &mut problems);
-            if sources.len() == before {
+            let before = (sources.len(), problems.len());
+            search(path, limits, &mut left, &mut sources, &mut problems);
+            if (sources.len(), problems.len()) == before {
                 let what = format!("no manifests in {}", path.display());
                 let hint = "files whose names end in .yaml, .yml or .json are read from directories";
                 problems.push(Problem::plain(what).hint(hint));
             }
         } else {
-            match given(path) {
+            match given(path, limits) {
                 Ok(source) => sources.push(source),
-                Err(e) => problems.push(unreadable(path, &e)),
+                Err(e) => problems.push(unreadable(path.display(), &e)),
             }
         }
     }
@@ -131,11 +202,11 @@ pub(crate) fn find(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> (Vec<So
 }
 
 /// A file that was named. What the shell puts in the place of `<(helm template .)` gives its bytes once.
-fn given(path: &Path) -> std::io::Result<Source> {
+fn given(path: &Path, limits: ReadLimits) -> io::Result<Source> {
     if std::fs::metadata(path)?.is_file() {
-        return Ok(Source::file(path));
+        return Ok(Source::file(path, limits));
     }
-    let bytes = in_utf8(std::fs::read(path)?);
+    let bytes = in_utf8(read(path, limits.max_input_bytes)?);
     Ok(Source {
         name: path.display().to_string().into(),
         from: From::Memory(bytes.into()),
@@ -145,43 +216,72 @@ fn given(path: &Path) -> std::io::Result<Source> {
 /// Standard input is there once, whatever it is asked for.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-fn standard_input() -> Result<Source, Problem> {
+fn standard_input(limit: u64) -> Result<Source, Problem> {
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Err(Problem::usage("standard input (`-`) is named more than once"));
     }
     let mut bytes = Vec::new();
-    match std::io::stdin().lock().read_to_end(&mut bytes) {
+    match Limited::new(io::stdin().lock(), limit).read_to_end(&mut bytes) {
         Ok(_) => Ok(Source {
             name: "<stdin>".into(),
             from: From::Memory(in_utf8(bytes).into()),
         }),
-        Err(e) => Err(Problem::new("cannot read standard input", e)),
+        Err(e) => Err(unreadable("standard input", &e)),
     }
 }
 
-fn search(directory: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Problem>) {
-    let entries = std::fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let mut entries = match entries {
-        Ok(entries) => entries,
+/// Adds the manifests below a directory, as long as there are entries left to look at.
+fn search(
+    directory: &Path,
+    limits: ReadLimits,
+    left: &mut usize,
+    sources: &mut Vec<Source>,
+    problems: &mut Vec<Problem>,
+) {
+    let (entries, complete) = match candidates(directory, left) {
+        Ok(found) => found,
         Err(e) => {
-            problems.push(unreadable(directory, &e));
+            problems.push(unreadable(directory.display(), &e));
             return;
         }
     };
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let path = entry.path();
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        // Links to directories could lead in a circle.
-        if kind.is_dir() {
-            search(&path, sources, problems);
-        } else if is_manifest(&path) && (kind.is_file() || kind.is_symlink() && !path.is_dir()) {
-            // A link that leads nowhere is told by whoever reads it.
-            sources.push(Source::file(&path));
+    for (path, is_directory) in entries {
+        if is_directory && *left > 0 {
+            search(&path, limits, left, sources, problems);
+        } else if !is_directory {
+            sources.push(Source::file(&path, limits));
         }
     }
+    if !complete {
+        let what = format!(
+            "cannot read {}: there are more than {} files and directories",
+            directory.display(),
+            limits.max_input_files
+        );
+        problems.push(Problem::plain(what).hint("raise the limit with --max-input-files"));
+    }
+}
+
+/// The manifests and directories in a directory, in the order of their names, and whether these are all.
+fn candidates(directory: &Path, left: &mut usize) -> io::Result<(Vec<(PathBuf, bool)>, bool)> {
+    let (mut found, mut complete) = (Vec::new(), true);
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let Some(fewer) = left.checked_sub(1) else {
+            complete = false;
+            break;
+        };
+        *left = fewer;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        // Links to directories could lead in a circle. A link that leads nowhere is told by whoever reads it.
+        if kind.is_dir() {
+            found.push((path, true));
+        } else if is_manifest(&path) && (kind.is_file() || kind.is_symlink() && !path.is_dir()) {
+            found.push((path, false));
+        }
+    }
+    found.sort();
+    Ok((found, complete))
 }
 
 fn is_manifest(path: &Path) -> bool {

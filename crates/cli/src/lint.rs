@@ -27,7 +27,10 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
     if let Some(code) = flags.skip.iter().find(|code| !is_known(code)) {
         return Ok(unknown_code(code));
     }
-    let (sources, mut problems) = files::find(flags.paths.iter().chain(&flags.filename).chain(&flags.crds));
+    let (sources, mut problems) = files::find(
+        flags.paths.iter().chain(&flags.filename).chain(&flags.crds),
+        flags.limits,
+    );
     let linter = Linter {
         flags,
         environments: Environments::of(flags.target.kubernetes_version),

@@ -1,9 +1,11 @@
 //! `scantling serve`: the API server.
 
 use crate::args;
+use crate::files;
 use crate::problem::{Problem, Verdict};
 use crate::render;
 use scantling_server::{AuthorizationMode, Config, Server};
+use scantling_store::private;
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, KeySpace, MemStore, Store};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,9 @@ const KEEP_FREE: &str = "MIMALLOC_PURGE_DELAY";
 /// What one small request frees is what the next one takes, whatever is set here; of what a definition takes, nothing
 /// waits for the next.
 const KEEP_FREE_MILLIS: &str = "1";
+
+/// The largest file with certificates or a key that is read.
+const MAX_CERTIFICATE_BYTES: u64 = 16 << 20;
 
 /// How often free memory goes back to the system.
 const GIVE_BACK: Duration = Duration::from_secs(2);
@@ -62,15 +67,20 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
         ..Config::default()
     };
     let store = store(flags, directory.as_deref()).await?;
-    let mut terminate =
-        signal(SignalKind::terminate()).map_err(|e| Problem::new("cannot catch signals", e))?;
+    // Caught from now on: a signal that comes while the server starts ends it in order, too.
+    let catch = |kind| signal(kind).map_err(|e| Problem::new("cannot catch signals", e));
+    let (mut terminate, mut interrupt) = (catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?);
     let server = Server::start(config, store)
         .await
         .map_err(|e| Problem::new("cannot start the server", e))?;
-    let kubeconfig = match (&flags.write_kubeconfig, &directory) {
-        (Some(path), _) => path.clone(),
-        (None, Some(directory)) => directory.join("kubeconfig"),
-        (None, None) => std::env::temp_dir().join(format!("scantling-{}.kubeconfig", std::process::id())),
+    let (kubeconfig, _temporary) = match (&flags.write_kubeconfig, &directory) {
+        (Some(path), _) => (path.clone(), None),
+        (None, Some(directory)) => (directory.join("kubeconfig"), None),
+        (None, None) => {
+            let name = format!("scantling-{}.kubeconfig", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            (path.clone(), Some(TemporaryFile(path)))
+        }
     };
     server
         .write_kubeconfig(&kubeconfig)
@@ -81,13 +91,24 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
     ))?;
     tokio::select! {
         _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
+        _ = interrupt.recv() => {}
         () = give_back() => {}
     }
     server.announce_stop();
     tokio::time::sleep(flags.shutdown_delay_duration).await;
     server.stop().await;
     Ok(())
+}
+
+/// A file that goes with the process, unless that is killed.
+struct TemporaryFile(PathBuf);
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if let Err(e) = std::fs::remove_file(&self.0) {
+            tracing::warn!(path = %self.0.display(), error = %e, "cannot remove the temporary kubeconfig");
+        }
+    }
 }
 
 /// Has the allocator keep what was freed for a short time only.
@@ -136,13 +157,28 @@ fn data_directory(flags: &args::Serve) -> Result<PathBuf, Problem> {
             Problem::plain("no place for the data: HOME is not set").hint("name one with --data-dir")
         })?,
     };
-    std::fs::create_dir_all(&directory).map_err(|e| {
-        Problem::new(
-            format!("cannot make the data directory {}", directory.display()),
-            e,
-        )
-    })?;
+    let failed = |e| {
+        let what = format!("cannot make the data directory {}", directory.display());
+        Problem::new(what, e)
+    };
+    private::create_directory(&directory).map_err(failed)?;
+    if holds_nothing_else(&directory).map_err(failed)? {
+        private::restrict(&directory);
+    }
     Ok(directory)
+}
+
+/// Whether a directory is there for this server alone. One that others use, too, such as `/tmp`, stays open to them; what
+/// the server keeps in it is closed in any case.
+fn holds_nothing_else(directory: &Path) -> std::io::Result<bool> {
+    let known = ["store", "pki", "kubeconfig"];
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        if !known.iter().any(|known| name == *known) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 async fn store(flags: &args::Serve, directory: Option<&Path>) -> Result<Arc<dyn Store>, Problem> {
@@ -150,7 +186,7 @@ async fn store(flags: &args::Serve, directory: Option<&Path>) -> Result<Arc<dyn 
         let failed = |e| Problem::new("cannot use etcd", e);
         let pem = |file: &Option<PathBuf>| match file {
             None => Ok(None),
-            Some(file) => std::fs::read(file)
+            Some(file) => files::read(file, MAX_CERTIFICATE_BYTES)
                 .map(Some)
                 .map_err(|e| Problem::new(format!("cannot read {}", file.display()), e)),
         };

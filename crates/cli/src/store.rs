@@ -3,7 +3,8 @@
 use crate::args::{Store, StoreCommand};
 use crate::problem::{Problem, Verdict};
 use crate::render;
-use scantling_store::{EmbeddedConfig, EmbeddedStore, export};
+use scantling_store::private::NewFile;
+use scantling_store::{EmbeddedStore, export};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -28,26 +29,36 @@ fn check(directory: &Path) -> Result<(), Problem> {
 }
 
 fn write(directory: &Path, file: &Path) -> Result<(), Problem> {
-    EmbeddedStore::check(directory).map_err(|e| Problem::new("cannot export", e))?;
-    let out: Box<dyn Write + Send> = if file.as_os_str() == "-" {
-        Box::new(std::io::stdout())
-    } else {
-        let made = File::create(file);
-        Box::new(made.map_err(|e| Problem::new(format!("cannot write {}", file.display()), e))?)
+    let failed = |e: &dyn std::fmt::Display| Problem::new(format!("cannot write {}", file.display()), e);
+    let store = EmbeddedStore::read(directory).map_err(|e| Problem::new("cannot export", e))?;
+    let runtime = crate::runtime()?;
+    let write = |out: &mut (dyn Write + Send)| {
+        runtime
+            .block_on(export(&store, "/", BufWriter::new(out)))
+            .map_err(|e| Problem::new("cannot export", e))
     };
-    let config = EmbeddedConfig::new(directory);
-    let store = EmbeddedStore::open(config).map_err(|e| Problem::new("cannot open the store", e))?;
-    let summary = crate::runtime()?
-        .block_on(export(&store, "/", BufWriter::new(out)))
-        .map_err(|e| Problem::new("cannot export", e))?;
-    store
-        .close()
-        .map_err(|e| Problem::new("cannot close the store", e))?;
+    let summary = if file.as_os_str() == "-" {
+        write(&mut std::io::stdout())?
+    } else if is_stream(file) {
+        let mut out = File::options().write(true).open(file).map_err(|e| failed(&e))?;
+        write(&mut out)?
+    } else {
+        let mut out = NewFile::create(file).map_err(|e| failed(&e))?;
+        let summary = write(&mut out)?;
+        out.commit().map_err(|e| failed(&e))?;
+        summary
+    };
     eprintln!(
         "exported {} entries at revision {}",
         summary.entries, summary.revision
     );
     Ok(())
+}
+
+/// Whether a name is that of a pipe or a device, which is written to rather than replaced.
+fn is_stream(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|data| !data.is_file() && !data.is_dir())
 }
 
 fn read(directory: &Path, file: &Path) -> Result<(), Problem> {

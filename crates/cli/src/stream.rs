@@ -1,6 +1,6 @@
 //! Work on every document of some files: on all cores, with a bounded part of them in memory, in their order.
 
-use crate::files::Source;
+use crate::files::{self, Source};
 use crate::input::{Document, Notation, Start};
 use crate::lists::{self, Cut};
 use crate::problem::Problem;
@@ -206,10 +206,7 @@ impl<'s> Blocks<'s> {
             if let Err(e) = self.fill(wanted) {
                 self.end = End::Here;
                 self.rest.clear();
-                return Some(Part::Problem(Problem::new(
-                    format!("cannot read {}", self.file),
-                    e,
-                )));
+                return Some(Part::Problem(files::unreadable(self.file, &e)));
             }
             if self.rest.is_empty() {
                 return None;

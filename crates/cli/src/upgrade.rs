@@ -28,10 +28,10 @@ use std::sync::Arc;
 
 /// Compares the definitions and tries out the objects.
 pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
-    let (from, mut problems) = files::find(&flags.from);
-    let (to, more) = files::find(&flags.to);
+    let (from, mut problems) = files::find(&flags.from, flags.limits);
+    let (to, more) = files::find(&flags.to, flags.limits);
     problems.extend(more);
-    let (sources, more) = files::find(flags.filename.iter().chain(&flags.paths));
+    let (sources, more) = files::find(flags.filename.iter().chain(&flags.paths), flags.limits);
     problems.extend(more);
     let cluster = cluster::asked_for(&flags.cluster)?;
     let (mut before, mut after) = (

@@ -19,10 +19,10 @@ use std::sync::Arc;
 
 /// Checks the objects.
 pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
-    let (sources, mut problems) = files::find(flags.inputs.all());
-    let (crds, more) = files::find(&flags.crds);
+    let (sources, mut problems) = files::find(flags.inputs.all(), flags.limits);
+    let (crds, more) = files::find(&flags.crds, flags.limits);
     problems.extend(more);
-    let (olds, more) = files::find(&flags.old);
+    let (olds, more) = files::find(&flags.old, flags.limits);
     problems.extend(more);
     let mut catalog = Catalog::new(flags.target, Texts::Dropped);
     let cluster = cluster::asked_for(&flags.cluster)?;

@@ -94,11 +94,14 @@ fn damage_is_said() {
     }
     std::fs::write(&state, "").expect("it is written");
     let (text, code) = run(data.path(), "check", None);
-    assert!(code == 3 && text.contains("is damaged: it is empty"), "{text}");
+    assert!(
+        code == 3 && text.contains("is damaged at byte 0: it is empty"),
+        "{text}"
+    );
     std::fs::remove_file(&state).expect("it is removed");
     for (command, file) in [("check", None), ("import", Some(backup.as_path()))] {
         let (text, code) = run(data.path(), command, file);
-        let said = "is damaged: there is a journal, but no state beside it";
+        let said = "is damaged: it is missing, but there is a journal up to revision 4";
         assert!(code == 3 && text.contains(said), "{text}");
     }
 
@@ -110,4 +113,128 @@ fn damage_is_said() {
     let (text, code) = run(empty.path(), "import", Some(&backup));
     assert!(code == 3 && text.contains("ends too early"), "{text}");
     assert!(!empty.path().join("store").exists());
+}
+
+/// The permissions of a file.
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    let data = path.symlink_metadata().expect("it is there");
+    data.permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_journal_that_was_cut_is_said_where_and_what_to_do() {
+    let data = filled(200);
+    let journal = data.path().join("store/journal-0000000000000001");
+    let file = std::fs::File::options().write(true).open(&journal);
+    file.and_then(|file| file.set_len(5000)).expect("it is cut");
+    let (text, code) = run(data.path(), "check", None);
+    let said = format!(
+        "{} is damaged at byte 5000: it has been cut to 5000 bytes of 16777216; put back a copy",
+        journal.display()
+    );
+    assert!(code == 3 && text.contains(&said), "{text}");
+}
+
+#[test]
+fn damaged_pages_are_one_line() {
+    let data = filled(50);
+    let state = data.path().join("store/state.redb");
+    let bytes = std::fs::read(&state).expect("a state");
+    for at in (0..bytes.len()).step_by(4096) {
+        let mut damaged = bytes.clone();
+        let end = bytes.len().min(at + 4096);
+        damaged[at..end].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        std::fs::write(&state, &damaged).expect("it is written");
+        let (text, code) = run(data.path(), "check", None);
+        // Pages that nothing is stored in may hold anything.
+        assert!(code == 0 || code == 3, "page {at}: {text}");
+        assert_eq!(text.lines().count(), 1, "page {at}: {text}");
+        assert!(!text.contains("panicked"), "page {at}: {text}");
+        let now = std::fs::read(&state).expect("a state");
+        assert!(now == damaged, "page {at}: the file was changed");
+        if at > 64 << 10 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_check_changes_nothing() {
+    let data = filled(3);
+    let store = data.path().join("store");
+    std::fs::remove_file(store.join("lock")).expect("it is removed");
+    let names = || {
+        let entries = std::fs::read_dir(&store).expect("a directory");
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let (text, code) = run(data.path(), "check", None);
+    assert!(code == 0 && text.starts_with("sound"), "{text}");
+    assert_eq!(run(data.path(), "export", Some(Path::new("/dev/null"))).1, 0);
+    assert_eq!(names(), before);
+}
+
+#[test]
+fn exports_and_stores_are_private() {
+    let data = filled(3);
+    let (backup, link) = (data.path().join("backup"), data.path().join("link"));
+    std::fs::write(&backup, "readable").expect("it is written");
+    run(data.path(), "export", Some(&backup));
+    assert_eq!(mode(&backup), 0o600);
+    std::os::unix::fs::symlink(&backup, &link).expect("a link");
+    let (text, code) = run(data.path(), "export", Some(&link));
+    assert!(code == 3 && text.contains("it is a symbolic link"), "{text}");
+    let new = tempfile::tempdir().expect("a directory");
+    run(new.path(), "import", Some(&backup));
+    for data in [&data, &new] {
+        let store = data.path().join("store");
+        assert_eq!(mode(&store), 0o700);
+        for entry in std::fs::read_dir(&store).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn malformed_imports_are_said_where() {
+    let cases: &[(&[u8], &str)] = &[
+        (b"", "line 1 of the backup is not as it was written: the backup ends too early"),
+        (b"{\"format\":1,\"revision\":}\n", "line 1 of the backup is not as it was written: column 24: "),
+        (b"{\"format\":9,\"revision\":1}\n", "format 9"),
+        (b"{\"format\":1,\"revision\":18446744073709551615}\n", "out of range"),
+        (b"{\"format\":1,\"revision\":5}\n\xff\n", "line 2 of the backup is not as it was written: column "),
+        (
+            b"{\"format\":1,\"revision\":5}\n{\"key\":\"/a\",\"create_revision\":2,\"mod_revision\":6,\"version\":1,\"value\":\"\"}\n",
+            "line 2 of the backup is not as it was written: create revision 2, mod revision 6",
+        ),
+        (
+            b"{\"format\":1,\"revision\":5}\n\
+              {\"key\":\"/b\",\"create_revision\":2,\"mod_revision\":2,\"version\":1,\"value\":\"\"}\n\
+              {\"key\":\"/b\",\"create_revision\":2,\"mod_revision\":2,\"version\":1,\"value\":\"\"}\n",
+            "line 3 of the backup is not as it was written: its key does not come after the one before",
+        ),
+        (
+            b"{\"format\":1,\"revision\":5}\n{\"entries\":0,\"crc32\":1}\n",
+            "line 2 of the backup is not as it was written: what came before it has changed",
+        ),
+    ];
+    let data = tempfile::tempdir().expect("a directory");
+    let file = data.path().join("backup");
+    for (bytes, said) in cases {
+        std::fs::write(&file, bytes).expect("it is written");
+        let (text, code) = run(data.path(), "import", Some(&file));
+        assert!(code == 3 && text.contains(said), "{said}: {text}");
+        assert!(!data.path().join("store").exists(), "{said}");
+    }
+    let (text, code) = run(data.path(), "import", Some(Path::new("/dev/zero")));
+    assert!(
+        code == 3 && text.contains("line 1 of the backup is not as it was written: it is longer than"),
+        "{text}"
+    );
 }

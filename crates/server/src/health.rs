@@ -84,9 +84,13 @@ pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: 
 /// be about to end.
 async fn is_well(api: &Api, name: &str) -> bool {
     match name {
-        "etcd" | "etcd-readiness" => {
+        "etcd" => {
             let revision = tokio::time::timeout(PATIENCE, api.store.revision()).await;
             matches!(revision, Ok(Ok(_)))
+        }
+        "etcd-readiness" => {
+            let writable = tokio::time::timeout(PATIENCE, api.store.check_writable()).await;
+            matches!(writable, Ok(Ok(())))
         }
         "shutdown" => api.ready.load(Ordering::Acquire),
         _ => true,

@@ -81,8 +81,7 @@ impl Server {
         let (configs, tls) = watch::channel(tls::server_config(&material).map_err(fail)?);
         let mut tokens = Tokens::default();
         if let Some(path) = &config.token_auth_file {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| StartError(format!("cannot read {}: {e}", path.display())))?;
+            let text = tls::read(path).map_err(fail)?;
             tokens
                 .add_file(&text)
                 .map_err(|e| StartError(format!("{}: {e}", path.display())))?;

@@ -3,6 +3,8 @@
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use scantling_store::private;
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,6 +67,9 @@ pub(crate) fn generate(address: IpAddr) -> Result<Identity, rcgen::Error> {
 /// Reads the identity kept in a directory, or makes one and keeps it there.
 pub(crate) fn load_or_generate(dir: &Path, address: IpAddr) -> Result<Identity, String> {
     let (crt, key, ca) = (dir.join("server.crt"), dir.join("server.key"), dir.join("ca.crt"));
+    private::create_directory(dir)
+        .and_then(|()| private::restrict_directory(dir))
+        .map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
     if crt.exists() && key.exists() && ca.exists() {
         return Ok(Identity {
             certificate: read(&crt)?,
@@ -73,7 +78,6 @@ pub(crate) fn load_or_generate(dir: &Path, address: IpAddr) -> Result<Identity, 
         });
     }
     let made = generate(address).map_err(|e| format!("cannot make a certificate: {e}"))?;
-    std::fs::create_dir_all(dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
     write_private(&key, &made.key)?;
     write_private(&crt, &made.certificate)?;
     write_private(&ca, &made.authority)?;
@@ -90,30 +94,27 @@ pub(crate) fn load(certificate: &Path, key: &Path) -> Result<Identity, String> {
     })
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+/// The largest file with certificates, a key or tokens that is read.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Reads a text file that a flag names.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
+        .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    if read as u64 > MAX_FILE_BYTES {
+        return Err(format!(
+            "cannot read {}: it is larger than {MAX_FILE_BYTES} bytes",
+            path.display()
+        ));
+    }
+    Ok(text)
 }
 
 /// Writes a file that only its owner can read, whole or not at all.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), String> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let fail = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)
-        .map_err(fail)?;
-    file.write_all(text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .map_err(fail)?;
-    std::fs::rename(&temporary, path).map_err(fail)
+    private::write(path, text.as_bytes()).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
 /// All that the TLS side of the listener is made of.

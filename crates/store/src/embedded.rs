@@ -44,8 +44,8 @@ use crate::backup::{BackupError, BackupSummary};
 use crate::cache::Cache;
 use crate::state::{Snapshot, check_write};
 use crate::{
-    Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Remedy, Revision, Store, StoreError, Watch,
-    Write, key, private,
+    Entry, Event, HistoryLimits, ListRequest, MemStore, Page, ReadAt, Remedy, Revision, Store, StoreError,
+    Watch, Write, key, private,
 };
 
 /// After so many batches of one request, the next one is expected to be like them.
@@ -218,6 +218,18 @@ impl EmbeddedStore {
     ) -> Result<BackupSummary, BackupError> {
         let directory = directory.as_ref();
         let mut backup = crate::backup::Reader::begin(backup)?;
+        let is_new = !directory.exists();
+        let restored = Self::restore_entries(directory, &mut backup);
+        if restored.is_err() && is_new {
+            lock::remove_directory(directory);
+        }
+        restored
+    }
+
+    fn restore_entries(
+        directory: &Path,
+        backup: &mut crate::backup::Reader<impl std::io::BufRead>,
+    ) -> Result<BackupSummary, BackupError> {
         let revision = backup.revision();
         private::create_directory(directory).map_err(|source| failed("create", directory, source))?;
         let _lock = Lock::take(directory)?;
@@ -227,20 +239,14 @@ impl EmbeddedStore {
         }
         check_empty(directory, None, None)?;
         let segment_bytes = EmbeddedConfig::new(directory).segment_bytes;
-        let entries = create(directory, revision, &mut backup, segment_bytes, None)?;
+        let entries = create(directory, revision, backup, segment_bytes, None)?;
         Ok(BackupSummary { revision, entries })
     }
 
     /// Reads all files of a store that no process has open, and compares every checksum in them. No file is changed:
     /// this works on a read-only file system, too.
     pub fn check(directory: impl AsRef<Path>) -> Result<CheckReport, StoreError> {
-        let directory = directory.as_ref();
-        if !table::exists(directory) && !journal::exists(directory)? {
-            let source = std::io::Error::new(std::io::ErrorKind::NotFound, "it holds no store");
-            return Err(failed("check", directory, source));
-        }
-        let _lock = Lock::take_to_read(directory)?;
-        let mut loaded = load(directory, None)?;
+        let mut loaded = load_to_read(directory.as_ref())?;
         loaded.table.verify()?;
         Ok(CheckReport {
             revision: loaded.state.revision,
@@ -253,6 +259,14 @@ impl EmbeddedStore {
                 .sum(),
             history_after: loaded.journal.history_after(),
         })
+    }
+
+    /// Checks a store that no process has open, as [`EmbeddedStore::check`] does, and answers with what it holds. No
+    /// file is changed.
+    pub fn read(directory: impl AsRef<Path>) -> Result<MemStore, StoreError> {
+        let mut loaded = load_to_read(directory.as_ref())?;
+        loaded.table.verify()?;
+        Ok(MemStore::with_state(loaded.state))
     }
 
     /// Ends all watches, finishes what was begun, and carries everything over to the state at rest.
@@ -355,6 +369,16 @@ fn check_empty(
         ),
         remedy: Remedy::MatchingFiles,
     })
+}
+
+/// Reads and checks everything that a directory holds, if it is a store that no process has open.
+fn load_to_read(directory: &Path) -> Result<Loaded, StoreError> {
+    if !table::exists(directory) && !journal::exists(directory)? {
+        let source = std::io::Error::new(std::io::ErrorKind::NotFound, "it holds no store");
+        return Err(failed("check", directory, source));
+    }
+    let _lock = Lock::take_to_read(directory)?;
+    load(directory, None)
 }
 
 /// Reads and checks everything that a directory holds.

@@ -28,10 +28,18 @@ impl MemStore {
     /// An empty store.
     #[must_use]
     pub fn new(limits: HistoryLimits) -> Self {
-        let empty = Snapshot::empty();
-        let compacted = empty.revision;
+        Self::with(Snapshot::empty(), limits)
+    }
+
+    /// A store that holds a state, and no history.
+    pub(crate) fn with_state(state: Snapshot) -> Self {
+        Self::with(state, HistoryLimits::default())
+    }
+
+    fn with(state: Snapshot, limits: HistoryLimits) -> Self {
+        let compacted = state.revision;
         Self {
-            cache: Arc::new(Cache::new(empty, Vec::new(), compacted, limits)),
+            cache: Arc::new(Cache::new(state, Vec::new(), compacted, limits)),
             writer: Mutex::new(()),
         }
     }

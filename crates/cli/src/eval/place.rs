@@ -18,6 +18,7 @@ pub(super) struct Place {
     pub(super) shape: Arc<Shape>,
     resource: Option<Arc<Resource>>,
     at: String,
+    limits: args::ReadLimits,
 }
 
 impl Place {
@@ -37,13 +38,14 @@ impl Place {
             shape,
             resource,
             at: flags.at.clone(),
+            limits: flags.limits,
         })
     }
 
     /// What stands at the place in the first document of a file. Rules see an object as it is stored: without fields
     /// that its definition does not know, and with its defaults.
     pub(super) fn value_in(&self, file: &Path) -> Result<Value, Problem> {
-        let mut document = first_document(file)?;
+        let mut document = first_document(file, self.limits)?;
         let Some(resource) = &self.resource else {
             return Ok(document);
         };
@@ -62,8 +64,8 @@ fn steps(at: &str) -> impl Iterator<Item = &str> {
     at.split(['.', '[', ']']).filter(|step| !step.is_empty())
 }
 
-fn first_document(file: &Path) -> Result<Value, Problem> {
-    let (sources, problems) = files::find([file]);
+fn first_document(file: &Path, limits: args::ReadLimits) -> Result<Value, Problem> {
+    let (sources, problems) = files::find([file], limits);
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }
@@ -81,7 +83,7 @@ fn first_document(file: &Path) -> Result<Value, Problem> {
 
 /// The version of the definition in a file that the flags name.
 fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
-    let (sources, problems) = files::find([crd]);
+    let (sources, problems) = files::find([crd], flags.limits);
     let mut catalog = Catalog::new(flags.target, Texts::Dropped);
     let more = catalog.load(&sources, OtherObjects::Unexpected);
     if let Some(problem) = problems.into_iter().chain(more).next() {

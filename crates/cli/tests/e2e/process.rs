@@ -182,3 +182,33 @@ async fn terminated_in_order() {
         .expect("it is there");
     assert_eq!(again.metadata.uid, made.metadata.uid);
 }
+
+#[test]
+fn the_temporary_kubeconfig_goes_with_the_process() {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::fs::PermissionsExt as _;
+    for signal in ["-TERM", "-INT"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut child = scantling()
+            .args(["serve", "--in-memory", "--secure-port", "0"])
+            .env("TMPDIR", directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let output = child.stdout.take().expect("an output");
+        let mut lines = BufReader::new(output).lines().map(|line| line.expect("a line"));
+        let path = lines
+            .find_map(|line| line.strip_prefix("kubeconfig: ").map(std::path::PathBuf::from))
+            .expect("a kubeconfig");
+        let data = path.metadata().expect("it is there");
+        assert_eq!(data.permissions().mode() & 0o777, 0o600);
+        let sent = std::process::Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(sent.expect("it runs").success());
+        assert!(child.wait().expect("it ends").success());
+        let left = std::fs::read_dir(directory.path()).expect("a directory").count();
+        assert_eq!(left, 0, "{signal}");
+    }
+}

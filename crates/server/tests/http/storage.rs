@@ -4,7 +4,9 @@ use crate::client::Client;
 use crate::etcd::{Cluster, Security};
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, eventually, serve_widgets, widget};
 use scantling_server::{Config, Server};
-use scantling_store::{ListRequest, MemStore, ReadAt, Store, Write};
+use scantling_store::{
+    EmbeddedConfig, EmbeddedStore, Failure, Faults, ListRequest, MemStore, Operation, ReadAt, Store, Write,
+};
 use scantling_value::Value;
 use std::sync::Arc;
 
@@ -332,6 +334,43 @@ async fn a_server_that_lost_its_store_says_so() {
         client.get("/readyz/etcd").await.status == 200
     })
     .await;
+    server.stop().await;
+}
+
+/// Readiness follows the disk: it fails after a write has failed, and recovers without anyone's help.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_cannot_write_is_not_ready() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let faults = Arc::new(Faults::default());
+    let store = EmbeddedStore::open(EmbeddedConfig {
+        faults: Some(Arc::clone(&faults)),
+        ..EmbeddedConfig::new(directory.path())
+    });
+    let store = Arc::new(store.expect("a store"));
+    let server = Server::start(Config::default(), store).await.expect("it starts");
+    let mut client = Client::of(&server);
+    define(&mut client).await;
+    assert_eq!(client.get("/readyz").await.text(), "ok");
+    // A write of the client, and a few by which the store finds out.
+    let full = Failure::Error(std::io::ErrorKind::StorageFull);
+    faults.fail(Operation::Write, 1, 2, full);
+    assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 500);
+    let unready = client.get("/readyz").await;
+    assert_eq!(unready.status, 500);
+    assert!(
+        unready
+            .text()
+            .contains("[-]etcd-readiness failed: reason withheld"),
+        "{}",
+        unready.text()
+    );
+    assert_eq!(client.get("/livez").await.status, 200);
+    assert_eq!(client.get(WIDGETS).await.status, 200);
+    eventually("there is space again", async || {
+        client.get("/readyz").await.status == 200
+    })
+    .await;
+    assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 201);
     server.stop().await;
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::appender::{Appender, BLOCK};
 use super::file::{DataFile, Faults, GentleFile, failed, flush_directory};
-use super::record::{Content, Draft, SEAL_BYTES, SegmentId};
+use super::record::{Content, Draft, Record, SEAL_BYTES, SegmentId};
 use super::segment::Segment;
 use super::spare::{self, Filler};
 use crate::{Event, Remedy, Revision, StoreError};
@@ -290,7 +290,7 @@ impl Reader<'_> {
         while let Some(record) = segment.record(header.id.salt).map_err(unread)? {
             let content = Some(&record)
                 .filter(|record| record.first == next && follows.is_none())
-                .and_then(|record| record.content());
+                .and_then(Record::content);
             let (size, first) = (record.len(), record.first);
             let content = content.filter(|content| match content {
                 Content::Compaction(revision) => *revision < next,
@@ -361,7 +361,7 @@ impl Reader<'_> {
         };
         let expected = tail.id.number.saturating_add(1);
         if number != expected || self.contents.unsealed.is_some() {
-            return Err(self.missing(expected, format!("segment {number} is there")));
+            return Err(self.missing(expected, &format!("segment {number} is there")));
         }
         if self.follows.is_some_and(|id| id != header.id) {
             let detail = format!(
@@ -380,7 +380,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn missing(&self, number: u64, why: String) -> StoreError {
+    fn missing(&self, number: u64, why: &str) -> StoreError {
         StoreError::Damaged {
             path: segment_path(self.directory, number),
             offset: None,
@@ -393,7 +393,7 @@ impl Reader<'_> {
         match (self.follows, &self.contents.tail) {
             (Some(id), Some(tail)) => Err(self.missing(
                 id.number,
-                format!("segment {} names it as the next", tail.id.number),
+                &format!("segment {} names it as the next", tail.id.number),
             )),
             _ => Ok(self.contents),
         }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use super::file::failed;
 use crate::{StoreError, private};
 
+const FILE: &str = "lock";
+
 /// How long a lock is waited for that this very process seems to hold.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -21,7 +23,7 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the lock, and says so in the file.
     pub(crate) fn take(directory: &Path) -> Result<Self, StoreError> {
-        let path = directory.join("lock");
+        let path = directory.join(FILE);
         let mut options = options();
         options.write(true).create(true).truncate(false);
         let open = options.mode(private::FILE_MODE).open(&path);
@@ -37,7 +39,7 @@ impl Lock {
 
     /// Takes the lock without changing the directory. Where there is no file to lock, no process has the store open.
     pub(crate) fn take_to_read(directory: &Path) -> Result<Option<Self>, StoreError> {
-        let path = directory.join("lock");
+        let path = directory.join(FILE);
         let mut file = match options().open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             other => other.map_err(|source| failed("open", &path, source))?,
@@ -45,6 +47,12 @@ impl Lock {
         wait(&mut file, directory)?;
         Ok(Some(Self { _file: file }))
     }
+}
+
+/// Removes a directory that holds nothing but the lock.
+pub(crate) fn remove_directory(directory: &Path) {
+    // What else is in it keeps it where it is.
+    let _ = std::fs::remove_file(directory.join(FILE)).and_then(|()| std::fs::remove_dir(directory));
 }
 
 fn options() -> OpenOptions {

@@ -4,6 +4,7 @@
 //! on a read-only file system, and a damaged one stays as evidence.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -129,13 +130,15 @@ impl redb::StorageBackend for Overlay {
         let mut rest = data;
         for (block, begin, length) in parts(offset, data.len()) {
             let (part, after) = rest.split_at(length);
-            if !written.blocks.contains_key(&block) {
-                let mut bytes = vec![0; usize::try_from(BLOCK).map_err(io::Error::other)?];
-                self.read_file(shown, block * BLOCK, &mut bytes)?;
-                written.blocks.insert(block, bytes.into());
-            }
-            let held = written.blocks.get_mut(&block);
-            if let Some(place) = held.and_then(|b| b.get_mut(begin..begin + length)) {
+            let held = match written.blocks.entry(block) {
+                Entry::Occupied(held) => held.into_mut(),
+                Entry::Vacant(free) => {
+                    let mut bytes = vec![0; usize::try_from(BLOCK).map_err(io::Error::other)?];
+                    self.read_file(shown, block * BLOCK, &mut bytes)?;
+                    free.insert(bytes.into())
+                }
+            };
+            if let Some(place) = held.get_mut(begin..begin + length) {
                 place.copy_from_slice(part);
             }
             rest = after;

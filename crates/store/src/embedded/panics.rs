@@ -42,7 +42,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::panic, reason = "it is what is tested")]
     fn a_panic_is_an_error() {
         assert_eq!(catch(|| 1), Ok(1));
         assert_eq!(

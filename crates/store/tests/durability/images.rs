@@ -61,6 +61,9 @@ fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// What damage is reported as: the file, what is said of it, and the remedy.
 type Report = (&'static str, &'static str, Remedy);
 
+/// What is done to an image, in words and in fact, and what is reported.
+type Case<'a> = (&'a str, &'a dyn Fn(&Path), Report);
+
 /// Damages a copy of an image; a check and a start must both refuse it in the same words.
 fn refused(image: &Path, what: &str, damage: &dyn Fn(&Path), (file, said, remedy): Report) {
     let damaged = copy_all(image);
@@ -109,7 +112,7 @@ async fn files_of_a_killed_server_that_do_not_fit_together() {
     let (early, _) = crashed(0..1).await;
     let other = other.path();
     let early = early.path();
-    let cases: &[(&str, &dyn Fn(&Path), Report)] = &[
+    let cases: &[Case<'_>] = &[
         (
             "the last segment is cut within its records",
             &|d| resize(&d.join(LAST), |_| 5_000),

@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use scantling_admit::{FieldValidation, Gates};
 use scantling_cel::kubernetes::Version;
 use std::net::IpAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -414,6 +415,40 @@ pub(crate) struct Serve {
     /// How long to go on serving after a stop is asked for, with readiness failing: `5s`
     #[arg(long, env = "SCANTLING_SHUTDOWN_DELAY_DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) shutdown_delay_duration: Duration,
+    /// How long running requests get to end when the server stops; what has not ended then is cut off
+    #[arg(long, env = "SCANTLING_SHUTDOWN_GRACE_PERIOD", default_value = "10s", value_parser = period)]
+    pub(crate) shutdown_grace_period: Duration,
+    /// How many connections may be open; without it, as many as the limit on open files allows, at most 8192
+    #[arg(long, env = "SCANTLING_MAX_CONNECTIONS", value_name = "NUMBER")]
+    pub(crate) max_connections: Option<NonZeroUsize>,
+    /// How many connections may be open from one address; without it, half of all
+    #[arg(long, env = "SCANTLING_MAX_CONNECTIONS_PER_CLIENT", value_name = "NUMBER")]
+    pub(crate) max_connections_per_client: Option<NonZeroUsize>,
+    /// How many requests may run at once on an HTTP/2 connection
+    #[arg(
+        long,
+        env = "SCANTLING_HTTP2_MAX_STREAMS_PER_CONNECTION",
+        value_name = "NUMBER",
+        default_value = "100"
+    )]
+    pub(crate) http2_max_streams_per_connection: NonZeroU32,
+    /// How long a new connection may take for its first request, and an HTTP/1 client for the head of any request
+    #[arg(long, env = "SCANTLING_READ_HEADER_TIMEOUT", default_value = "32s", value_parser = timeout)]
+    pub(crate) read_header_timeout: Duration,
+    /// How long a connection may stay open without a request
+    #[arg(long, env = "SCANTLING_IDLE_TIMEOUT", default_value = "90s", value_parser = timeout)]
+    pub(crate) idle_timeout: Duration,
+    /// How long a client may read nothing of a response that is ready, events of a watch included
+    #[arg(long, env = "SCANTLING_WRITE_TIMEOUT", default_value = "30s", value_parser = timeout)]
+    pub(crate) write_timeout: Duration,
+    /// How many MiB may be held for bodies of requests and responses, of all clients together
+    #[arg(
+        long,
+        env = "SCANTLING_MAX_BUFFERED_MIB",
+        value_name = "MIB",
+        default_value = "256"
+    )]
+    pub(crate) max_buffered_mib: NonZeroU32,
     /// The form of log lines, which go to standard error
     #[arg(long, env = "SCANTLING_LOGGING_FORMAT", value_enum, default_value_t = LoggingFormat::Text)]
     pub(crate) logging_format: LoggingFormat,
@@ -575,6 +610,23 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Reads `60s`, `2m`, `1h`.
+/// A time to wait for, which ends before the clock does.
+fn period(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+    duration(text).and_then(|d| match d {
+        d if d > LONGEST => Err("it may not be longer than a year: 8760h".to_owned()),
+        d => Ok(d),
+    })
+}
+
+/// A period after which something is given up.
+fn timeout(text: &str) -> Result<Duration, String> {
+    period(text).and_then(|d| match d {
+        Duration::ZERO => Err("it has to be longer than 0s".to_owned()),
+        d => Ok(d),
+    })
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.strip_prefix(digits) {

@@ -4,15 +4,17 @@ use crate::args;
 use crate::files;
 use crate::problem::{Problem, Verdict};
 use crate::render;
-use scantling_server::{AuthorizationMode, Config, Server};
+use scantling_server::{AuthorizationMode, Config, ConnectionLimits, Server};
 use scantling_store::private;
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdConfig, EtcdStore, KeySpace, MemStore, Store};
+use std::num::NonZeroUsize;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// The allocator's setting of how long it keeps what was freed, in milliseconds.
 const KEEP_FREE: &str = "MIMALLOC_PURGE_DELAY";
@@ -35,11 +37,56 @@ pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
         tracing::warn!(error = %e, "the limit on open files stays as it is");
     }
     let runtime = crate::runtime()?;
-    runtime.block_on(serve(flags))?;
+    let served = runtime.block_on(serve(flags));
+    // What still runs now is abandoned: its clients are gone.
+    runtime.shutdown_timeout(ABANDON_TIMEOUT);
+    // The last reference carries everything over to the state at rest.
+    served.map(drop)?;
     Ok(Verdict::Well)
 }
 
-async fn serve(flags: &args::Serve) -> Result<(), Problem> {
+/// How long work that has no client any more gets to notice it.
+const ABANDON_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long after the grace period the process ends whatever is still going on. All that was acknowledged is on disk.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Resolves once the process is told to stop. From then on, it ends within a limit, even if no thread of the server has
+/// time for that; a second signal ends it at once.
+fn stop_signal(limit: Duration) -> Result<oneshot::Receiver<()>, Problem> {
+    let failed = |e| Problem::new("cannot catch signals", e);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let context = runtime.enter();
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    drop(context);
+    let (stop, stopped) = oneshot::channel();
+    let mut signalled = async move || {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let wait = async move {
+        signalled().await;
+        let _ = stop.send(());
+        tokio::select! {
+            () = signalled() => std::process::exit(1),
+            () = tokio::time::sleep(limit) => {
+                tracing::warn!("some work did not end in time, and is abandoned");
+                std::process::exit(0)
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(move || runtime.block_on(wait)).map_err(failed)?;
+    Ok(stopped)
+}
+
+async fn serve(flags: &args::Serve) -> Result<Arc<dyn Store>, Problem> {
     let directory = if flags.in_memory {
         None
     } else {
@@ -64,13 +111,26 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
         strict_transport_security_directives: flags.strict_transport_security_directives.clone(),
         etcd_prefix: flags.etcd_prefix.clone(),
         feature_gates: flags.feature_gates.iter().cloned().collect(),
+        shutdown_grace_period: flags.shutdown_grace_period,
+        connections: ConnectionLimits {
+            max_connections: flags.max_connections.map(NonZeroUsize::get),
+            max_connections_per_client: flags.max_connections_per_client.map(NonZeroUsize::get),
+            read_header_timeout: flags.read_header_timeout,
+            idle_timeout: flags.idle_timeout,
+            write_timeout: flags.write_timeout,
+            http2_max_streams: flags.http2_max_streams_per_connection.get(),
+            max_buffered_bytes: usize::try_from(flags.max_buffered_mib.get())
+                .unwrap_or(usize::MAX)
+                .saturating_mul(1 << 20),
+            ..ConnectionLimits::default()
+        },
         ..Config::default()
     };
     let store = store(flags, directory.as_deref()).await?;
     // Caught from now on: a signal that comes while the server starts ends it in order, too.
-    let catch = |kind| signal(kind).map_err(|e| Problem::new("cannot catch signals", e));
-    let (mut terminate, mut interrupt) = (catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?);
-    let server = Server::start(config, store)
+    let limit = [flags.shutdown_delay_duration, flags.shutdown_grace_period, EXIT_TIMEOUT];
+    let stop = stop_signal(limit.into_iter().fold(Duration::ZERO, Duration::saturating_add))?;
+    let server = Server::start(config, Arc::clone(&store))
         .await
         .map_err(|e| Problem::new("cannot start the server", e))?;
     let (kubeconfig, _temporary) = match (&flags.write_kubeconfig, &directory) {
@@ -90,14 +150,13 @@ async fn serve(flags: &args::Serve) -> Result<(), Problem> {
         "serving on https://{address}\nkubeconfig: {kubeconfig}\n"
     ))?;
     tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        _ = stop => {}
         () = give_back() => {}
     }
     server.announce_stop();
     tokio::time::sleep(flags.shutdown_delay_duration).await;
     server.stop().await;
-    Ok(())
+    Ok(store)
 }
 
 /// A file that goes with the process, unless that is killed.

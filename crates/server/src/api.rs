@@ -9,32 +9,36 @@ use routes::{check_route, check_verb, is_long_running, routed};
 
 use crate::auth::{Credential, Tokens, User};
 use crate::authorize::Attributes;
+use crate::connection::Connection;
 use crate::config::AuthorizationMode;
 use crate::definitions::GROUP;
 use crate::discovery::{self, Root};
 use crate::kind::{Document, Kinds};
+use crate::listing::SharedListings;
 use crate::media::{self, Accept, Encoding, Encodings};
+use crate::memory::{Budget, Charge};
 use crate::metrics::{Answered, Label, Metrics};
 use crate::options::ListOptions;
 use crate::progress::Progress;
-use crate::reply::{Body, Content, Reply};
+use crate::reply::{Content, Reply};
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
+use crate::send::{Held, ResponseBody};
 use crate::status::{ApiError, ApiResult};
 use crate::websocket::Upgrade;
 use crate::{auth, builtin, health, openapi, pretty, read, transport, watch, write};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, Uri};
+use hyper::{Method, Request, Response, Uri, Version};
 use scantling_store::{KeySpace, Store};
 use scantling_value::{Map, Value};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::{Semaphore, watch as signal};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch as signal};
 use tokio_util::task::TaskTracker;
 
 /// The most bytes of a request's body.
@@ -54,8 +58,12 @@ pub(crate) struct Api {
     pub(crate) authorization: AuthorizationMode,
     /// What requests and answers may be written in.
     pub(crate) spoken: Encodings,
-    pub(crate) metrics: Metrics,
-    pub(crate) in_flight: Semaphore,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) in_flight: Arc<Semaphore>,
+    /// The memory that is held for bodies of requests and responses.
+    pub(crate) memory: Budget,
+    /// The lists that are being sent.
+    pub(crate) lists: SharedListings,
     pub(crate) request_timeout: Duration,
     pub(crate) min_request_timeout: Duration,
     pub(crate) strict_transport_security: Option<HeaderValue>,
@@ -131,13 +139,14 @@ impl Api {
     pub(crate) async fn serve(
         self: Arc<Self>,
         request: Request<Incoming>,
-        certificate: Option<Arc<User>>,
-    ) -> Response<Body> {
+        connection: Arc<Connection>,
+    ) -> Response<ResponseBody> {
+        let active = connection.begin_request(request.version() == Version::HTTP_2);
         let started = Instant::now();
         let id = uuid::Uuid::new_v4().to_string();
         let (mut parts, body) = request.into_parts();
         if let Some(refusal) = transport::refusal(&parts) {
-            return refusal;
+            return refusal.map(|body| ResponseBody::new(body, Held::default(), active));
         }
         let mut upgrade = Upgrade::asked(&mut parts);
         let text = |name: HeaderName| header_text(&parts.headers, name);
@@ -159,7 +168,7 @@ impl Api {
         );
 
         let authorization = header_text(&parts.headers, header::AUTHORIZATION);
-        let credential = match certificate {
+        let credential = match connection.certificate_user() {
             Some(user) => Credential::Accepted(user),
             None => {
                 let protocols = || {
@@ -170,6 +179,9 @@ impl Api {
                 self.tokens.authorization(authorization.as_deref()).or(protocols)
             }
         };
+        if matches!(credential, Credential::Accepted(_)) {
+            connection.mark_authenticated();
+        }
         let attributes = Attributes::of_request(&parts.method, parts.uri.path(), &target, &query);
         let access = self.access(credential, &parts.headers, &attributes);
         let head = Head {
@@ -184,7 +196,7 @@ impl Api {
             spoken: self.spoken,
         };
         let indents = pretty::is_wanted(&head) && !target.is_document();
-        let mut reply = match &access.verdict {
+        let (mut reply, held) = match &access.verdict {
             Ok(()) => {
                 // As on a real server, those who may do everything get through even when it is crowded.
                 let when_full = match (&target, &access.user) {
@@ -192,9 +204,13 @@ impl Api {
                     (_, Some(user)) if user.is_master() => WhenFull::Serve,
                     _ => WhenFull::Refuse,
                 };
-                self.guarded(&head, target, body, &label, when_full).await
+                let (reply, place) = self.guarded(&head, target, body, &label, when_full).await;
+                self.held(&head, reply, place, gzip)
             }
-            Err(e) => access::refusal(e, Reply::error(e, head.accept())),
+            Err(e) => (
+                access::refusal(e, Reply::error(e, head.accept())),
+                Held::default(),
+            ),
         };
         if indents {
             reply = reply.indented();
@@ -231,9 +247,28 @@ impl Api {
             micros = started.elapsed().as_micros() as u64,
             "request"
         );
-        match (upgrade, reply.body) {
+        let response = match (upgrade, reply.body) {
             (Some(upgrade), Content::Events(events)) => upgrade.answer(events, &self.upgraded),
             (_, body) => Reply { body, ..reply }.into_response(gzip),
+        };
+        response.map(|body| ResponseBody::new(body, held, active))
+    }
+
+    /// A reply with what it holds until it is sent; a refusal if there is no memory to send it from.
+    fn held(
+        &self,
+        head: &Head,
+        reply: Reply,
+        place: Option<OwnedSemaphorePermit>,
+        gzip: bool,
+    ) -> (Reply, Held) {
+        match reply.charge(&self.memory, gzip) {
+            None => (refusal(&too_many_requests(), head.accept()), Held::default()),
+            memory => {
+                // Watches do not count among the requests in flight.
+                let place = place.filter(|_| !matches!(reply.body, Content::Events(_)));
+                (reply, Held { place, memory })
+            }
         }
     }
 
@@ -255,27 +290,24 @@ impl Api {
         body: Incoming,
         label: &Label,
         when_full: WhenFull,
-    ) -> Reply {
+    ) -> (Reply, Option<OwnedSemaphorePermit>) {
         let refuse = |e: &ApiError| refusal(e, head.accept());
-        let place = self.in_flight.try_acquire();
-        if place.is_err() && when_full == WhenFull::Refuse {
-            return refuse(&ApiError::too_many_requests(
-                "Too many requests, please try again later.",
-                1,
-            ));
+        let place = Arc::clone(&self.in_flight).try_acquire_owned().ok();
+        if place.is_none() && when_full == WhenFull::Refuse {
+            return (refuse(&too_many_requests()), None);
         }
         let limit = if is_long_running(&head.method, &head.query, &target) {
             self.request_timeout
         } else {
             match head.query.timeout() {
                 Ok(asked) => asked.map_or(self.request_timeout, |t| t.min(self.request_timeout)),
-                Err(e) => return refuse(&e),
+                Err(e) => return (refuse(&e), None),
             }
         };
         let _running = self.metrics.in_flight(head.method != Method::GET);
         let work = AssertUnwindSafe(self.answer(head, target, body, label));
         let caught = futures_util::FutureExt::catch_unwind(work);
-        match tokio::time::timeout(limit, caught).await {
+        let reply = match tokio::time::timeout(limit, caught).await {
             Ok(Ok(Ok(reply))) => reply,
             Ok(Ok(Err(e))) => refuse(&e),
             Ok(Err(_)) => {
@@ -288,7 +320,8 @@ impl Api {
                 let message = "Timeout: request did not complete within the allotted timeout";
                 refuse(&ApiError::new(504, "Timeout", message).details(Map::new()))
             }
-        }
+        };
+        (reply, place)
     }
 
     async fn answer(
@@ -493,7 +526,7 @@ impl Api {
         warnings: &mut Vec<String>,
     ) -> ApiResult<Reply> {
         let (name, sub) = (call.path.name.as_deref(), call.path.subresource.as_deref());
-        let body = read_body(body).await?;
+        let (body, _memory) = read_body(body, &self.memory).await?;
         let mut write = write::Write {
             call,
             head,
@@ -519,26 +552,67 @@ impl Api {
     }
 }
 
+/// What is answered where a limit on all clients together is reached.
+pub(crate) fn too_many_requests() -> ApiError {
+    ApiError::too_many_requests("Too many requests, please try again later.", 1)
+}
+
 /// A header; of several of one name the first counts.
 fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-async fn read_body(body: Incoming) -> ApiResult<Bytes> {
-    match Limited::new(body, MAX_BODY).collect().await {
-        Ok(whole) => Ok(whole.to_bytes()),
-        Err(e) if e.is::<LengthLimitError>() => Err(ApiError::too_large(format!(
-            "Request entity too large: limit is {MAX_BODY}"
-        ))),
-        Err(e) => {
-            let e: &dyn std::error::Error = e.as_ref();
-            // What is wrong with the body stands at the end of the chain of causes.
-            let first = std::iter::successors(Some(e), |e| e.source()).last();
-            Err(ApiError::internal(
-                first.map_or_else(String::new, ToString::to_string),
-            ))
+/// The bytes of a body that are not charged. Nearly all bodies are smaller.
+const UNCHARGED_BODY: usize = 64 * 1024;
+
+/// Reads a body. The memory for a large one is charged as it arrives, for as long as the charge lives.
+async fn read_body(mut body: Incoming, memory: &Budget) -> ApiResult<(Bytes, Charge)> {
+    let too_large =
+        || ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}"));
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_large());
+    }
+    let mut charge = memory.empty();
+    let (mut first, mut whole) = (Bytes::new(), Vec::new());
+    while let Some(frame) = body.frame().await {
+        // Trailers mean nothing here.
+        let Ok(data) = frame.map_err(|e| unread_body(&e))?.into_data() else {
+            continue;
+        };
+        let before = first.len() + whole.len();
+        let after = before + data.len();
+        if after > MAX_BODY {
+            return Err(too_large());
+        }
+        let more = after.saturating_sub(before.max(UNCHARGED_BODY));
+        if more > 0 && !charge.grow(more) {
+            return Err(too_many_requests());
+        }
+        if before == 0 {
+            first = data;
+        } else {
+            if whole.is_empty() {
+                whole.extend_from_slice(&std::mem::take(&mut first));
+            }
+            whole.extend_from_slice(&data);
         }
     }
+    let read = if whole.is_empty() { first } else { whole.into() };
+    Ok((read, charge))
+}
+
+/// Why a body could not be read: its chunks are malformed. What is wrong with them is told in the words of Go's reader.
+fn unread_body(e: &hyper::Error) -> ApiError {
+    let e: &dyn std::error::Error = e;
+    let chain = std::iter::successors(Some(e), |e| e.source());
+    let cause = chain.last().map(ToString::to_string).unwrap_or_default();
+    let why = match &*cause {
+        "Invalid chunk size line: Invalid Size" => "invalid byte in chunk length",
+        "Invalid chunk size line: missing size digit" => "empty hex number for chunk length",
+        "invalid chunk size: overflow" => "http chunk length too large",
+        _ => "malformed chunked encoding",
+    };
+    ApiError::bad_request(why).private(cause)
 }
 
 /// `/`: the paths that there are.

@@ -44,6 +44,47 @@ pub struct Config {
     pub etcd_prefix: String,
     /// Feature gates that are not at their default.
     pub feature_gates: BTreeMap<String, bool>,
+    /// How long running requests get to end after a stop.
+    pub shutdown_grace_period: Duration,
+    /// Limits on connections, and on what is held for clients.
+    pub connections: ConnectionLimits,
+}
+
+/// Limits on connections, and on what is held for clients. They count before it is known who asks.
+#[derive(Clone, Debug)]
+pub struct ConnectionLimits {
+    /// The most open connections; without it, what the limit on open files allows.
+    pub max_connections: Option<usize>,
+    /// The most open connections of one client address; without it, half of all.
+    pub max_connections_per_client: Option<usize>,
+    /// How long a TLS handshake may take.
+    pub handshake_timeout: Duration,
+    /// How long a new connection may take for its first request, and the head of any HTTP/1 request.
+    pub read_header_timeout: Duration,
+    /// How long a connection may be without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of a response that is ready.
+    pub write_timeout: Duration,
+    /// The most requests at once on an HTTP/2 connection.
+    pub http2_max_streams: u32,
+    /// The most bytes that are held for bodies of requests and responses.
+    pub max_buffered_bytes: usize,
+}
+
+impl Default for ConnectionLimits {
+    /// The times are those of kube-apiserver, where it has one.
+    fn default() -> Self {
+        ConnectionLimits {
+            max_connections: None,
+            max_connections_per_client: None,
+            handshake_timeout: Duration::from_secs(10),
+            read_header_timeout: Duration::from_secs(32),
+            idle_timeout: Duration::from_secs(90),
+            write_timeout: Duration::from_secs(30),
+            http2_max_streams: 100,
+            max_buffered_bytes: 256 << 20,
+        }
+    }
 }
 
 /// A secret that is never shown.
@@ -84,6 +125,8 @@ impl Default for Config {
             strict_transport_security_directives: Vec::new(),
             etcd_prefix: "/registry".to_owned(),
             feature_gates: BTreeMap::new(),
+            shutdown_grace_period: Duration::from_secs(10),
+            connections: ConnectionLimits::default(),
         }
     }
 }

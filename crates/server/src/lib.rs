@@ -1,7 +1,7 @@
 //! A Kubernetes API server for custom resources.
 //!
 //! [`Server::start`] takes a [`Config`] and a store, listens, and serves until [`Server::stop`]. The modules follow a
-//! request on its way: `listen` (connections, TLS), `api` (who asks, what for), `request` and `options` (what is asked),
+//! request on its way: `listen` (TLS, HTTP), `connection` (limits, deadlines), `api` (who asks, what for), `request` and `options` (what is asked),
 //! `body`, `protobuf`, `cbor` (what is sent), `read`, `watch`, `websocket`, `write`, `patch`, `delete`, `scale` (what is done), `conversion` (of objects
 //! between versions, by webhooks), `text`, `view`, `table`,
 //! `listing`, `reply` (what is answered), `status` (what went wrong). Kinds are data (`kind`); what is particular about one is its
@@ -37,6 +37,7 @@ mod body;
 mod builtin;
 mod cbor;
 mod config;
+mod connection;
 mod controller;
 mod conversion;
 mod custom;
@@ -54,6 +55,7 @@ mod listen;
 mod listing;
 mod managed;
 mod media;
+mod memory;
 mod metrics;
 mod namespaces;
 mod openapi;
@@ -71,6 +73,7 @@ mod review;
 mod scale;
 mod scheme;
 mod selector;
+mod send;
 mod server;
 mod status;
 mod strategy;
@@ -83,5 +86,5 @@ mod watch;
 mod websocket;
 mod write;
 
-pub use config::{AuthorizationMode, Config, Token};
+pub use config::{AuthorizationMode, Config, ConnectionLimits, Token};
 pub use server::{Server, StartError};

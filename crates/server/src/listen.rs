@@ -1,43 +1,68 @@
-//! Connections: TLS, HTTP/1.1 and HTTP/2, limits, and an orderly end.
+//! Accepts connections: TLS, HTTP/1.1 and HTTP/2, limits, and an orderly end.
 
 use crate::api::Api;
-use crate::auth::{self, User};
-use crate::reply::Body;
+use crate::auth;
+use crate::config::ConnectionLimits;
+use crate::connection::{Connection, ConnectionIo, Connections, StreamExecutor};
+use crate::metrics::Closed;
+use crate::send::ResponseBody;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-/// How long a client may take for its handshake, and for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The most bytes of a request's head: what Go's HTTP server allows.
+/// The most bytes of an HTTP/1 request's head: what Go's HTTP server allows.
 const MAX_HEAD: usize = 1 << 20;
 
-/// How long running requests get to end after a stop.
-const DRAIN: Duration = Duration::from_secs(10);
+/// The most bytes of an HTTP/2 request's headers. Unlike a head of HTTP/1, nobody pays for them before they are whole.
+const MAX_HEADER_LIST: u32 = 256 << 10;
 
-/// Accepts connections until told to stop, then lets running requests end.
+/// The bytes of a request that an HTTP/2 client may send before it is read: as many as by kube-apiserver.
+const STREAM_WINDOW: u32 = 256 << 10;
+
+/// The same for all requests of a connection.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// The most bytes of a response that an HTTP/2 stream buffers.
+const SEND_BUFFER: usize = 32 << 10;
+
+/// How long a client gets to close a connection that it was asked to close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long tasks get to notice that they were cancelled.
+pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Accepts connections until told to stop, lets running requests end for the grace period, then ends them.
 pub(crate) async fn listen(
     listener: TcpListener,
     tls: watch::Receiver<Arc<rustls::ServerConfig>>,
     api: Arc<Api>,
-    mut stop: watch::Receiver<bool>,
+    limits: ConnectionLimits,
+    grace_period: Duration,
 ) {
-    let graceful = GracefulShutdown::new();
-    let http = Arc::new(http());
+    let connections = Arc::new(Connections::new(&limits));
+    let acceptor = Acceptor {
+        http: Arc::new(http(&api, &limits)),
+        handshake_timeout: limits.handshake_timeout,
+        api: Arc::clone(&api),
+        cancelled: CancellationToken::new(),
+    };
+    let tasks = TaskTracker::new();
+    let mut stop = api.stop.clone();
     loop {
         let accepted = tokio::select! {
             a = listener.accept() => a,
-            _ = stop.wait_for(|s| *s) => break,
+            () = stopped(&mut stop) => break,
         };
         let (socket, peer) = match accepted {
             Ok(a) => a,
@@ -48,68 +73,132 @@ pub(crate) async fn listen(
                 continue;
             }
         };
+        let Some(connection) = connections.admit(peer.ip(), &api.metrics) else {
+            tracing::debug!(%peer, "too many connections");
+            continue;
+        };
         let _ = socket.set_nodelay(true);
-        let watcher = graceful.watcher();
-        let acceptor = TlsAcceptor::from(Arc::clone(&tls.borrow()));
-        let (api, http) = (Arc::clone(&api), Arc::clone(&http));
-        tokio::spawn(async move {
-            let Some((stream, user)) = handshake(acceptor, socket).await else {
-                api.metrics.handshake_failed();
-                tracing::debug!(%peer, "TLS handshake failed");
-                return;
-            };
-            let service = service_fn(move |request: Request<Incoming>| {
-                let (api, user) = (Arc::clone(&api), user.clone());
-                async move { Ok::<Response<Body>, Infallible>(api.serve(request, user).await) }
-            });
-            let connection = http
-                .serve_connection_with_upgrades(TokioIo::new(stream), service)
-                .into_owned();
-            if let Err(e) = watcher.watch(connection).await {
-                tracing::debug!(%peer, error = %e, "connection ended");
+        let tls = TlsAcceptor::from(Arc::clone(&tls.borrow()));
+        let acceptor = acceptor.clone();
+        tasks.spawn(async move {
+            if let Err(why) = acceptor.serve(tls, socket, connection).await {
+                tracing::debug!(%peer, why, "connection ended");
             }
         });
     }
     drop((listener, tls));
+    tasks.close();
     let ended = async {
-        graceful.shutdown().await;
+        tasks.wait().await;
         // Connections that have changed their protocol are no longer HTTP's.
         api.upgraded.close();
         api.upgraded.wait().await;
     };
-    if tokio::time::timeout(DRAIN, ended).await.is_err() {
-        tracing::warn!("some requests did not end in time");
+    if tokio::time::timeout(grace_period, ended).await.is_err() {
+        tracing::warn!("some requests did not end within the grace period");
+        acceptor.cancelled.cancel();
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, tasks.wait()).await;
     }
 }
 
-fn http() -> auto::Builder<TokioExecutor> {
-    let mut http = auto::Builder::new(TokioExecutor::new());
+fn http(api: &Api, limits: &ConnectionLimits) -> auto::Builder<StreamExecutor> {
+    let mut http = auto::Builder::new(StreamExecutor {
+        write_timeout: limits.write_timeout,
+        metrics: Arc::clone(&api.metrics),
+    });
     http.http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        // Heads and idle connections have deadlines of their own: see `Connection::expired`.
+        .header_read_timeout(None)
         .max_buf_size(MAX_HEAD);
     http.http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(MAX_HEAD as u32)
-        .max_concurrent_streams(1000)
+        .max_header_list_size(MAX_HEADER_LIST)
+        .max_concurrent_streams(limits.http2_max_streams)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(15));
     http
 }
 
-type Tls = tokio_rustls::server::TlsStream<TcpStream>;
+/// Waits until the server stops.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|s| *s).await;
+}
 
-async fn handshake(acceptor: TlsAcceptor, socket: TcpStream) -> Option<(Tls, Option<Arc<User>>)> {
-    let stream = tokio::time::timeout(PATIENCE, acceptor.accept(socket))
-        .await
-        .ok()?
-        .ok()?;
-    let user = stream
-        .get_ref()
-        .1
-        .peer_certificates()
-        .and_then(|c| c.first())
-        .and_then(|c| auth::certificate_user(c.as_ref()))
-        .map(Arc::new);
-    Some((stream, user))
+/// What all connections share.
+#[derive(Clone)]
+struct Acceptor {
+    http: Arc<auto::Builder<StreamExecutor>>,
+    handshake_timeout: Duration,
+    api: Arc<Api>,
+    /// Set once the grace period is over.
+    cancelled: CancellationToken,
+}
+
+impl Acceptor {
+    /// Serves a connection to its end.
+    async fn serve(
+        self,
+        tls: TlsAcceptor,
+        socket: TcpStream,
+        connection: Arc<Connection>,
+    ) -> Result<(), String> {
+        let mut stop = self.api.stop.clone();
+        let handshake = tokio::time::timeout(self.handshake_timeout, tls.accept(socket));
+        let shaken = tokio::select! {
+            shaken = handshake => shaken,
+            () = connection.evicted() => return Err("another connection takes its place".to_owned()),
+            // Who has not sent a request by now is not served.
+            () = stopped(&mut stop) => return Ok(()),
+        };
+        let failed = |why: String| {
+            self.api.metrics.handshake_failed();
+            Err(format!("TLS handshake failed: {why}"))
+        };
+        let stream = match shaken {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(e)) => return failed(e.to_string()),
+            Err(_) => {
+                self.api.metrics.closed(Closed::HandshakeTimeout);
+                return failed("it took too long".to_owned());
+            }
+        };
+        let certificates = stream.get_ref().1.peer_certificates();
+        let user = certificates
+            .and_then(|c| c.first())
+            .and_then(|c| auth::certificate_user(c.as_ref()));
+        if let Some(user) = user {
+            connection.set_certificate_user(Arc::new(user));
+        }
+        let metrics = Arc::clone(&self.api.metrics);
+        let io = ConnectionIo::new(stream, Arc::clone(&connection), metrics, &self.api.memory);
+        let (api, of_request) = (Arc::clone(&self.api), Arc::clone(&connection));
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (api, connection) = (Arc::clone(&api), Arc::clone(&of_request));
+            async move { Ok::<Response<ResponseBody>, Infallible>(api.serve(request, connection).await) }
+        });
+        let served = self
+            .http
+            .serve_connection_with_upgrades(TokioIo::new(io), service);
+        let mut served = pin!(served);
+        tokio::select! {
+            ended = served.as_mut() => return ended.map_err(|e| e.to_string()),
+            () = connection.evicted() => return Err("another connection takes its place".to_owned()),
+            () = connection.expired() => {
+                self.api.metrics.closed(Closed::Idle);
+                served.as_mut().graceful_shutdown();
+                // A request that crosses the goodbye is still answered; what has sent none has nothing to wait for.
+                let ended = tokio::time::timeout(CLOSE_TIMEOUT, served).await;
+                return ended.map_or(Ok(()), |e| e.map_err(|e| e.to_string()));
+            }
+            () = stopped(&mut stop) => served.as_mut().graceful_shutdown(),
+        }
+        tokio::select! {
+            ended = served => ended.map_err(|e| e.to_string()),
+            () = self.cancelled.cancelled() => Err("the grace period is over".to_owned()),
+        }
+    }
 }

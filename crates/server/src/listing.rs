@@ -1,32 +1,48 @@
 //! Long lists and documents, written while they are sent: a chunk at a time, so that no list stands in memory as a whole.
 
-use crate::text::Text;
+use crate::memory::{Budget, Charge};
+use crate::text::Listed;
 use crate::view::ListMeta;
 use bytes::Bytes;
 use flate2::write::GzEncoder;
 use hyper::body::{Body, Frame, SizeHint};
 use scantling_value::Value;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::Write;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 /// How much is written at once: a few records of TLS.
-const CHUNK: usize = 64 * 1024;
+const CHUNK: usize = 32 * 1024;
 
-/// A list of objects, or of the parts of a document, not yet written.
+/// How many chunks are compressed before others get their turn. Some texts become next to nothing.
+const CHUNKS_PER_TURN: usize = 4;
+
+/// The bytes that compressing a response takes.
+pub(crate) const COMPRESSOR: usize = 320 * 1024;
+
+/// A list of objects, or of the parts of a document, not yet written. All who are sent the same list share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing(Arc<Parts>);
+
 #[derive(Debug)]
-pub(crate) struct Listing {
+struct Parts {
     before: Vec<u8>,
-    items: Vec<Text>,
+    items: Vec<Listed>,
     after: Vec<u8>,
     /// What stands between two items.
     between: &'static [u8],
+    /// The bytes of all that.
+    length: usize,
+    /// The memory that this takes, once it is charged.
+    charge: OnceLock<Charge>,
 }
 
 impl Listing {
     /// A list of a kind.
-    pub(crate) fn new(api_version: &str, kind: &str, items: Vec<Text>, meta: &ListMeta) -> Listing {
+    pub(crate) fn new(api_version: &str, kind: &str, items: Vec<Listed>, meta: &ListMeta) -> Listing {
         let mut before = b"{\"apiVersion\":".to_vec();
         Value::from(api_version).write_json(&mut before);
         before.extend_from_slice(b",\"items\":[");
@@ -35,35 +51,49 @@ impl Listing {
         after.extend_from_slice(b",\"metadata\":");
         meta.to_value().write_json(&mut after);
         after.extend_from_slice(b"}\n");
-        Listing {
-            before,
-            items,
-            after,
-            between: b",",
-        }
+        Listing::joined(before, items, after, b",")
     }
 
-    /// Parts that follow each other.
-    pub(crate) fn joined(before: Vec<u8>, items: Vec<Text>, after: Vec<u8>) -> Listing {
-        Listing {
+    /// Parts that follow each other, with something between them.
+    pub(crate) fn joined(
+        before: Vec<u8>,
+        mut items: Vec<Listed>,
+        after: Vec<u8>,
+        between: &'static [u8],
+    ) -> Listing {
+        items.shrink_to_fit();
+        let written: usize = items.iter().map(Listed::len).sum();
+        let between_all = between.len() * items.len().saturating_sub(1);
+        Listing(Arc::new(Parts {
+            length: before.len() + written + between_all + after.len(),
             before,
             items,
             after,
-            between: b"",
-        }
+            between,
+            charge: OnceLock::new(),
+        }))
     }
 
     /// How many bytes it has.
     pub(crate) fn len(&self) -> usize {
-        let items: usize = self.items.iter().map(Text::len).sum();
-        let between = self.between.len() * self.items.len().saturating_sub(1);
-        self.before.len() + items + between + self.after.len()
+        self.0.length
+    }
+
+    /// Takes the memory of what is not yet written from a budget, once for all who share it.
+    pub(crate) fn charge(&self, budget: &Budget) -> bool {
+        if self.0.charge.get().is_some() {
+            return true;
+        }
+        let items: usize = self.0.items.iter().map(Listed::held).sum();
+        let held = self.0.before.len() + items + self.0.after.len();
+        let charge = budget.charge(held);
+        charge.is_some_and(|charge| self.0.charge.set(charge).is_ok() || self.0.charge.get().is_some())
     }
 
     /// All of it.
     pub(crate) fn into_bytes(self) -> Bytes {
         let mut out = Vec::with_capacity(self.len());
-        Writer::of(self).write(usize::MAX, &mut out);
+        Writer::new(self).write(usize::MAX, &mut out);
         out.into()
     }
 
@@ -71,55 +101,83 @@ impl Listing {
     pub(crate) fn into_body(self) -> ListBody {
         ListBody {
             left: self.len() as u64,
-            writer: Writer::of(self),
+            writer: Writer::new(self),
         }
     }
 
     /// The same, compressed.
     pub(crate) fn into_gzip(self) -> GzipBody {
-        GzipBody {
-            // Level 1 is what kube-apiserver uses, for the same reason: lists are written far more often than kept.
-            encoder: Some(GzEncoder::new(
-                Vec::with_capacity(CHUNK),
-                flate2::Compression::fast(),
-            )),
-            writer: Writer::of(self),
+        GzipBody::new(Source::List(Writer::new(self)))
+    }
+}
+
+/// The lists that are being sent. Many clients often ask for the same one.
+#[derive(Debug, Default)]
+pub(crate) struct SharedListings {
+    recent: Mutex<VecDeque<(String, Weak<Parts>)>>,
+}
+
+/// How many lists are looked through.
+const SHARED: usize = 64;
+
+impl SharedListings {
+    /// A list that is being sent, by what makes it the same.
+    pub(crate) fn get(&self, key: &str) -> Option<Listing> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = recent.iter().find(|(k, _)| k == key);
+        found.and_then(|(_, list)| list.upgrade()).map(Listing)
+    }
+
+    /// The list that is being sent under a key, or the one at hand if there is none.
+    pub(crate) fn share(&self, key: String, list: Listing) -> Listing {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.retain(|(_, list)| list.strong_count() > 0);
+        let found = recent.iter().find(|(k, _)| *k == key);
+        if let Some(shared) = found.and_then(|(_, list)| list.upgrade()) {
+            return Listing(shared);
         }
+        if recent.len() >= SHARED {
+            recent.pop_front();
+        }
+        recent.push_back((key, Arc::downgrade(&list.0)));
+        list
     }
 }
 
 /// A list on its way out.
 struct Writer {
-    before: Vec<u8>,
-    items: std::vec::IntoIter<Text>,
-    after: Vec<u8>,
-    between: &'static [u8],
-    begun: bool,
+    list: Listing,
+    /// How many items are written; nothing before the beginning is.
+    written: Option<usize>,
+    is_complete: bool,
 }
 
 impl Writer {
-    fn of(list: Listing) -> Writer {
+    fn new(list: Listing) -> Writer {
         Writer {
-            before: list.before,
-            items: list.items.into_iter(),
-            after: list.after,
-            between: list.between,
-            begun: false,
+            list,
+            written: None,
+            is_complete: false,
         }
     }
 
     /// Appends what comes next, until there are that many bytes or it is at its end.
     fn write(&mut self, enough: usize, out: &mut Vec<u8>) {
-        out.append(&mut self.before);
-        while out.len() < enough {
-            let Some(item) = self.items.next() else {
-                out.append(&mut self.after);
+        let parts = &self.list.0;
+        let written = self.written.get_or_insert_with(|| {
+            out.extend_from_slice(&parts.before);
+            0
+        });
+        while out.len() < enough && !self.is_complete {
+            let Some(item) = parts.items.get(*written) else {
+                self.is_complete = true;
+                out.extend_from_slice(&parts.after);
                 return;
             };
-            if self.begun {
-                out.extend_from_slice(self.between);
+            if *written > 0 {
+                out.extend_from_slice(parts.between);
             }
-            self.begun = true;
+            *written += 1;
             item.write(out);
         }
     }
@@ -157,11 +215,33 @@ impl Body for ListBody {
     }
 }
 
-/// A list that is compressed on its way.
+/// What is compressed.
+enum Source {
+    List(Writer),
+    Bytes(Bytes),
+}
+
+/// A body that is compressed on its way.
 pub(crate) struct GzipBody {
-    writer: Writer,
+    source: Source,
     /// Gone once everything is written.
     encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl GzipBody {
+    fn new(source: Source) -> GzipBody {
+        // Level 1 is what kube-apiserver uses, for the same reason: lists are written far more often than kept.
+        let encoder = GzEncoder::new(Vec::with_capacity(CHUNK), flate2::Compression::fast());
+        GzipBody {
+            source,
+            encoder: Some(encoder),
+        }
+    }
+
+    /// Bytes that are compressed as they are sent.
+    pub(crate) fn of_bytes(bytes: Bytes) -> GzipBody {
+        GzipBody::new(Source::Bytes(bytes))
+    }
 }
 
 impl Body for GzipBody {
@@ -170,26 +250,36 @@ impl Body for GzipBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let Some(mut encoder) = self.encoder.take() else {
             return Poll::Ready(None);
         };
-        let mut chunk = Vec::with_capacity(CHUNK + CHUNK / 4);
-        loop {
-            chunk.clear();
-            self.writer.write(CHUNK, &mut chunk);
+        let mut written = Vec::new();
+        for _ in 0..CHUNKS_PER_TURN {
+            let chunk = match &mut self.source {
+                Source::List(writer) => {
+                    written.clear();
+                    writer.write(CHUNK, &mut written);
+                    Bytes::new()
+                }
+                Source::Bytes(bytes) => bytes.split_to(bytes.len().min(CHUNK)),
+            };
+            let chunk = if chunk.is_empty() { &*written } else { &*chunk };
             // Writing to memory does not fail.
-            let _ = encoder.write_all(&chunk);
+            let _ = encoder.write_all(chunk);
             if chunk.is_empty() {
                 let rest = encoder.finish().unwrap_or_default();
                 return Poll::Ready(Some(Ok(Frame::data(rest.into()))));
             }
-            if encoder.get_ref().len() >= CHUNK / 4 {
+            if encoder.get_ref().len() >= CHUNK / 2 {
                 let out = std::mem::replace(encoder.get_mut(), Vec::with_capacity(CHUNK));
                 self.encoder = Some(encoder);
                 return Poll::Ready(Some(Ok(Frame::data(out.into()))));
             }
         }
+        self.encoder = Some(encoder);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }

@@ -9,8 +9,8 @@ mod label;
 mod process;
 
 pub(crate) use conversions::{Conversion, Conversions};
-pub(crate) use label::Label;
-use label::{Coded, FieldValidation, Outcome, RequestKind, Resource, Timed, Version};
+pub(crate) use label::{Closed, Label};
+use label::{Coded, FieldValidation, Outcome, Reason, RequestKind, Resource, Timed, Version};
 
 use crate::api::Api;
 use crate::kind::Kind;
@@ -47,6 +47,7 @@ pub(crate) struct Metrics {
     objects: Family<Resource, Gauge>,
     authentications: Family<Outcome, Counter>,
     handshake_errors: Counter,
+    closed_connections: Family<Reason, Counter>,
     ratcheting: Histogram,
     compilation: Histogram,
     evaluation: Histogram,
@@ -86,6 +87,7 @@ impl Metrics {
             objects: Family::default(),
             authentications: Family::default(),
             handshake_errors: Counter::default(),
+            closed_connections: Family::default(),
             ratcheting: Histogram::new(exponential_buckets(0.000_01, 4.0, 10)),
             compilation: Histogram::new(SECONDS),
             evaluation: Histogram::new(SECONDS),
@@ -163,6 +165,11 @@ impl Metrics {
             self.handshake_errors.clone(),
         );
         r.register(
+            "scantling_connections_closed",
+            "Connections and HTTP/2 streams that the server closed to protect itself, by reason",
+            self.closed_connections.clone(),
+        );
+        r.register(
             "apiextensions_apiserver_validation_ratcheting_seconds",
             "Time spent comparing old and new values for ratcheting, per update",
             self.ratcheting.clone(),
@@ -237,6 +244,12 @@ impl Metrics {
     /// A connection that ended in its handshake.
     pub(crate) fn handshake_failed(&self) {
         self.handshake_errors.inc();
+    }
+
+    /// A connection or a stream that the server closed.
+    pub(crate) fn closed(&self, why: Closed) {
+        let reason = Reason { reason: why.name() };
+        self.closed_connections.get_or_create(&reason).inc();
     }
 
     /// What the admission of an object took.

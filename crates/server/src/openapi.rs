@@ -13,6 +13,7 @@ mod v2;
 
 use crate::api::Head;
 use crate::discovery::served_versions;
+use crate::listing::SharedListings;
 use crate::kind::{Document, Kind, Kinds, Version};
 use crate::media;
 use crate::reply::{PLAIN_TEXT, Reply};
@@ -53,6 +54,8 @@ static SHARED: LazyLock<Common> = LazyLock::new(|| {
 pub(crate) struct Documents {
     written: Mutex<BTreeMap<String, (String, Bytes)>>,
     parts: Parts,
+    /// Those of OpenAPI v2 that are being sent, by their tag.
+    sent: SharedListings,
 }
 
 /// How many written documents are kept.
@@ -207,7 +210,14 @@ impl Documents {
         };
         let mut reply = conditional(head, &tag, Bytes::new());
         if reply.status != 304 {
-            reply.body = Reply::list(self.parts.document(kinds, form).await).body;
+            let list = match self.sent.get(&tag) {
+                Some(list) => list,
+                None => {
+                    let list = self.parts.document(kinds, form).await;
+                    self.sent.share(tag, list)
+                }
+            };
+            reply.body = Reply::list(list).body;
         }
         reply.content_type = form.content_type(&V2_PROTOBUF);
         Ok(reply)

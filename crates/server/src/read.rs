@@ -7,11 +7,11 @@ use crate::listing::Listing;
 use crate::options::{ListOptions, VersionMatch};
 use crate::page::Continue;
 use crate::protobuf;
-use crate::reply::Reply;
+use crate::reply::{Reply, STREAMED};
 use crate::request::parse_uint;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, ApiResult};
-use crate::text::{Text, is_in_form};
+use crate::text::{Listed, Text, is_in_form};
 use crate::view::ListMeta;
 use scantling_store::{Entry, ListRequest, Page, ReadAt, StoreError};
 use scantling_value::{Limits, Value, go, json};
@@ -249,12 +249,14 @@ pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Re
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
     if call.wanted()?.is_plain() && !call.kind.built_in {
         let found = find(call, options, &selection, text_if_selected).await?;
-        return Ok(Reply::list(Listing::new(
-            &api_version,
-            kind,
-            found.items,
-            &found.meta,
-        )));
+        let list = Listing::new(&api_version, kind, found.items, &found.meta);
+        let is_page = options.limit != 0 || !options.continue_token.is_empty();
+        if list.len() < STREAMED || !selection.is_everything() || is_page {
+            return Ok(Reply::list(list));
+        }
+        let revision = &found.meta.resource_version;
+        let key = format!("{} {revision} {} {}", call.prefix()?, call.kind.serial, call.version.name);
+        return Ok(Reply::list(call.api.lists.share(key, list)));
     }
     let found = find(call, options, &selection, object_if_selected).await?;
     call.shape()?.list(&api_version, kind, found.items, &found.meta)
@@ -280,21 +282,34 @@ pub(crate) fn object_if_selected(
     Ok(selection.matches(call, &object).then_some(object))
 }
 
+/// Whether an object is selected. It can be read if it is.
+pub(crate) fn is_selected(
+    call: &Call<'_>,
+    selection: &Selection,
+    entry: &Arc<Entry>,
+    converted: &Converted,
+) -> ApiResult<bool> {
+    if selection.is_by_name() && is_in_form(call, entry) {
+        return Ok(true);
+    }
+    Ok(selection.matches(call, &converted.shown(call, entry)?))
+}
+
 /// An object's text, if it is selected.
 pub(crate) fn text_if_selected(
     call: &Call<'_>,
     selection: &Selection,
     entry: &Arc<Entry>,
     converted: &Converted,
-) -> ApiResult<Option<Text>> {
+) -> ApiResult<Option<Listed>> {
     if selection.is_by_name()
-        && let Some(text) = Text::noted(call, entry)
+        && let Some(text) = Listed::noted(call, entry)
     {
         return Ok(Some(text));
     }
     let object = converted.shown(call, entry)?;
     let selected = selection.matches(call, &object);
-    Ok(selected.then(|| Text::of_shown(call, entry, &object)))
+    Ok(selected.then(|| Listed::of_shown(call, entry, &object)))
 }
 
 /// How many objects are read before others get their turn.

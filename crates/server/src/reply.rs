@@ -1,7 +1,8 @@
 //! Answers: bodies, encodings, headers.
 
-use crate::listing::Listing;
+use crate::listing::{COMPRESSOR, GzipBody, Listing};
 use crate::media::{Accept, Encoding, Offer, wanted};
+use crate::memory::{Budget, Charge};
 use crate::pretty::Indenter;
 use crate::status::ApiError;
 use crate::watch::Events;
@@ -44,8 +45,15 @@ pub(crate) enum Content {
 /// The media type of text.
 pub(crate) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// Bodies from this size on are compressed for clients that take it, as by kube-apiserver.
-const WORTH_COMPRESSING: usize = 128 * 1024;
+/// Bodies from this size on are compressed for clients that take it, as by kube-apiserver, and lists are written as
+/// they are sent.
+pub(crate) const STREAMED: usize = 128 * 1024;
+
+/// Bodies up to this size count as part of their request: how many there are is bounded elsewhere.
+const UNCHARGED: usize = 64 * 1024;
+
+/// What a connection buffers of a response, and what its body holds to write the next chunk.
+const SEND_BUFFER: usize = 128 * 1024;
 
 impl Reply {
     /// Text, which nobody is to take for anything else.
@@ -83,7 +91,7 @@ impl Reply {
     /// A list of objects, as JSON.
     pub(crate) fn list(list: Listing) -> Reply {
         let mut reply = Reply::bytes(200, Encoding::Json.content_type(), Bytes::new());
-        reply.body = if list.len() < WORTH_COMPRESSING {
+        reply.body = if list.len() < STREAMED {
             Content::Whole(list.into_bytes())
         } else {
             Content::List(list)
@@ -190,6 +198,20 @@ impl Reply {
         }
     }
 
+    /// Takes the memory that the body needs until it is sent from a budget; nothing if that is not left.
+    pub(crate) fn charge(&self, budget: &Budget, accepts_gzip: bool) -> Option<Charge> {
+        let compressor = if accepts_gzip { COMPRESSOR } else { 0 };
+        match &self.body {
+            Content::Whole(bytes) if bytes.len() <= UNCHARGED => Some(budget.empty()),
+            Content::Whole(bytes) if bytes.len() < STREAMED => budget.charge(bytes.len()),
+            Content::Whole(bytes) => budget.charge(bytes.len() + compressor),
+            Content::List(list) => budget.charge(SEND_BUFFER + compressor).filter(|_| list.charge(budget)),
+            Content::Stream(_) => budget.charge(SEND_BUFFER),
+            // A watch pays for what it queues.
+            Content::Events(_) => Some(budget.empty()),
+        }
+    }
+
     /// The HTTP answer.
     pub(crate) fn into_response(mut self, accepts_gzip: bool) -> Response<Body> {
         let body = match self.body {
@@ -205,14 +227,12 @@ impl Reply {
                     .insert(header::CONTENT_LENGTH, HeaderValue::from(list.len()));
                 list.into_body().boxed_unsync()
             }
+            Content::Whole(bytes) if accepts_gzip && bytes.len() >= STREAMED => {
+                self.headers
+                    .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                GzipBody::of_bytes(bytes).boxed_unsync()
+            }
             Content::Whole(bytes) => {
-                let bytes = if accepts_gzip && bytes.len() >= WORTH_COMPRESSING {
-                    self.headers
-                        .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                    gzip(&bytes)
-                } else {
-                    bytes
-                };
                 self.headers
                     .insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
                 Full::new(bytes).boxed_unsync()
@@ -240,16 +260,4 @@ fn warning(text: &str) -> String {
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
     format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-fn gzip(bytes: &[u8]) -> Bytes {
-    use std::io::Write;
-    // Level 1: what kube-apiserver uses, for the same reason: lists are written far more often than kept.
-    let mut out =
-        flate2::write::GzEncoder::new(Vec::with_capacity(bytes.len() / 4), flate2::Compression::fast());
-    match out.write_all(bytes).and_then(|()| out.finish()) {
-        Ok(v) => v.into(),
-        // Writing to memory does not fail.
-        Err(_) => Bytes::new(),
-    }
 }

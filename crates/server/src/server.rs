@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::controller::Controller;
 use crate::definitions::{Compiler, Fresh};
 use crate::kind::Kinds;
+use crate::memory::Budget;
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::text::Stored;
@@ -18,9 +19,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 /// Why a server did not start: what was tried, and what to do.
@@ -42,6 +45,7 @@ pub struct Server {
     admin_token: String,
     api: Arc<Api>,
     stop: watch::Sender<bool>,
+    shutdown_grace_period: Duration,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -98,7 +102,7 @@ impl Server {
         })?;
         let address = listener.local_addr().map_err(|e| StartError(e.to_string()))?;
         let (stop, stopped) = watch::channel(false);
-        let metrics = Metrics::new();
+        let metrics = Arc::new(Metrics::new());
         let compiler = Compiler::new(config.gates().map_err(fail)?, &metrics);
         let mut kinds = Kinds::default();
         for kind in builtin::kinds(&compiler) {
@@ -111,18 +115,20 @@ impl Server {
             kinds: ArcSwap::from_pointee(kinds),
             documents: openapi::Documents::default(),
             lines: crate::lines::Lines::default(),
+            lists: crate::listing::SharedListings::default(),
             tokens,
             anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
             authorization: config.authorization_mode,
             spoken: config.spoken(),
             metrics,
-            in_flight: Semaphore::new(config.max_requests_inflight),
+            in_flight: Arc::new(Semaphore::new(config.max_requests_inflight)),
+            memory: Budget::new(config.connections.max_buffered_bytes),
             request_timeout: config.request_timeout,
             min_request_timeout: config.min_request_timeout,
             strict_transport_security: config.strict_transport_security().map_err(fail)?,
             address: address.to_string(),
             ready: AtomicBool::new(false),
-            stop: stopped.clone(),
+            stop: stopped,
             upgraded: TaskTracker::new(),
             compiler,
             progress: Progress::default(),
@@ -139,7 +145,13 @@ impl Server {
             tokio::spawn(tls::follow(material, pair, configs)),
             tokio::spawn(controller.run(revision)),
             tokio::spawn(crate::namespaces::run(Arc::clone(&api))),
-            tokio::spawn(listen::listen(listener, tls, Arc::clone(&api), stopped)),
+            tokio::spawn(listen::listen(
+                listener,
+                tls,
+                Arc::clone(&api),
+                config.connections,
+                config.shutdown_grace_period,
+            )),
         ];
         Ok(Server {
             address,
@@ -147,6 +159,7 @@ impl Server {
             admin_token,
             api,
             stop,
+            shutdown_grace_period: config.shutdown_grace_period,
             tasks,
         })
     }
@@ -194,12 +207,16 @@ impl Server {
         self.api.ready.store(false, Ordering::Release);
     }
 
-    /// Stops: readiness fails first, running requests end, watches are closed.
+    /// Stops: readiness fails first, running requests end, watches are closed. What has not ended by the end of the
+    /// grace period is cancelled.
     pub async fn stop(self) {
         self.announce_stop();
         let _ = self.stop.send(true);
-        for task in self.tasks {
-            let _ = task.await;
+        let deadline = Instant::now() + self.shutdown_grace_period + listen::CANCEL_TIMEOUT;
+        for mut task in self.tasks {
+            if tokio::time::timeout_at(deadline, &mut task).await.is_err() {
+                task.abort();
+            }
         }
     }
 }

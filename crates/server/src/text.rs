@@ -16,6 +16,7 @@ use crate::write::remove_version;
 use scantling_merge::apply::Typed;
 use scantling_store::{Entry, Event, Packed};
 use scantling_value::{Map, Str, Value};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The JSON of an object as a request's version shows it.
@@ -75,15 +76,20 @@ impl Text {
 
     /// The text of an entry that is known to be shown as it is stored.
     pub(crate) fn noted(call: &Call<'_>, entry: &Entry) -> Option<Text> {
-        noted(call, entry).map(|note| Text {
+        noted(call, entry).map(|note| Text::of_stored(entry, (note & PLACE) as usize))
+    }
+
+    /// The text of an entry that is shown as it is stored, with the place of its resource version.
+    fn of_stored(entry: &Entry, place: usize) -> Text {
+        Text {
             json: entry.value.clone(),
             length: entry.value.len() - LINE_FEED.len(),
             version: Some(Missing {
-                at: (note & PLACE) as usize,
+                at: place,
                 revision: entry.mod_revision,
                 alone: false,
             }),
-        })
+        }
     }
 
     /// The text of an entry that has been brought into form.
@@ -160,6 +166,64 @@ impl Text {
         };
         let digits = revision.checked_ilog10().unwrap_or(0) as usize + 1;
         self.length + MEMBER.len() + digits + 1 + usize::from(!alone)
+    }
+}
+
+/// The text of an object in a list. It is small, because a list may wait for long until a client reads it.
+#[derive(Clone, Debug)]
+pub(crate) enum Listed {
+    /// That of an entry that is shown as it is stored, and where the resource version belongs.
+    Stored { entry: Arc<Entry>, place: u32 },
+    /// Any other.
+    Text(Box<Text>),
+}
+
+impl Listed {
+    /// The text of an entry that is known to be shown as it is stored.
+    pub(crate) fn noted(call: &Call<'_>, entry: &Arc<Entry>) -> Option<Listed> {
+        let note = noted(call, entry)?;
+        Some(Listed::Stored {
+            entry: Arc::clone(entry),
+            place: u32::try_from(note & PLACE).ok()?,
+        })
+    }
+
+    /// The text of an entry that has been brought into form.
+    pub(crate) fn of_shown(call: &Call<'_>, entry: &Arc<Entry>, object: &Value) -> Listed {
+        // Bringing it into form may have led to a note.
+        let text = Text::of_shown(call, entry, object);
+        Listed::noted(call, entry).unwrap_or_else(|| text.into())
+    }
+
+    /// Appends the text.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Listed::Stored { entry, place } => Text::of_stored(entry, *place as usize).write(out),
+            Listed::Text(text) => text.write(out),
+        }
+    }
+
+    /// How many bytes [`Listed::write`] appends.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Listed::Stored { entry, place } => Text::of_stored(entry, *place as usize).len(),
+            Listed::Text(text) => text.len(),
+        }
+    }
+
+    /// How many bytes of memory it takes beside what the store holds anyway.
+    pub(crate) fn held(&self) -> usize {
+        let text = match self {
+            Listed::Stored { .. } => 0,
+            Listed::Text(text) => size_of::<Text>() + text.json.held(),
+        };
+        size_of::<Listed>() + text
+    }
+}
+
+impl From<Text> for Listed {
+    fn from(text: Text) -> Listed {
+        Listed::Text(Box::new(text))
     }
 }
 

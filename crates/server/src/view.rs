@@ -144,7 +144,7 @@ impl<'a> Shape<'a> {
         }
         let shown = match self.wanted.view {
             View::Object if self.wanted.encoding == Encoding::Json => {
-                let items = items.iter().map(Text::complete).collect();
+                let items = items.iter().map(|o| Text::complete(o).into()).collect();
                 return Ok(Reply::list(Listing::new(api_version, kind, items, meta)));
             }
             View::Object => list_value(api_version, kind, items.into(), meta),

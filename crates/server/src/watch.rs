@@ -1,5 +1,7 @@
 //! Watch streams: what is there, then what changes, each event once and in order.
 
+mod backlog;
+
 use crate::api::{Api, Call};
 use crate::conversion::Converted;
 use crate::kind::{Kind, Version};
@@ -11,7 +13,7 @@ use crate::read::{self, Selection};
 use crate::reply::{Body, Content, Reply};
 use crate::request::{ObjectPath, Query};
 use crate::status::{ApiError, ApiResult};
-use crate::text::Text;
+use crate::text::{Listed, Text};
 use crate::view::{RowObject, Shape};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
@@ -21,11 +23,7 @@ use scantling_value::{Map, Value};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
-
-/// How many chunks a client may be behind before it is let go.
-const BEHIND: usize = 100;
 
 /// How much of what is there already is sent at once.
 const INITIAL_CHUNK: usize = 32 * 1024;
@@ -63,7 +61,7 @@ pub(crate) struct Events {
     /// The form of each event.
     pub(crate) encoding: Encoding,
     /// One event after the other, whole ones in each chunk.
-    pub(crate) chunks: mpsc::Receiver<Bytes>,
+    pub(crate) chunks: backlog::Receiver,
 }
 
 impl Events {
@@ -88,7 +86,7 @@ struct Stream {
     selection: Selection,
     wanted: Wanted,
     row_object: RowObject,
-    out: mpsc::Sender<Bytes>,
+    out: backlog::Sender,
     first: bool,
     label: Label,
     events: metrics::Events,
@@ -98,8 +96,10 @@ struct Stream {
 
 /// An object on its way to a client.
 enum Item {
-    Text(Text),
+    Text(Listed),
     Object(Value),
+    /// One that is read when it is written.
+    Entry(Arc<Entry>),
 }
 
 /// Answers a watch.
@@ -114,7 +114,7 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
         (Encoding::Json, _) => Encoding::Json.content_type(),
         (_, Some(ty)) => ty,
     };
-    let (out, chunks) = mpsc::channel(BEHIND);
+    let (out, chunks) = backlog::channel(&call.api.memory);
     let encoding = wanted.encoding;
     let stream = Stream {
         api: Arc::clone(call.api),
@@ -149,7 +149,7 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
 impl Stream {
     async fn run(mut self, options: ListOptions, version: u64, deadline: Instant) {
         let mut stop = self.api.stop.clone();
-        let client = self.out.clone();
+        let client = self.out.client();
         let term = self.kind.term.clone();
         let ended = async {
             term.ended().await;
@@ -157,7 +157,7 @@ impl Stream {
         };
         let work = self.events(&options, version, deadline);
         tokio::select! {
-            () = client.closed() => {}
+            () = client.gone() => {}
             _ = work => {}
             () = ended => {}
             () = tokio::time::sleep_until(deadline) => {}
@@ -251,13 +251,17 @@ impl Stream {
         };
         let take: read::Take<Item> = if self.shape()?.is_plain() {
             |c, s, e, v| Ok(read::text_if_selected(c, s, e, v)?.map(Item::Text))
-        } else {
+        } else if self.kind.strategy.by_webhook().is_some() {
             |c, s, e, v| Ok(read::object_if_selected(c, s, e, v)?.map(Item::Object))
+        } else {
+            |c, s, e, v| Ok(read::is_selected(c, s, e, v)?.then(|| Item::Entry(Arc::clone(e))))
         };
         let found = read::find(&self.call()?, &list, &self.selection, take)
             .await
             .map_err(Some)?;
         let revision = found.meta.resource_version.parse().unwrap_or(0);
+        let held = found.items.capacity() * size_of::<Item>();
+        let _held = self.api.memory.charge(held).ok_or_else(|| Some(crate::api::too_many_requests()))?;
         // What is there is sent at the client's pace: a slow reader of a long list is not a slow watcher yet.
         let mut chunk = Vec::new();
         for item in found.items {
@@ -265,14 +269,11 @@ impl Stream {
             self.write(Happened::Added, item, &mut chunk)?;
             self.events.sent(chunk.len() - before);
             if chunk.len() >= INITIAL_CHUNK {
-                self.out
-                    .send(std::mem::take(&mut chunk).into())
-                    .await
-                    .map_err(|_| None)?;
+                self.out.send(std::mem::take(&mut chunk).into()).await;
             }
         }
         if !chunk.is_empty() {
-            self.out.send(chunk.into()).await.map_err(|_| None)?;
+            self.out.send(chunk.into()).await;
         }
         if options.bookmarks {
             let annotations = Map::from_iter([("k8s.io/initial-events-end", Value::from("true"))]);
@@ -381,6 +382,10 @@ impl Stream {
                 self.first = false;
                 happened.write_object(out, &shown, self.wanted.encoding);
             }
+            Item::Entry(entry) => {
+                let object = Converted::default().shown(&self.call()?, &entry).map_err(Some)?;
+                self.write(happened, Item::Object(object), out)?;
+            }
         }
         Ok(())
     }
@@ -388,7 +393,7 @@ impl Stream {
     /// Hands a chunk to the connection; a client that does not keep up is let go.
     fn push(&self, line: Bytes) -> Result<(), Option<ApiError>> {
         self.events.sent(line.len());
-        self.out.try_send(line).map_err(|_| None)
+        self.out.try_send(line).ok_or(None)
     }
 }
 

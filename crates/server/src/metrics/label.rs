@@ -90,6 +90,44 @@ pub(super) struct Outcome {
     pub(super) result: &'static str,
 }
 
+/// Why the server closed a connection or a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Closed {
+    /// There are as many connections as there may be.
+    Limit,
+    /// The client address has as many as it may have.
+    ClientLimit,
+    /// A newer connection took its place.
+    Evicted,
+    HandshakeTimeout,
+    /// No request came, or not all of its head.
+    Idle,
+    /// The client did not read.
+    Stalled,
+    /// The memory for unfinished heads is used up.
+    OutOfMemory,
+}
+
+impl Closed {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Closed::Limit => "limit",
+            Closed::ClientLimit => "client_limit",
+            Closed::Evicted => "evicted",
+            Closed::HandshakeTimeout => "handshake_timeout",
+            Closed::Idle => "idle",
+            Closed::Stalled => "stalled",
+            Closed::OutOfMemory => "out_of_memory",
+        }
+    }
+}
+
+/// A reason, as a label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Reason {
+    pub(super) reason: &'static str,
+}
+
 /// How a request's fields are validated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct FieldValidation {

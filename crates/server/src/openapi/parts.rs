@@ -6,7 +6,7 @@ use super::{gnostic, v2};
 use crate::kind::{Kind, Kinds};
 use crate::listing::Listing;
 use crate::protobuf;
-use crate::text::Text;
+use crate::text::{Listed, Text};
 use scantling_store::Packed;
 use scantling_value::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,12 +120,12 @@ fn sorted(parts: &[Arc<Part>], members: impl Fn(&Part) -> &[Member]) -> Vec<Pack
 
 fn json(paths: &[Packed], definitions: &[Packed]) -> Listing {
     let mut pieces = Vec::with_capacity(2 * (paths.len() + definitions.len()) + 8);
-    let members = |pieces: &mut Vec<Text>, members: &[Packed]| {
+    let members = |pieces: &mut Vec<Listed>, members: &[Packed]| {
         for (i, member) in members.iter().enumerate() {
             if i > 0 {
-                pieces.push(Text::raw(Packed::from(",")));
+                pieces.push(Text::raw(Packed::from(",")).into());
             }
-            pieces.push(Text::raw(member.clone()));
+            pieces.push(Text::raw(member.clone()).into());
         }
     };
     members(&mut pieces, definitions);
@@ -139,25 +139,26 @@ fn json(paths: &[Packed], definitions: &[Packed]) -> Listing {
     let mut between = written("},\"info\":", &v2::info(), ",");
     let parameters = v2::shared_parameters().into();
     between.extend(written("\"parameters\":", &parameters, ",\"paths\":{"));
-    pieces.push(Text::raw(between.into()));
+    pieces.push(Text::raw(between.into()).into());
     members(&mut pieces, paths);
     let mut after = written("},\"security\":", &security, ",");
     after.extend(written("\"securityDefinitions\":", &ways, ","));
     after.extend(written("\"swagger\":", &v2::SWAGGER.into(), "}"));
-    Listing::joined(b"{\"definitions\":{".to_vec(), pieces, after)
+    Listing::joined(b"{\"definitions\":{".to_vec(), pieces, after, b"")
 }
 
 fn protobuf(paths: &[Packed], definitions: &[Packed]) -> Listing {
     let head = |field: u64, members: &[Packed]| {
         let mut out = Vec::new();
         protobuf::length(&mut out, field, members.iter().map(Packed::len).sum());
-        Text::raw(out.into())
+        Listed::from(Text::raw(out.into()))
     };
+    let texts = |members: &[Packed]| members.iter().cloned().map(|m| Text::raw(m).into()).collect::<Vec<_>>();
     let mut pieces = Vec::with_capacity(paths.len() + definitions.len() + 2);
     pieces.push(head(8, paths));
-    pieces.extend(paths.iter().cloned().map(Text::raw));
+    pieces.extend(texts(paths));
     pieces.push(head(9, definitions));
-    pieces.extend(definitions.iter().cloned().map(Text::raw));
+    pieces.extend(texts(definitions));
     let end = gnostic::end(&v2::shared_parameters(), &v2::security());
-    Listing::joined(gnostic::beginning(v2::SWAGGER, &v2::info()), pieces, end)
+    Listing::joined(gnostic::beginning(v2::SWAGGER, &v2::info()), pieces, end, b"")
 }

@@ -6,6 +6,7 @@ mod bad_input;
 mod cbor;
 #[path = "../support/client.rs"]
 mod client;
+mod connections;
 mod conversion;
 mod documents;
 #[expect(

@@ -1,0 +1,128 @@
+//! Streams of HTTP/2: each ends that its client does not read.
+//!
+//! A client may read from its connection, and answer pings, but grant a stream no window. Neither the connection nor
+//! the body of the response can notice that; the task that sends the response can, and ending it resets the stream.
+
+use crate::metrics::{Closed, Metrics};
+use hyper::rt::Executor;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How far a response has come.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Twice the frames that were handed over, and one more while the client has to take the last of them.
+    state: AtomicU64,
+}
+
+tokio::task_local! {
+    static PROGRESS: Arc<Progress>;
+}
+
+impl Progress {
+    /// The progress of the response that this task is to send, if it is one of HTTP/2.
+    pub(crate) fn current() -> Option<Arc<Progress>> {
+        PROGRESS.try_with(Arc::clone).ok()
+    }
+
+    /// Notes that the client is to take a frame.
+    pub(crate) fn handed_over(&self) {
+        let state = self.state.load(Ordering::Relaxed);
+        self.state.store((state | 1) + 2, Ordering::Relaxed);
+    }
+
+    /// Notes that the client has taken all there is.
+    pub(crate) fn waits_for_data(&self) {
+        let state = self.state.load(Ordering::Relaxed);
+        self.state.store(state & !1, Ordering::Relaxed);
+    }
+
+    /// Which frame the client is to take, if there is one.
+    fn untaken(&self) -> Option<u64> {
+        let state = self.state.load(Ordering::Relaxed);
+        (state & 1 == 1).then_some(state)
+    }
+}
+
+/// Runs the streams of HTTP/2 connections.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamExecutor {
+    pub(crate) write_timeout: Duration,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl<F> Executor<F> for StreamExecutor
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, stream: F) {
+        let progress = Arc::new(Progress::default());
+        let (timeout, metrics) = (self.write_timeout, Arc::clone(&self.metrics));
+        let watched = PROGRESS.scope(Arc::clone(&progress), async move {
+            if run(stream, &progress, timeout).await.is_none() {
+                metrics.closed(Closed::Stalled);
+            }
+        });
+        tokio::spawn(watched);
+    }
+}
+
+/// Runs a stream to its end, or until its client has taken nothing for so long.
+async fn run<F: Future>(stream: F, progress: &Progress, timeout: Duration) -> Option<F::Output> {
+    let mut stream = pin!(stream);
+    // Most responses are taken at once: there is no timer before there is something to wait for.
+    let mut deadline = None;
+    let mut awaited = None;
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = stream.as_mut().poll(cx) {
+            return Poll::Ready(Some(done));
+        }
+        let untaken = progress.untaken();
+        if untaken.is_none() {
+            awaited = None;
+            return Poll::Pending;
+        }
+        let sleep = deadline.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + timeout)));
+        if awaited != untaken {
+            awaited = untaken;
+            sleep.as_mut().reset(Instant::now() + timeout);
+        }
+        sleep.as_mut().poll(cx).map(|()| None)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_that_nobody_reads_end() {
+        let progress = Progress::default();
+        let slow = async {
+            for _ in 0..10 {
+                progress.handed_over();
+                tokio::time::sleep(TIMEOUT / 2).await;
+            }
+            progress.waits_for_data();
+            tokio::time::sleep(10 * TIMEOUT).await;
+        };
+        assert_eq!(run(slow, &progress, TIMEOUT).await, Some(()));
+        let stalled = async {
+            progress.handed_over();
+            pending::<()>().await;
+        };
+        let start = Instant::now();
+        assert_eq!(run(stalled, &progress, TIMEOUT).await, None);
+        assert_eq!(start.elapsed(), TIMEOUT);
+    }
+}

@@ -1,0 +1,99 @@
+//! A bound on the memory that is held for clients: bodies that are being received, and responses that are being sent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A number of bytes that all clients share.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget(Arc<Counter>);
+
+#[derive(Debug)]
+struct Counter {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Budget {
+        Budget(Arc::new(Counter {
+            limit,
+            used: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Takes bytes until the charge is dropped, or nothing if that many are not left.
+    ///
+    /// A budget that nothing else uses admits any charge, so that no single response is too large to be sent.
+    pub(crate) fn charge(&self, bytes: usize) -> Option<Charge> {
+        let mut charge = self.empty();
+        charge.grow(bytes).then_some(charge)
+    }
+
+    /// A charge of no bytes.
+    pub(crate) fn empty(&self) -> Charge {
+        Charge {
+            budget: self.clone(),
+            bytes: 0,
+        }
+    }
+
+    #[cfg(test)]
+    fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes of a budget; dropping it gives them back.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Charge {
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Takes more bytes; returns whether they were left.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let Counter { limit, used } = &*self.budget.0;
+        let grown = |taken: usize| {
+            let total = taken.checked_add(bytes)?;
+            (total <= *limit || taken == self.bytes).then_some(total)
+        };
+        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
+        if taken.is_ok() {
+            self.bytes += bytes;
+        }
+        taken.is_ok()
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_are_bounded_and_given_back() {
+        let budget = Budget::new(100);
+        let mut first = budget.charge(60).expect("there is room");
+        assert!(budget.charge(41).is_none());
+        let second = budget.charge(40).expect("there is room");
+        assert!(!first.grow(1));
+        drop(second);
+        assert!(first.grow(40));
+        assert_eq!(budget.used(), 100);
+        drop(first);
+        assert_eq!(budget.used(), 0);
+        let alone = budget.charge(1000);
+        assert!(alone.is_some(), "a charge that is alone may exceed the budget");
+        assert!(budget.charge(1).is_none());
+    }
+}

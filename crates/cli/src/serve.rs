@@ -128,7 +128,11 @@ async fn serve(flags: &args::Serve) -> Result<Arc<dyn Store>, Problem> {
     };
     let store = store(flags, directory.as_deref()).await?;
     // Caught from now on: a signal that comes while the server starts ends it in order, too.
-    let limit = [flags.shutdown_delay_duration, flags.shutdown_grace_period, EXIT_TIMEOUT];
+    let limit = [
+        flags.shutdown_delay_duration,
+        flags.shutdown_grace_period,
+        EXIT_TIMEOUT,
+    ];
     let stop = stop_signal(limit.into_iter().fold(Duration::ZERO, Duration::saturating_add))?;
     let server = Server::start(config, Arc::clone(&store))
         .await

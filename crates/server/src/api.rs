@@ -16,7 +16,7 @@ use crate::discovery::{self, Root};
 use crate::kind::{Document, Kinds};
 use crate::listing::SharedListings;
 use crate::media::{self, Accept, Encoding, Encodings};
-use crate::memory::{Budget, Charge};
+use crate::memory::{Budget, Charge, Memory};
 use crate::metrics::{Answered, Label, Metrics};
 use crate::options::ListOptions;
 use crate::progress::Progress;
@@ -60,8 +60,7 @@ pub(crate) struct Api {
     pub(crate) spoken: Encodings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) in_flight: Arc<Semaphore>,
-    /// The memory that is held for bodies of requests and responses.
-    pub(crate) memory: Budget,
+    pub(crate) memory: Memory,
     /// The lists that are being sent.
     pub(crate) lists: SharedListings,
     pub(crate) request_timeout: Duration,
@@ -262,7 +261,7 @@ impl Api {
         place: Option<OwnedSemaphorePermit>,
         gzip: bool,
     ) -> (Reply, Held) {
-        match reply.charge(&self.memory, gzip) {
+        match reply.charge(&self.memory.responses, gzip) {
             None => (refusal(&too_many_requests(), head.accept()), Held::default()),
             memory => {
                 // Watches do not count among the requests in flight.
@@ -526,7 +525,7 @@ impl Api {
         warnings: &mut Vec<String>,
     ) -> ApiResult<Reply> {
         let (name, sub) = (call.path.name.as_deref(), call.path.subresource.as_deref());
-        let (body, _memory) = read_body(body, &self.memory).await?;
+        let (body, _memory) = read_body(body, &self.memory.requests).await?;
         let mut write = write::Write {
             call,
             head,
@@ -567,8 +566,7 @@ const UNCHARGED_BODY: usize = 64 * 1024;
 
 /// Reads a body. The memory for a large one is charged as it arrives, for as long as the charge lives.
 async fn read_body(mut body: Incoming, memory: &Budget) -> ApiResult<(Bytes, Charge)> {
-    let too_large =
-        || ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}"));
+    let too_large = || ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}"));
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(too_large());
     }
@@ -607,8 +605,9 @@ fn unread_body(e: &hyper::Error) -> ApiError {
     let chain = std::iter::successors(Some(e), |e| e.source());
     let cause = chain.last().map(ToString::to_string).unwrap_or_default();
     let why = match &*cause {
-        "Invalid chunk size line: Invalid Size" => "invalid byte in chunk length",
-        "Invalid chunk size line: missing size digit" => "empty hex number for chunk length",
+        "Invalid chunk size line: Invalid Size" | "Invalid chunk size line: missing size digit" => {
+            "invalid byte in chunk length"
+        }
         "invalid chunk size: overflow" => "http chunk length too large",
         _ => "malformed chunked encoding",
     };

@@ -89,7 +89,9 @@ impl Table {
 impl Connections {
     pub(crate) fn new(limits: &ConnectionLimits) -> Connections {
         let open_files = || rlimit::Resource::NOFILE.get_soft().unwrap_or(u64::MAX);
-        let max = limits.max_connections.unwrap_or_else(|| default_max(open_files()));
+        let max = limits
+            .max_connections
+            .unwrap_or_else(|| default_max(open_files()));
         Connections {
             max,
             // One client address leaves room for others.
@@ -376,7 +378,9 @@ mod tests {
     async fn silent_connections_expire() {
         let all = connections(3, 3);
         let limits = ConnectionLimits::default();
-        let connection = all.admit(ip("192.0.2.1"), &Metrics::new()).expect("there is room");
+        let connection = all
+            .admit(ip("192.0.2.1"), &Metrics::new())
+            .expect("there is room");
         let start = Instant::now();
         connection.expired().await;
         assert_eq!(start.elapsed(), limits.read_header_timeout, "the first request");

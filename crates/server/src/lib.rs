@@ -67,6 +67,7 @@ mod pretty;
 mod progress;
 mod protobuf;
 mod read;
+mod render;
 mod reply;
 mod request;
 mod review;

@@ -174,7 +174,7 @@ impl Acceptor {
             connection.set_certificate_user(Arc::new(user));
         }
         let metrics = Arc::clone(&self.api.metrics);
-        let io = ConnectionIo::new(stream, Arc::clone(&connection), metrics, &self.api.memory);
+        let io = ConnectionIo::new(stream, Arc::clone(&connection), metrics, &self.api.memory.heads);
         let (api, of_request) = (Arc::clone(&self.api), Arc::clone(&connection));
         let service = service_fn(move |request: Request<Incoming>| {
             let (api, connection) = (Arc::clone(&api), Arc::clone(&of_request));

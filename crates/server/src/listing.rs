@@ -1,11 +1,14 @@
 //! Long lists and documents, written while they are sent: a chunk at a time, so that no list stands in memory as a whole.
 
 use crate::memory::{Budget, Charge};
+use crate::render::{ListFrame, Renderer};
+use crate::status::ApiError;
 use crate::text::Listed;
 use crate::view::ListMeta;
 use bytes::Bytes;
 use flate2::write::GzEncoder;
 use hyper::body::{Body, Frame, SizeHint};
+use scantling_store::Entry;
 use scantling_value::Value;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,15 +30,25 @@ pub(crate) const COMPRESSOR: usize = 320 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Listing(Arc<Parts>);
 
+/// An item of a list that is not yet written.
+#[derive(Debug)]
+pub(crate) enum ListItem {
+    Text(Listed),
+    /// An entry that the list's renderer brings into form.
+    Entry(Arc<Entry>),
+}
+
 #[derive(Debug)]
 struct Parts {
     before: Vec<u8>,
-    items: Vec<Listed>,
+    items: Vec<ListItem>,
     after: Vec<u8>,
     /// What stands between two items.
     between: &'static [u8],
-    /// The bytes of all that.
-    length: usize,
+    /// Writes the items that are not text yet.
+    renderer: Option<Renderer>,
+    /// The bytes of all that, where they are known.
+    length: Option<usize>,
     /// The memory that this takes, once it is charged.
     charge: OnceLock<Charge>,
 }
@@ -57,25 +70,38 @@ impl Listing {
     /// Parts that follow each other, with something between them.
     pub(crate) fn joined(
         before: Vec<u8>,
-        mut items: Vec<Listed>,
+        items: Vec<Listed>,
         after: Vec<u8>,
         between: &'static [u8],
     ) -> Listing {
-        items.shrink_to_fit();
         let written: usize = items.iter().map(Listed::len).sum();
         let between_all = between.len() * items.len().saturating_sub(1);
         Listing(Arc::new(Parts {
-            length: before.len() + written + between_all + after.len(),
+            length: Some(before.len() + written + between_all + after.len()),
             before,
-            items,
+            items: items.into_iter().map(ListItem::Text).collect(),
             after,
             between,
+            renderer: None,
             charge: OnceLock::new(),
         }))
     }
 
-    /// How many bytes it has.
-    pub(crate) fn len(&self) -> usize {
+    /// A list whose items are brought into their form while it is sent.
+    pub(crate) fn rendered(frame: ListFrame, items: Vec<ListItem>, renderer: Renderer) -> Listing {
+        Listing(Arc::new(Parts {
+            before: frame.before,
+            items,
+            after: frame.after,
+            between: frame.between,
+            renderer: Some(renderer),
+            length: None,
+            charge: OnceLock::new(),
+        }))
+    }
+
+    /// How many bytes it has, where that is known before it is written.
+    pub(crate) fn len(&self) -> Option<usize> {
         self.0.length
     }
 
@@ -84,7 +110,11 @@ impl Listing {
         if self.0.charge.get().is_some() {
             return true;
         }
-        let items: usize = self.0.items.iter().map(Listed::held).sum();
+        let held = |item: &ListItem| match item {
+            ListItem::Text(text) => text.held(),
+            ListItem::Entry(_) => size_of::<ListItem>(),
+        };
+        let items: usize = self.0.items.iter().map(held).sum();
         let held = self.0.before.len() + items + self.0.after.len();
         let charge = budget.charge(held);
         charge.is_some_and(|charge| self.0.charge.set(charge).is_ok() || self.0.charge.get().is_some())
@@ -92,7 +122,7 @@ impl Listing {
 
     /// All of it.
     pub(crate) fn into_bytes(self) -> Bytes {
-        let mut out = Vec::with_capacity(self.len());
+        let mut out = Vec::with_capacity(self.len().unwrap_or_default());
         Writer::new(self).write(usize::MAX, &mut out);
         out.into()
     }
@@ -100,7 +130,7 @@ impl Listing {
     /// A body that is written as it is sent.
     pub(crate) fn into_body(self) -> ListBody {
         ListBody {
-            left: self.len() as u64,
+            left: self.len().map(|length| length as u64),
             writer: Writer::new(self),
         }
     }
@@ -178,7 +208,19 @@ impl Writer {
                 out.extend_from_slice(parts.between);
             }
             *written += 1;
-            item.write(out);
+            let rendered = match (item, &parts.renderer) {
+                (ListItem::Text(text), _) => {
+                    text.write(out);
+                    continue;
+                }
+                (ListItem::Entry(entry), Some(renderer)) => renderer.write_entry(entry, out),
+                (ListItem::Entry(_), None) => Err(ApiError::internal_error("a list lacks its renderer")),
+            };
+            if let Err(e) = rendered {
+                // Every item could be read before. What is sent now has no end, so that nobody takes it for the list.
+                tracing::error!(why = e.message(), "a list cannot be written");
+                self.is_complete = true;
+            }
         }
     }
 }
@@ -186,7 +228,7 @@ impl Writer {
 /// A list as it is.
 pub(crate) struct ListBody {
     writer: Writer,
-    left: u64,
+    left: Option<u64>,
 }
 
 impl Body for ListBody {
@@ -197,21 +239,25 @@ impl Body for ListBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.left == 0 {
+        if self.is_end_stream() {
             return Poll::Ready(None);
         }
         let mut chunk = Vec::with_capacity(CHUNK + CHUNK / 4);
         self.writer.write(CHUNK, &mut chunk);
-        self.left = self.left.saturating_sub(chunk.len() as u64);
+        let length = chunk.len() as u64;
+        self.left = self.left.map(|left| left.saturating_sub(length));
         Poll::Ready(Some(Ok(Frame::data(chunk.into()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        match self.left {
+            Some(left) => left == 0,
+            None => self.writer.is_complete,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

@@ -3,6 +3,30 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// The memory that is held for clients, apart for each purpose: clients that use up one leave the others alone.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// Heads of requests that are not yet whole.
+    pub(crate) heads: Budget,
+    /// Bodies of requests.
+    pub(crate) requests: Budget,
+    /// Bodies of responses.
+    pub(crate) responses: Budget,
+    /// Events of watches.
+    pub(crate) watches: Budget,
+}
+
+impl Memory {
+    pub(crate) fn new(limit: usize) -> Memory {
+        Memory {
+            heads: Budget::new(limit / 8),
+            requests: Budget::new(limit / 4),
+            responses: Budget::new(limit / 2),
+            watches: Budget::new(limit / 8),
+        }
+    }
+}
+
 /// A number of bytes that all clients share.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<Counter>);

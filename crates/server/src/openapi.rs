@@ -13,8 +13,8 @@ mod v2;
 
 use crate::api::Head;
 use crate::discovery::served_versions;
-use crate::listing::SharedListings;
 use crate::kind::{Document, Kind, Kinds, Version};
+use crate::listing::SharedListings;
 use crate::media;
 use crate::reply::{PLAIN_TEXT, Reply};
 use crate::status::ApiResult;

@@ -267,13 +267,23 @@ pub(crate) fn write_list(
         if i > 0 {
             out.push(b',');
         }
-        let members = members(item, of(item).unwrap_or(&OBJECT));
-        object(
-            members.filter(|(key, ..)| !matches!(*key, "kind" | "apiVersion")),
-            out,
-        );
+        write_list_item(item, out);
     }
     out.extend_from_slice(b"]}");
+}
+
+/// Writes an item of such a list.
+pub(crate) fn write_list_item(item: &Value, out: &mut Vec<u8>) {
+    let members = members(item, of(item).unwrap_or(&OBJECT));
+    object(
+        members.filter(|(key, ..)| !matches!(*key, "kind" | "apiVersion")),
+        out,
+    );
+}
+
+/// Writes a row of a table.
+pub(crate) fn write_row(row: &Value, out: &mut Vec<u8>) {
+    ordered(row, &ROW, out);
 }
 
 /// The members of an object in order.

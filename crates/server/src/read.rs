@@ -7,6 +7,7 @@ use crate::listing::Listing;
 use crate::options::{ListOptions, VersionMatch};
 use crate::page::Continue;
 use crate::protobuf;
+use crate::render::{Renderer, Row, Rows};
 use crate::reply::{Reply, STREAMED};
 use crate::request::parse_uint;
 use crate::selector::{FieldSelector, LabelSelector};
@@ -251,15 +252,39 @@ pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Re
         let found = find(call, options, &selection, text_if_selected).await?;
         let list = Listing::new(&api_version, kind, found.items, &found.meta);
         let is_page = options.limit != 0 || !options.continue_token.is_empty();
-        if list.len() < STREAMED || !selection.is_everything() || is_page {
+        if list.len().is_some_and(|length| length < STREAMED) || !selection.is_everything() || is_page {
             return Ok(Reply::list(list));
         }
         let revision = &found.meta.resource_version;
-        let key = format!("{} {revision} {} {}", call.prefix()?, call.kind.serial, call.version.name);
+        let key = format!(
+            "{} {revision} {} {}",
+            call.prefix()?,
+            call.kind.serial,
+            call.version.name
+        );
         return Ok(Reply::list(call.api.lists.share(key, list)));
     }
-    let found = find(call, options, &selection, object_if_selected).await?;
-    call.shape()?.list(&api_version, kind, found.items, &found.meta)
+    let shape = call.shape()?;
+    let mut rows = Rows::new(call, &shape.wanted);
+    let take = |c: &Call<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| rows.take(c, s, e, v);
+    let found = find(call, options, &selection, take).await?;
+    if found.items.iter().all(|row| matches!(row, Row::Object(_))) {
+        let objects = found.items.into_iter().filter_map(|row| match row {
+            Row::Object(object) => Some(object),
+            Row::Entry(_) => None,
+        });
+        return shape.list(&api_version, kind, objects.collect(), &found.meta);
+    }
+    let content_type = shape.wanted.encoding.content_type();
+    let frame = shape.list_frame(&api_version, kind, &found.meta)?;
+    let renderer = Renderer::new(call, shape)?;
+    let mut items = Vec::with_capacity(found.items.len());
+    for row in found.items {
+        items.push(renderer.item(row)?);
+    }
+    let mut reply = Reply::list(Listing::rendered(frame, items, renderer));
+    reply.content_type = content_type;
+    Ok(reply)
 }
 
 /// A page of selected objects, in some form.
@@ -320,7 +345,7 @@ pub(crate) async fn find<T>(
     call: &Call<'_>,
     options: &ListOptions,
     selection: &Selection,
-    take: Take<T>,
+    mut take: impl FnMut(&Call<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>,
 ) -> ApiResult<Found<T>> {
     let prefix = call.prefix()?;
     // A list at any version is answered from memory, where it comes whole.

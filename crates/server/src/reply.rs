@@ -91,7 +91,7 @@ impl Reply {
     /// A list of objects, as JSON.
     pub(crate) fn list(list: Listing) -> Reply {
         let mut reply = Reply::bytes(200, Encoding::Json.content_type(), Bytes::new());
-        reply.body = if list.len() < STREAMED {
+        reply.body = if list.len().is_some_and(|length| length < STREAMED) {
             Content::Whole(list.into_bytes())
         } else {
             Content::List(list)
@@ -193,7 +193,7 @@ impl Reply {
     pub(crate) fn size(&self) -> Option<usize> {
         match &self.body {
             Content::Whole(bytes) => Some(bytes.len()),
-            Content::List(list) => Some(list.len()),
+            Content::List(list) => list.len(),
             Content::Stream(_) | Content::Events(_) => None,
         }
     }
@@ -205,7 +205,9 @@ impl Reply {
             Content::Whole(bytes) if bytes.len() <= UNCHARGED => Some(budget.empty()),
             Content::Whole(bytes) if bytes.len() < STREAMED => budget.charge(bytes.len()),
             Content::Whole(bytes) => budget.charge(bytes.len() + compressor),
-            Content::List(list) => budget.charge(SEND_BUFFER + compressor).filter(|_| list.charge(budget)),
+            Content::List(list) => budget
+                .charge(SEND_BUFFER + compressor)
+                .filter(|_| list.charge(budget)),
             Content::Stream(_) => budget.charge(SEND_BUFFER),
             // A watch pays for what it queues.
             Content::Events(_) => Some(budget.empty()),
@@ -223,8 +225,10 @@ impl Reply {
                 list.into_gzip().boxed_unsync()
             }
             Content::List(list) => {
-                self.headers
-                    .insert(header::CONTENT_LENGTH, HeaderValue::from(list.len()));
+                if let Some(length) = list.len() {
+                    self.headers
+                        .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+                }
                 list.into_body().boxed_unsync()
             }
             Content::Whole(bytes) if accepts_gzip && bytes.len() >= STREAMED => {

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::controller::Controller;
 use crate::definitions::{Compiler, Fresh};
 use crate::kind::Kinds;
-use crate::memory::Budget;
+use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::text::Stored;
@@ -122,7 +122,7 @@ impl Server {
             spoken: config.spoken(),
             metrics,
             in_flight: Arc::new(Semaphore::new(config.max_requests_inflight)),
-            memory: Budget::new(config.connections.max_buffered_bytes),
+            memory: Memory::new(config.connections.max_buffered_bytes),
             request_timeout: config.request_timeout,
             min_request_timeout: config.min_request_timeout,
             strict_transport_security: config.strict_transport_security().map_err(fail)?,

@@ -4,7 +4,8 @@ use crate::kind::{Kind, Version};
 use crate::listing::Listing;
 use crate::media::{Encoding, MetaVersion, View, Wanted};
 use crate::order;
-use crate::reply::Reply;
+use crate::render::{self, ListFrame};
+use crate::reply::{Content, Reply};
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::table::Columns;
@@ -170,17 +171,68 @@ impl<'a> Shape<'a> {
                 };
                 list_value(v.api_version(), "PartialObjectMetadataList", items, meta)
             }
-            View::Metadata(_) => {
-                let list = match self.kind.built_in {
-                    true => format!("{}List", self.kind.internal_type()),
-                    false => "unstructured.UnstructuredList".to_owned(),
-                };
-                return Err(ApiError::not_acceptable(format!(
-                    "you requested PartialObjectMetadata, but the requested object is a list (*{list})"
-                )));
-            }
+            View::Metadata(_) => return Err(self.no_single_metadata()),
         };
         Ok(Reply::object(200, &shown, self.wanted.encoding))
+    }
+
+    /// An object as an item of a list.
+    pub(crate) fn list_item(&self, mut object: Value) -> Value {
+        match self.wanted.view {
+            View::Table(v) => self.row(object, v),
+            View::Metadata(v) | View::MetadataList(v) => partial(object, v),
+            View::Object => {
+                // The list says which kind they are.
+                if let Some(members) = object.as_object_mut().filter(|_| self.kind.built_in) {
+                    members.remove("kind");
+                    members.remove("apiVersion");
+                }
+                object
+            }
+        }
+    }
+
+    /// What stands around the items of a list.
+    pub(crate) fn list_frame(&self, api_version: &str, kind: &str, meta: &ListMeta) -> ApiResult<ListFrame> {
+        // Nothing that a client sends is the same.
+        let mark = format!("mark-{}", uuid::Uuid::new_v4());
+        let items = || Value::from(vec![mark.as_str()]);
+        let brief = &ListMeta {
+            says_end: false,
+            ..meta.clone()
+        };
+        let list = match self.wanted.view {
+            View::Object if self.wanted.is_plain() => {
+                let mut before = Vec::new();
+                order::write_list(api_version, kind, &meta.to_value(), &[], &mut before);
+                let after = before.split_off(before.len() - b"]}".len());
+                return Ok(ListFrame {
+                    before,
+                    after: [&after, &b"\n"[..]].concat(),
+                    between: b",",
+                });
+            }
+            View::Object => list_value(api_version, kind, items(), meta),
+            View::Table(v) => self.table(vec![mark.as_str().into()], brief, v, true),
+            View::MetadataList(v) => list_value(v.api_version(), "PartialObjectMetadataList", items(), brief),
+            View::Metadata(_) => return Err(self.no_single_metadata()),
+        };
+        let reply = Reply::object(200, &list, self.wanted.encoding);
+        let Content::Whole(text) = reply.body else {
+            return Err(ApiError::internal_error("a list was not written"));
+        };
+        let found = render::frame(&text, &mark, self.wanted.encoding);
+        found.ok_or_else(|| ApiError::internal_error("a list was not written"))
+    }
+
+    fn no_single_metadata(&self) -> ApiError {
+        let list = match self.kind.built_in {
+            true => format!("{}List", self.kind.internal_type()),
+            false => "unstructured.UnstructuredList".to_owned(),
+        };
+        ApiError::not_acceptable(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list (*{list})"
+        ))
     }
 
     /// The object of a watch event; the columns of a table are named in the first event alone. No event is a list.

@@ -114,7 +114,7 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
         (Encoding::Json, _) => Encoding::Json.content_type(),
         (_, Some(ty)) => ty,
     };
-    let (out, chunks) = backlog::channel(&call.api.memory);
+    let (out, chunks) = backlog::channel(&call.api.memory.watches);
     let encoding = wanted.encoding;
     let stream = Stream {
         api: Arc::clone(call.api),
@@ -261,7 +261,12 @@ impl Stream {
             .map_err(Some)?;
         let revision = found.meta.resource_version.parse().unwrap_or(0);
         let held = found.items.capacity() * size_of::<Item>();
-        let _held = self.api.memory.charge(held).ok_or_else(|| Some(crate::api::too_many_requests()))?;
+        let _held = self
+            .api
+            .memory
+            .watches
+            .charge(held)
+            .ok_or_else(|| Some(crate::api::too_many_requests()))?;
         // What is there is sent at the client's pace: a slow reader of a long list is not a slow watcher yet.
         let mut chunk = Vec::new();
         for item in found.items {

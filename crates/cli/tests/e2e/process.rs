@@ -4,9 +4,13 @@ use crate::kube_client::{define, widgets};
 use crate::server::{Process, scantling, terminate};
 use futures_util::StreamExt as _;
 use kube::ResourceExt as _;
-use kube::api::{PostParams, WatchEvent, WatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::core::Request;
 use std::process::Stdio;
 use std::time::Duration;
+
+/// Longer than anything should take, and no assertion about how long it takes.
+const WATCHDOG: Duration = Duration::from_secs(300);
 
 fn refusal(flags: &[&str]) -> (Option<i32>, String) {
     let output = scantling()
@@ -31,6 +35,12 @@ fn wrong_flags_are_refused() {
         (&["--authorization-mode", "RBAC"], "AlwaysAllow, AlwaysDeny"),
         (&["--logging-format", "xml"], "text, json"),
         (&["--request-timeout", "soon"], "soon"),
+        (&["--idle-timeout", "0s"], "it has to be longer than 0s"),
+        (
+            &["--write-timeout", "9999999h"],
+            "it may not be longer than a year",
+        ),
+        (&["--max-connections", "0"], "--max-connections"),
         // The last of several counts.
         (
             &[
@@ -210,5 +220,98 @@ fn the_temporary_kubeconfig_goes_with_the_process() {
         assert!(child.wait().expect("it ends").success());
         let left = std::fs::read_dir(directory.path()).expect("a directory").count();
         assert_eq!(left, 0, "{signal}");
+    }
+}
+
+/// A stop ends the process in time whatever clients do, and keeps everything that was acknowledged.
+#[tokio::test]
+async fn terminated_while_clients_misbehave() {
+    const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = tempfile::tempdir().expect("a directory");
+    let flags = [
+        "--data-dir",
+        data.path().to_str().expect("a path"),
+        "--shutdown-grace-period",
+        "1s",
+    ];
+    let server = Process::start_with(&flags, &[], directory);
+    let client = server.client().await;
+    define(&client).await;
+    let api = widgets(&client);
+    for i in 0..60 {
+        let mut object = crate::kube_client::widget(&format!("kept-{i}"), 3);
+        let text = "0123456789abcdef".repeat(12 * 1024);
+        object.annotations_mut().insert("text".to_owned(), text);
+        api.create(&PostParams::default(), &object).await.expect("made");
+    }
+    // Those who do not read what they asked for.
+    let watch = format!("{WIDGETS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    let mut unread = Vec::new();
+    for path in [WIDGETS, WIDGETS, watch.as_str(), watch.as_str()] {
+        let mut asked = Request::new(WIDGETS)
+            .list(&ListParams::default())
+            .expect("a request");
+        *asked.uri_mut() = path.parse().expect("a path");
+        let answer = client.send(asked.map(Into::into)).await.expect("an answer");
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        unread.push(answer);
+    }
+    // Those who say nothing.
+    let kubeconfig = std::fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
+    let address = kubeconfig
+        .split("https://")
+        .nth(1)
+        .and_then(|rest| rest.lines().next());
+    let address = address.expect("an address");
+    let silent: Vec<_> = (0..20)
+        .map(|_| std::net::TcpStream::connect(address).expect("a connection"))
+        .collect();
+    // Those who keep every thread busy.
+    let zeros = vec!["0"; 200_000].join(",");
+    let shift = ",{\"op\":\"add\",\"path\":\"/spec/l/0\",\"value\":1}".repeat(5_000);
+    let patch = format!("[{{\"op\":\"add\",\"path\":\"/spec/l\",\"value\":[{zeros}]}}{shift}]");
+    let busy: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            let nothing = Patch::Merge(());
+            let mut asked = Request::new(WIDGETS)
+                .patch("kept-0", &PatchParams::default(), &nothing)
+                .expect("a request");
+            let content_type = "application/json-patch+json".parse().expect("a header");
+            asked.headers_mut().insert("content-type", content_type);
+            *asked.body_mut() = patch.clone().into_bytes();
+            tokio::spawn(async move { client.send(asked.map(Into::into)).await.map(drop) })
+        })
+        .collect();
+    // Somebody writes until the end.
+    let writing = async {
+        let mut acknowledged = Vec::new();
+        for i in 0.. {
+            let name = format!("late-{i}");
+            let object = crate::kube_client::widget(&name, 1);
+            if api.create(&PostParams::default(), &object).await.is_err() {
+                break;
+            }
+            acknowledged.push(name);
+            if i == 3 {
+                server.terminate();
+            }
+        }
+        acknowledged
+    };
+    let acknowledged = tokio::time::timeout(WATCHDOG, writing).await;
+    let acknowledged = acknowledged.expect("the server ends");
+    let (status, directory) = server.wait();
+    assert!(status.success(), "{status}");
+    drop((unread, silent));
+    for task in busy {
+        let _ = task.await;
+    }
+    let server = Process::start_with(&flags, &[], directory);
+    let api = widgets(&server.client().await);
+    let kept = (0..60).map(|i| format!("kept-{i}"));
+    for name in kept.chain(acknowledged) {
+        api.get(&name).await.unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }

@@ -153,7 +153,13 @@ fn protobuf(paths: &[Packed], definitions: &[Packed]) -> Listing {
         protobuf::length(&mut out, field, members.iter().map(Packed::len).sum());
         Listed::from(Text::raw(out.into()))
     };
-    let texts = |members: &[Packed]| members.iter().cloned().map(|m| Text::raw(m).into()).collect::<Vec<_>>();
+    let texts = |members: &[Packed]| {
+        members
+            .iter()
+            .cloned()
+            .map(|m| Text::raw(m).into())
+            .collect::<Vec<_>>()
+    };
     let mut pieces = Vec::with_capacity(paths.len() + definitions.len() + 2);
     pieces.push(head(8, paths));
     pieces.extend(texts(paths));

@@ -131,7 +131,11 @@ mod tests {
         let budget = Budget::new(3 * MAX_BYTES);
         let large = || Bytes::from(vec![0; MAX_BYTES / 2 + 1]);
         let (sender, mut receiver) = channel(&budget);
-        assert_eq!(sender.try_send(vec![0; 2 * MAX_BYTES].into()), Some(()), "one event may be large");
+        assert_eq!(
+            sender.try_send(vec![0; 2 * MAX_BYTES].into()),
+            Some(()),
+            "one event may be large"
+        );
         assert_eq!(sender.try_send(Bytes::from_static(b"x")), None, "too many bytes");
         assert!(receiver.recv().await.is_some());
         assert_eq!(sender.try_send(large()), Some(()));
@@ -142,7 +146,9 @@ mod tests {
         assert_eq!(sender.try_send(Bytes::from_static(b"x")), None, "too many events");
         // Others have their own place in the queue, but share the memory.
         let others: Vec<_> = (0..8).map(|_| channel(&budget)).collect();
-        let sent = others.iter().filter(|(sender, _)| sender.try_send(large()).is_some());
+        let sent = others
+            .iter()
+            .filter(|(sender, _)| sender.try_send(large()).is_some());
         assert_eq!(sent.count(), 4);
         drop((receiver, others));
         assert_eq!(sender.queue.bytes.load(Ordering::Relaxed), 0);

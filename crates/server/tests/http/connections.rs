@@ -1,6 +1,6 @@
 //! Clients that connect and do nothing, that send half of something, and that do not read what they asked for.
 
-use crate::client::Client;
+use crate::client::{Asking, Client};
 use crate::support::{WIDGETS, eventually, serve_widgets, widget};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use scantling_server::{Config, ConnectionLimits, Server};
+use scantling_value::{Limits, Value, json, yaml};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -94,7 +95,11 @@ async fn silent_connections_are_closed() {
     assert_eq!(closed(no_handshake).await, "");
     let no_request = client.open().await.expect("a connection");
     assert_eq!(closed(no_request).await, "");
-    for half in ["GET", "GET /version HTTP/1.1\r\nHost: x\r\n", "PRI * HTTP/2.0\r\n"] {
+    for half in [
+        "GET",
+        "GET /version HTTP/1.1\r\nHost: x\r\n",
+        "PRI * HTTP/2.0\r\n",
+    ] {
         let mut stream = client.open().await.expect("a connection");
         stream.write_all(half.as_bytes()).await.expect("sent");
         assert_eq!(closed(stream).await, "", "{half}");
@@ -130,7 +135,10 @@ async fn idle_connections_are_closed_and_busy_ones_are_not() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let mut streams = http2_client(&client).await;
     let answer = http2_get(&mut streams, &client, "/readyz").await;
-    assert_eq!(answer.into_body().collect().await.expect("a body").to_bytes(), "ok");
+    assert_eq!(
+        answer.into_body().collect().await.expect("a body").to_bytes(),
+        "ok"
+    );
     eventually("the idle HTTP/2 connection is closed", async || {
         streams.is_closed()
     })
@@ -181,7 +189,7 @@ async fn silent_connections_make_room() {
     drop(known);
     eventually("there is room again", async || {
         let mut again = Client::of(&server);
-        let answer = again.ask("GET", "/version", crate::client::Asking::default()).await;
+        let answer = again.ask("GET", "/version", Asking::default()).await;
         answer.is_ok_and(|a| a.status == 200)
     })
     .await;
@@ -216,7 +224,10 @@ async fn unread_responses_keep_their_place_for_a_while() {
     assert!(unread.into_body().collect().await.is_err(), "it was given up");
     // The connection is good for others.
     let small = http2_get(&mut streams, &client, "/readyz").await;
-    assert_eq!(small.into_body().collect().await.expect("a body").to_bytes(), "ok");
+    assert_eq!(
+        small.into_body().collect().await.expect("a body").to_bytes(),
+        "ok"
+    );
     // The same over HTTP/1.1, where the whole connection is closed.
     let mut stream = client.open().await.expect("a connection");
     stream
@@ -238,7 +249,7 @@ async fn unread_responses_keep_their_place_for_a_while() {
 /// All responses together hold a bounded amount of memory, those of administrators included.
 #[tokio::test]
 async fn unread_responses_share_their_memory() {
-    let config = limits(|l| l.max_buffered_bytes = 2 << 20);
+    let config = limits(|l| l.max_buffered_bytes = 4 << 20);
     let (server, mut client) = serve_widgets(config).await;
     fill(&mut client).await;
     let mut streams = http2_client(&client).await;
@@ -246,7 +257,10 @@ async fn unread_responses_share_their_memory() {
     loop {
         let answer = http2_get(&mut streams, &client, WIDGETS).await;
         if answer.status() == 429 {
-            assert_eq!(answer.headers().get("retry-after").map(|v| v.as_bytes()), Some(&b"1"[..]));
+            assert_eq!(
+                answer.headers().get("retry-after").map(|v| v.as_bytes()),
+                Some(&b"1"[..])
+            );
             break;
         }
         assert_eq!(answer.status(), 200);
@@ -262,15 +276,85 @@ async fn unread_responses_share_their_memory() {
     server.stop().await;
 }
 
+/// A large list is brought into its form while it is sent, and is the same as its pages.
+#[tokio::test]
+async fn large_lists_come_in_every_form() {
+    let (server, mut client) = serve_widgets(Config::default()).await;
+    fill(&mut client).await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for i in 0..5 {
+        let text = "0123456789abcdef".repeat(8 * 1024);
+        let object = format!(r#"{{"metadata":{{"name":"m{i}"}},"data":{{"a":"{text}"}}}}"#);
+        assert_eq!(client.send("POST", maps, &object).await.status, 201);
+    }
+    let forms = [
+        "application/json",
+        "application/yaml",
+        "application/json;as=Table;v=v1;g=meta.k8s.io",
+        "application/yaml;as=Table;v=v1;g=meta.k8s.io",
+        "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+        "application/yaml;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+    ];
+    for path in [WIDGETS, maps] {
+        for accept in forms {
+            let is_yaml = accept.starts_with("application/yaml");
+            let mut get = async |query: &str| {
+                let asking = Asking {
+                    accept: Some(accept),
+                    ..Asking::default()
+                };
+                let answer = client
+                    .ask("GET", &format!("{path}?includeObject=Object{query}"), asking)
+                    .await;
+                let answer = answer.expect("an answer");
+                assert_eq!(answer.status, 200, "{accept}: {}", answer.text());
+                match is_yaml {
+                    true => yaml::decode(&answer.body, Limits::SAFE).expect("it is YAML"),
+                    false => json::decode(&answer.body, Limits::SAFE).expect("it is JSON"),
+                }
+            };
+            let whole = get("").await;
+            let member = if accept.contains("Table") { "rows" } else { "items" };
+            let items = |list: &Value| match list.get(member) {
+                Some(Value::Array(items)) => items.clone(),
+                other => panic!("{accept}: {other:?}"),
+            };
+            let (mut paged, mut token) = (Vec::new(), String::new());
+            let last = loop {
+                let page = get(&format!("&limit=1&continue={token}")).await;
+                paged.extend(items(&page));
+                let next = page.at(["metadata", "continue"]).and_then(Value::as_str);
+                match next.filter(|next| !next.is_empty()) {
+                    Some(next) => token = next.to_owned(),
+                    None => break page,
+                }
+            };
+            let bare = |list: &Value| {
+                let mut list = list.clone();
+                if let Some(members) = list.as_object_mut() {
+                    members.remove(member);
+                }
+                list.to_json()
+            };
+            assert!(items(&whole) == paged, "{path} {accept}");
+            assert_eq!(bare(&whole), bare(&last), "{path} {accept}");
+        }
+    }
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn malformed_chunks() {
     let (server, client) = serve_widgets(Config::default()).await;
     let table = [
         ("x\r\n", "invalid byte in chunk length"),
-        ("\r\n\r\n", "empty hex number for chunk length"),
+        ("1x\r\n", "invalid byte in chunk length"),
         ("fffffffffffffffff\r\n", "http chunk length too large"),
         ("2\r\n{}{}\r\n", "malformed chunked encoding"),
-        ("2\r\n{}\r\n0\r\nbad trailer\r\n\r\n", "malformed chunked encoding"),
+        (
+            "2\r\n{}\r\n0\r\nbad trailer\r\n\r\n",
+            "malformed chunked encoding",
+        ),
     ];
     for (body, message) in table {
         let mut stream = client.open().await.expect("a connection");
@@ -282,7 +366,10 @@ async fn malformed_chunks() {
         stream.write_all(request.as_bytes()).await.expect("sent");
         let answer = closed(stream).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{body:?}: {answer}");
-        assert!(answer.contains(&format!("\"message\":\"{message}\"")), "{body:?}: {answer}");
+        assert!(
+            answer.contains(&format!("\"message\":\"{message}\"")),
+            "{body:?}: {answer}"
+        );
     }
     server.stop().await;
 }

@@ -375,6 +375,6 @@ async fn slow_clients_are_let_go() {
         }
         seen += 1;
     }
-    assert!((100..n).contains(&seen), "{seen} of {n}");
+    assert!((20..n).contains(&seen), "{seen} of {n}");
     server.stop().await;
 }

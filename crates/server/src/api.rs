@@ -9,8 +9,8 @@ use routes::{check_route, check_verb, is_long_running, routed};
 
 use crate::auth::{Credential, Tokens, User};
 use crate::authorize::Attributes;
-use crate::connection::Connection;
 use crate::config::AuthorizationMode;
+use crate::connection::Connection;
 use crate::definitions::GROUP;
 use crate::discovery::{self, Root};
 use crate::kind::{Document, Kinds};

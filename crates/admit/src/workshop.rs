@@ -19,12 +19,12 @@ pub struct Workshop {
 /// Why the objects of a version cannot be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unchecked {
-    /// The version has no schema.
+    /// The version has no schema, and fields that no schema describes are dropped.
     #[error("there is no schema")]
     NoSchema,
-    /// Its schema has no structural form. Definitions of old may have such schemas.
-    #[error("the schema is not structural: {0}")]
-    NotStructural(Unsupported),
+    /// Its schema uses a keyword that definitions may not use.
+    #[error("{0}")]
+    Unsupported(Unsupported),
     /// No server serves objects of the definition.
     #[error("a default stands in no object, and servers serve no such kind")]
     NotServable,
@@ -47,17 +47,23 @@ impl Workshop {
 
     /// The resource of a version of a definition.
     pub fn resource(&mut self, spec: &Spec, version: &Version) -> Result<Resource, Unchecked> {
-        let schema = spec.schema_of(version).ok_or(Unchecked::NoSchema)?;
-        if !spec.is_servable() {
+        let Some(schema) = spec.schema_of(version) else {
+            return if spec.preserves_unknown_fields() {
+                Ok(self.resource_without_schema(spec, version))
+            } else {
+                Err(Unchecked::NoSchema)
+            };
+        };
+        let schema = Schema::new(schema).for_values(&mut self.interner);
+        let schema = schema.map_err(Unchecked::Unsupported)?;
+        if !spec.has_usable_defaults() {
             return Err(Unchecked::NotServable);
         }
-        let structural = Schema::new(schema).structural(&mut self.interner);
-        let structural = structural.map_err(Unchecked::NotStructural)?;
-        Ok(self.with_schema(spec, version, &structural))
+        Ok(self.with_schema(spec, version, &schema))
     }
 
-    /// The resource of a version whose objects are not checked.
-    pub fn unchecked_resource(&mut self, spec: &Spec, version: &Version) -> Resource {
+    /// The resource of a version without a schema: only the metadata of its objects are checked.
+    pub fn resource_without_schema(&mut self, spec: &Spec, version: &Version) -> Resource {
         self.with_schema(spec, version, &Arc::new(Structural::default()))
     }
 

@@ -386,9 +386,15 @@ impl Spec {
         self.preserve_unknown_fields == Some(true)
     }
 
-    /// Whether objects can be served. Servers accept defaults that they cannot bring into form, below the `items` of a
-    /// root, and answer no request about the kind then.
+    /// Whether objects can be served: defaults can be brought into form, and objects can be checked. No request makes a
+    /// definition with a schema that values cannot be checked against, but a store may hold one.
     pub fn is_servable(&self) -> bool {
+        self.has_usable_defaults() && self.schemas().all(|s| s.unsupported_for_values().is_none())
+    }
+
+    /// Whether defaults can be brought into form. Servers accept those below the `items` of a root, which cannot, and
+    /// answer no request about the kind then.
+    pub fn has_usable_defaults(&self) -> bool {
         self.preserves_unknown_fields() || self.schemas().all(validate::are_in_objects)
     }
 }

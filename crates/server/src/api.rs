@@ -446,7 +446,8 @@ impl Api {
             check_route(head, path, kind, version)?;
         }
         if !kind.servable {
-            return Err(ApiError::internal_error("error resolving resource"));
+            let why = format!("the schemas of {} cannot be served", kind.kind);
+            return Err(ApiError::internal_error("error resolving resource").private(why));
         }
         let call = Call {
             api: self,

@@ -28,27 +28,33 @@ pub(crate) struct Custom {
 /// A version, compiled on first use.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    pub(crate) resource: OnceLock<Arc<Resource>>,
-    pub(crate) object_type: OnceLock<ObjectType>,
+    pub(crate) resource: OnceLock<Option<Arc<Resource>>>,
+    pub(crate) object_type: OnceLock<Option<ObjectType>>,
     pub(crate) source: Arc<crate::definitions::Source>,
     pub(crate) version: usize,
 }
 
 impl Compiled {
-    fn resource(&self) -> &Arc<Resource> {
-        self.resource.get_or_init(|| self.source.compile(self.version))
+    fn resource(&self) -> Option<&Arc<Resource>> {
+        let compile = || {
+            let compiled = self.source.compile(self.version);
+            compiled
+                .inspect_err(|why| tracing::error!(%why, "a schema does not compile"))
+                .ok()
+        };
+        self.resource.get_or_init(compile).as_ref()
     }
 
-    fn object_type(&self) -> &ObjectType {
-        self.object_type.get_or_init(|| {
-            let resource = self.resource();
+    fn object_type(&self) -> Option<&ObjectType> {
+        let make = || {
+            let resource = self.resource()?;
             let ty = ObjectType::new(Arc::clone(resource.plan.root().schema()));
-            if resource.preserve_unknown_fields {
-                ty.preserving_unknown_fields()
-            } else {
-                ty
-            }
-        })
+            Some(match resource.preserve_unknown_fields {
+                true => ty.preserving_unknown_fields(),
+                false => ty,
+            })
+        };
+        self.object_type.get_or_init(make).as_ref()
     }
 }
 
@@ -64,7 +70,7 @@ impl Custom {
         self.versions
             .iter()
             .find(|(n, _)| n == version)
-            .map(|(_, c)| c.resource())
+            .and_then(|(_, c)| c.resource())
     }
 
     /// A stored object as the version shows it in which it was written.
@@ -191,7 +197,7 @@ impl Strategy for Custom {
 
     fn object_type(&self, version: &str) -> Option<&ObjectType> {
         let (_, compiled) = self.versions.iter().find(|(n, _)| n == version)?;
-        Some(compiled.object_type())
+        compiled.object_type()
     }
 
     fn published(&self, _kind: &Kind, versions: &[&Version], format: Format) -> Vec<Value> {

@@ -20,7 +20,7 @@ use crate::table::{Column, Columns};
 use crate::text::Stored;
 use prometheus_client::metrics::histogram::Histogram;
 use scantling_admit::{
-    FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Scale, Stats, Workshop,
+    FieldValidation, Gates, Operation, Outcome, Refusal, Resource, Scale, Stats, Unchecked, Workshop,
 };
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
@@ -93,8 +93,8 @@ impl Source {
         decode(&self.entry, self.compiler.gates).unwrap_or_default()
     }
 
-    /// Compiles one version. A schema that cannot be compiled (an old, non-structural one) checks nothing.
-    pub(crate) fn compile(&self, version: usize) -> Arc<Resource> {
+    /// Compiles one version. Kinds with a version that does not compile are not served, see [`Kind::servable`].
+    pub(crate) fn compile(&self, version: usize) -> Result<Arc<Resource>, Unchecked> {
         let definition = self.definition();
         let spec = &definition.spec;
         let missing = definition::Version::default();
@@ -104,8 +104,12 @@ impl Source {
             .workshop
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let resource = self.compiler.timed(|| workshop.resource(spec, version));
-        Arc::new(resource.unwrap_or_else(|_| workshop.unchecked_resource(spec, version)))
+        let resource = match self.compiler.timed(|| workshop.resource(spec, version)) {
+            // Versions that are not served need no schema.
+            Err(Unchecked::NoSchema) => workshop.resource_without_schema(spec, version),
+            resource => resource?,
+        };
+        Ok(Arc::new(resource))
     }
 }
 

@@ -355,7 +355,7 @@ impl World {
         let spec = received.definition.spec;
         let version = spec.version(&target.version).filter(|v| v.served)?;
         let resource = self.workshop.resource(&spec, version);
-        Some(resource.unwrap_or_else(|_| self.workshop.unchecked_resource(&spec, version)))
+        Some(resource.unwrap_or_else(|_| self.workshop.resource_without_schema(&spec, version)))
     }
 }
 

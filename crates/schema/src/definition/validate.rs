@@ -17,7 +17,7 @@ pub(crate) use structural::{check as structural_errors, is_int_or_string as spel
 pub use warnings::warnings;
 
 use super::convert::same_list;
-use super::{Definition, Setting, Spec, Validation};
+use super::{ApiVersion, Definition, Setting, Spec, Validation};
 use crate::default::Pruned;
 use crate::meta;
 use crate::rules::Expressions;
@@ -28,8 +28,12 @@ use std::collections::BTreeMap;
 /// The most selectable fields that a version may have.
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
+/// Why `v1beta1` definitions have no defaults.
+const NO_DEFAULTS_IN_BETA: &str =
+    "(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)";
+
 /// Which checks hold. A new definition meets all of them; an update is not held to those that the stored definition
-/// breaks already.
+/// breaks already. Requests in `v1beta1` are not held to what only `v1` asks for.
 #[derive(Debug)]
 struct Strictness<'a> {
     /// A webhook names a review version that servers speak.
@@ -38,8 +42,10 @@ struct Strictness<'a> {
     fixed_names: bool,
     /// Every version has a schema.
     schemas: bool,
-    /// Schemas are structural.
+    /// Schemas are structural, whether or not the definition uses features that depend on it.
     structural: bool,
+    /// A conversion webhook needs `preserveUnknownFields: false`.
+    webhook_needs_pruning: bool,
     /// Defaults hold no unknown fields.
     pruned_defaults: Pruned,
     /// What single schemas are held to.
@@ -55,14 +61,17 @@ struct Strictness<'a> {
 impl Definition {
     /// What is wrong with a new definition.
     pub fn validate(&self, setting: &Setting<'_>) -> ErrorList {
+        let beta = setting.api == ApiVersion::V1Beta1;
         let strictness = Strictness {
             recognised_review: true,
             fixed_names: false,
-            schemas: true,
-            structural: true,
+            schemas: !beta,
+            structural: !beta,
+            webhook_needs_pruning: true,
             pruned_defaults: Pruned::Required,
             schema: schema::Strictness {
-                types: true,
+                types: !beta,
+                no_defaults: beta.then_some(NO_DEFAULTS_IN_BETA),
                 atomic_sets: true,
                 keyed_lists: true,
             },
@@ -73,13 +82,16 @@ impl Definition {
         let mut errors = names::check_metadata(self);
         spec::check(&self.spec, &strictness, &mut errors);
         self.check_status(&mut errors);
-        errors.extend(names::check_approval(self, None));
-        self.check_preserve_unknown_fields(None, &mut errors);
+        if !beta {
+            errors.extend(names::check_approval(self, None));
+            self.check_preserve_unknown_fields(None, &mut errors);
+        }
         errors
     }
 
     /// What is wrong with an update.
     pub fn validate_update(&self, old: &Definition, setting: &Setting<'_>) -> ErrorList {
+        let beta = setting.api == ApiVersion::V1Beta1;
         let stored = &old.spec;
         let any = |test: fn(crate::document::Schema<'_>) -> bool| stored.schemas().any(test);
         let established = old.is("Established");
@@ -94,8 +106,9 @@ impl Definition {
                 .as_ref()
                 .is_none_or(|c| conversion::is_recognised(c.review_versions.as_deref())),
             fixed_names: established,
-            schemas: stored.has_all_schemas(),
-            structural: !stored.has_non_structural_schema(),
+            schemas: !beta && stored.has_all_schemas(),
+            structural: !beta && !stored.has_non_structural_schema(),
+            webhook_needs_pruning: !(stored.has_webhook() && (beta || stored.preserves_unknown_fields())),
             pruned_defaults: if stored
                 .schemas()
                 .any(|s| defaults::has_unpruned(s, setting.environments))
@@ -105,7 +118,8 @@ impl Definition {
                 Pruned::Required
             },
             schema: schema::Strictness {
-                types: !any(schema::has_unknown_type),
+                types: !beta && !any(schema::has_unknown_type),
+                no_defaults: (beta && !any(defaults::has_default)).then_some(NO_DEFAULTS_IN_BETA),
                 atomic_sets: !any(schema::has_granular_set),
                 keyed_lists: !any(schema::has_loose_list),
             },
@@ -119,8 +133,10 @@ impl Definition {
         spec::check(&self.spec, &strictness, &mut errors);
         spec::check_fixed(&self.spec, stored, &strictness, &mut errors);
         self.check_status(&mut errors);
-        errors.extend(names::check_approval(self, Some(old)));
-        self.check_preserve_unknown_fields(Some(old), &mut errors);
+        if !beta {
+            errors.extend(names::check_approval(self, Some(old)));
+            self.check_preserve_unknown_fields(Some(old), &mut errors);
+        }
         errors
     }
 
@@ -183,6 +199,10 @@ impl Spec {
                 .versions()
                 .iter()
                 .all(|v| v.validation.as_ref().is_some_and(|v| v.schema.is_some()))
+    }
+
+    fn has_webhook(&self) -> bool {
+        self.conversion.as_ref().is_some_and(|c| c.strategy == "Webhook")
     }
 
     /// Whether any schema is not structural.

@@ -20,6 +20,15 @@ impl std::fmt::Display for Unsupported {
 
 impl std::error::Error for Unsupported {}
 
+/// What a tree is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To be structural: `id`, `$schema` and `definitions` are unsupported.
+    Structure,
+    /// To check values, on which these three keywords have no effect.
+    Values,
+}
+
 /// What a schema has of the most frequent keywords, and the groups of others that it has any of. Most schemas have a
 /// type and a description, and need not be asked for forty others.
 #[derive(Default)]
@@ -77,47 +86,55 @@ impl<'a> Groups<'a> {
 impl<'d> Schema<'d> {
     /// The structural tree of this document, its nodes shared through the interner.
     pub fn structural(self, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
-        let mut build = Build {
-            interner,
-            fields: Vec::new(),
-            repeats: Repeats::new(),
-        };
-        build.shared(self.members)
+        Build::new(interner, Purpose::Structure).shared(self.members)
+    }
+
+    /// The tree by which values are checked. Schemas that are not structural have one, too: structural schemas cannot say
+    /// `$schema`, but validators ignore it.
+    pub fn for_values(self, interner: &mut Interner) -> Result<Arc<Structural>, Unsupported> {
+        Build::new(interner, Purpose::Values).shared(self.members)
+    }
+
+    /// Why values cannot be checked against this document, without making a tree.
+    pub fn unsupported_for_values(self) -> Option<Unsupported> {
+        self.check_support(Purpose::Values).err()
     }
 
     /// Why this document has no structural form, without making one.
     pub fn unsupported(self) -> Option<Unsupported> {
-        self.check_support().err()
+        self.check_support(Purpose::Structure).err()
     }
 
     /// Looks for what [`Schema::structural`] refuses, in the order in which it does.
-    fn check_support(self) -> Result<(), Unsupported> {
+    fn check_support(self, purpose: Purpose) -> Result<(), Unsupported> {
+        let below = |s: Schema<'d>| s.check_support(purpose);
         let groups = Groups::of(self.members);
         if groups.unsupported {
-            self.supported()?;
+            self.supported(purpose)?;
         }
         if groups.extensions {
             self.supported_extensions()?;
         }
         if groups.validation {
             for key in ["allOf", "oneOf", "anyOf"] {
-                self.schemas(key).try_for_each(Schema::check_support)?;
+                self.schemas(key).try_for_each(below)?;
             }
-            self.schema("not").map_or(Ok(()), Schema::check_support)?;
+            self.schema("not").map_or(Ok(()), below)?;
         }
         let items = single_items(groups.items)?.map(Schema::of);
-        items.map_or(Ok(()), Schema::check_support)?;
-        self.properties().try_for_each(|(_, s)| s.check_support())?;
-        self.additional_schema().map_or(Ok(()), Schema::check_support)
+        items.map_or(Ok(()), below)?;
+        self.properties().try_for_each(|(_, s)| below(s))?;
+        self.additional_schema().map_or(Ok(()), below)
     }
 
-    fn supported(self) -> Result<(), Unsupported> {
+    fn supported(self, purpose: Purpose) -> Result<(), Unsupported> {
+        let structure = purpose == Purpose::Structure;
         let unsupported = |text| Err(Unsupported(text));
         let filled = |key| self.named(key).len() > 0;
-        if !self.text("id").is_empty() {
+        if structure && !self.text("id").is_empty() {
             return unsupported("OpenAPIV3Schema 'id' is not supported");
         }
-        if !self.text("$schema").is_empty() {
+        if structure && !self.text("$schema").is_empty() {
             return unsupported("OpenAPIV3Schema 'schema' is not supported");
         }
         if !self.text("$ref").is_empty() {
@@ -132,7 +149,7 @@ impl<'d> Schema<'d> {
         if self.get("additionalItems").is_some() {
             return unsupported("OpenAPIV3Schema 'additionalItems' is not supported");
         }
-        if filled("definitions") {
+        if structure && filled("definitions") {
             return unsupported("OpenAPIV3Schema 'definitions' is not supported");
         }
         Ok(())
@@ -253,9 +270,19 @@ struct Build<'d, 'i> {
     /// The fields of the nodes that are being read, the innermost at the end.
     fields: Vec<Slot>,
     repeats: Repeats<'d>,
+    purpose: Purpose,
 }
 
-impl<'d> Build<'d, '_> {
+impl<'d, 'i> Build<'d, 'i> {
+    fn new(interner: &'i mut Interner, purpose: Purpose) -> Self {
+        Build {
+            interner,
+            fields: Vec::new(),
+            repeats: Repeats::new(),
+            purpose,
+        }
+    }
+
     /// The structural tree of a document. It is read member by member: most schemas have two or three of them.
     fn structural(&mut self, members: &'d Map) -> Result<Slot, Unsupported> {
         self.repeats.one_more();
@@ -287,7 +314,7 @@ impl<'d> Build<'d, '_> {
         if groups.unsupported || groups.extensions || groups.validation || unknown_type {
             let schema = Schema::of(members);
             if groups.unsupported {
-                schema.supported()?;
+                schema.supported(self.purpose)?;
             }
             if groups.extensions {
                 draft.extensions = schema.extensions()?;

@@ -191,7 +191,10 @@ impl Compiler {
             |list: &[Arc<Structural>]| -> Box<[Arc<Node>]> { list.iter().map(|s| self.branch(s)).collect() };
         let (all_of, any_of, one_of) = (branches(&v.all_of), branches(&v.any_of), branches(&v.one_of));
         let not = v.not.as_ref().map(|s| self.branch(s));
-        let format = Format::parse(&v.format, types, self.purpose);
+        // Servers drop formats that they do not support for a type, and support none for types that they do not know.
+        let known = v.unknown_type.is_empty() || self.purpose == Purpose::Defaults;
+        let format = Some(&v.format).filter(|_| known);
+        let format = format.and_then(|format| Format::parse(format, types, self.purpose));
         let odd = |bound: Option<crate::structural::Number>| {
             bound.is_some_and(|n| !number::in_range(&Value::Float(n.0), types, format.as_ref()))
         };

@@ -25,6 +25,8 @@ const MAX_KEY_ERRORS: usize = 16;
 pub(super) struct Strictness {
     /// Types are known ones.
     pub(super) types: bool,
+    /// Why no schema may have a default.
+    pub(super) no_defaults: Option<&'static str>,
     /// The elements of a set are atomic.
     pub(super) atomic_sets: bool,
     /// The elements of sets and keyed lists are not null, and keys are always there.
@@ -52,6 +54,7 @@ pub(super) fn check(root: Schema<'_>, at: &Path<'_>, strictness: Strictness) -> 
         at,
         Context {
             is_root: true,
+            no_defaults: strictness.no_defaults,
             ..Context::default()
         },
     );

@@ -21,7 +21,7 @@ pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut Error
     let at = Path::ROOT.field("spec");
     group_and_scope(spec, &at, errors);
     schemas_present(spec, strictness, &at, errors);
-    let has_defaults = spec.schemas().any(has_default);
+    let has_defaults = strictness.schema.no_defaults.is_none() && spec.schemas().any(has_default);
     if has_defaults && spec.preserve_unknown_fields != Some(false) {
         let detail = "must be false in order to use defaults in the schema";
         errors.push_with(|| FieldError::invalid(&at.field("preserveUnknownFields"), true, detail));
@@ -29,7 +29,7 @@ pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut Error
     let structural = strictness.structural
         || spec.preserve_unknown_fields != Some(true)
         || has_defaults
-        || spec.schemas().any(|s| s.any(&mut uses_extension));
+        || spec.schemas().any(|s| s.any(&mut |s| uses_extension(s, strictness.setting.api)));
     let check = Check {
         spec,
         strictness,
@@ -75,13 +75,15 @@ pub(super) fn check_fixed(spec: &Spec, stored: &Spec, strictness: &Strictness<'_
     );
 }
 
-/// Whether a schema uses an extension that only structural schemas may use.
-fn uses_extension(s: Schema<'_>) -> bool {
+/// Whether a schema uses an extension that only structural schemas may use. Servers of `v1` let stored schemas that are
+/// not structural have map types.
+fn uses_extension(s: Schema<'_>, api: ApiVersion) -> bool {
     s.flag("x-kubernetes-embedded-resource")
         || s.get("x-kubernetes-preserve-unknown-fields").is_some()
         || s.flag("x-kubernetes-int-or-string")
         || !s.list("x-kubernetes-list-map-keys").is_empty()
         || s.list_type().is_some()
+        || (api == ApiVersion::V1Beta1 && s.map_type().is_some())
         || !s.list("x-kubernetes-validations").is_empty()
         || !s.list("x-kubernetes-unions").is_empty()
         || crate::structural::Mutability::ALL
@@ -257,7 +259,10 @@ impl Check<'_> {
         self.top_level_selectable_fields(at, errors);
         if let Some(c) = &spec.conversion {
             let at = at.field("conversion");
-            if c.strategy != "None" && spec.preserve_unknown_fields != Some(false) {
+            if c.strategy != "None"
+                && spec.preserve_unknown_fields != Some(false)
+                && self.strictness.webhook_needs_pruning
+            {
                 let shown = BadValue::Raw(Value::from(c.strategy.clone()).to_json());
                 let detail = "must be None if spec.preserveUnknownFields is true";
                 errors.push_with(|| FieldError::invalid(&at.field("strategy"), shown, detail));

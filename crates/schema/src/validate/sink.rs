@@ -3,7 +3,7 @@
 use super::spot::Spot;
 use crate::correlate::{self, Kept, OldList};
 use crate::plan::Node;
-use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Path, Value};
+use scantling_value::{BadValue, ErrorKind, ErrorList, FieldError, Path, Segment, Value};
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -120,11 +120,14 @@ impl<'a> Collect<'a> {
                 BadValue::Raw(text) => text.clone(),
                 BadValue::Omitted => String::new(),
             });
+            // A server writes a key of the root as `.a` and a field as `a`: to it, these are two places.
+            let below_key = matches!(e.at().segments().next(), Some(Segment::Key(_)));
             seen.insert((
                 e.kind().reason(),
                 e.field().to_owned(),
                 e.detail().to_owned(),
                 shown,
+                below_key,
             ))
         });
         errors

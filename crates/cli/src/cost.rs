@@ -33,13 +33,9 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
         .collect();
     let (mut items, mut schemas) = (Vec::new(), Vec::new());
     for estimated in estimated {
-        match estimated {
-            Ok((rules, totals)) => {
-                items.extend(rules);
-                schemas.extend(totals);
-            }
-            Err(problem) => problems.push(problem),
-        }
+        items.extend(estimated.items);
+        schemas.extend(estimated.schemas);
+        problems.extend(estimated.problems);
     }
     let mut measurements = Measurements::default();
     problems.extend(measurements.of_files(&catalog, &objects, flags.target));
@@ -161,10 +157,25 @@ struct SchemaCost {
     place: Option<Place>,
 }
 
-/// The rules of a definition, and what those of each version cost together.
-fn definition(entry: &Entry, catalog: &Catalog) -> Result<(Vec<Item>, Vec<SchemaCost>), Problem> {
+/// What is known of the rules of a definition.
+#[derive(Debug, Default)]
+struct Estimate {
+    items: Vec<Item>,
+    /// What the rules of each version cost together.
+    schemas: Vec<SchemaCost>,
+    /// The versions whose rules cannot be estimated.
+    problems: Vec<Problem>,
+}
+
+/// Estimates the rules of a definition, version by version.
+fn definition(entry: &Entry, catalog: &Catalog) -> Estimate {
     let spec = &entry.definition.spec;
-    let (mut items, mut schemas) = (Vec::new(), Vec::new());
+    let mut estimate = Estimate::default();
+    let Estimate {
+        items,
+        schemas,
+        problems,
+    } = &mut estimate;
     let (mut fields, mut roots) = (Vec::new(), Vec::new());
     for (n, version) in spec.versions().iter().enumerate() {
         let Some(document) = spec.schema_of(version) else {
@@ -172,7 +183,10 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Result<(Vec<Item>, Vec<Schema
         };
         let structural = match Schema::new(document).structural(&mut Interner::new()) {
             Ok(structural) => structural,
-            Err(why) => return Err(entry.unusable(&format!("version {}: {why}", version.name))),
+            Err(why) => {
+                problems.push(entry.unusable(&format!("version {}: {why}", version.name)));
+                continue;
+            }
         };
         let root = entry.schema_field(n);
         let before = items.len();
@@ -199,13 +213,13 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Result<(Vec<Item>, Vec<Schema
     }
     fields.extend(roots);
     let mut places = entry.places(&fields).into_iter();
-    for item in &mut items {
+    for item in items {
         item.place = places.next().flatten();
     }
-    for schema in &mut schemas {
+    for schema in schemas {
         schema.place = places.next().flatten();
     }
-    Ok((items, schemas))
+    estimate
 }
 
 impl SchemaCost {

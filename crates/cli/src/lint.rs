@@ -230,6 +230,9 @@ impl Linter<'_> {
             Ok(acceptance) => {
                 item.accepted = true;
                 item.warnings.extend(acceptance.warnings);
+                let condition = acceptance.accepted.non_structural_condition();
+                let told = condition.map(|c| format!("the condition {} will be set: {}", c.ty, c.message));
+                item.warnings.extend(told);
             }
             Err(errors) => item.errors = errors.iter().map(|e| Issue::new(e, None)).collect(),
         }

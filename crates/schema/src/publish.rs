@@ -48,9 +48,8 @@ pub fn object_schema(definition: &Definition, version: &Version, format: Format)
     let schema = spec
         .schema_of(version)
         .map(|s| Schema::new(s))
-        .filter(|s| is_publishable(*s));
-    let preserves =
-        |s: Schema<'_>| s.flag("x-kubernetes-preserve-unknown-fields") || spec.preserves_unknown_fields();
+        .filter(|s| !definition.has_non_structural_condition() && is_publishable(*s));
+    let preserves = |s: Schema<'_>| s.flag("x-kubernetes-preserve-unknown-fields");
     let mut out = match schema {
         // A client would take listed properties for all there are.
         None => object([("type", "object".into())]),

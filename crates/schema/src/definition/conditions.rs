@@ -203,6 +203,12 @@ impl Definition {
         (!errors.is_empty()).then(|| condition("NonStructuralSchema", true, "Violations", &message))
     }
 
+    /// Whether the condition is set that some schema is not structural, or will be as soon as the server gets to it. No
+    /// schema of such a definition is published.
+    pub fn has_non_structural_condition(&self) -> bool {
+        self.spec.preserves_unknown_fields() || self.condition("NonStructuralSchema").is_some()
+    }
+
     /// Whether the use of a protected group is approved; none for other groups.
     pub fn approval_condition(&self) -> Option<Condition> {
         if !is_protected(&self.spec.group) {

@@ -67,14 +67,6 @@ impl Entry {
         }
     }
 
-    /// What clusters said of definitions of this version for as long as they took them.
-    pub(crate) fn deprecation(&self) -> Option<&'static str> {
-        (self.api == ApiVersion::V1Beta1).then_some(
-            "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; \
-             use apiextensions.k8s.io/v1 CustomResourceDefinition",
-        )
-    }
-
     /// Why nothing can be done with the definition.
     pub(crate) fn unusable(&self, why: &str) -> Problem {
         let what = format!(

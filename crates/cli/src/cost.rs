@@ -157,11 +157,11 @@ struct SchemaCost {
     place: Option<Place>,
 }
 
-/// What is known of the rules of a definition.
+/// The estimated rules of a definition.
 #[derive(Debug, Default)]
 struct Estimate {
     items: Vec<Item>,
-    /// What the rules of each version cost together.
+    /// The sums over the rules of each version.
     schemas: Vec<SchemaCost>,
     /// The versions whose rules cannot be estimated.
     problems: Vec<Problem>,

@@ -214,7 +214,7 @@ impl Linter<'_> {
                 return (item, [vec![sent.spelled(&index, "")], Vec::new(), Vec::new()]);
             }
         };
-        item.warnings.extend(entry.deprecation().map(str::to_owned));
+        item.warnings.extend(entry.api.deprecation().map(str::to_owned));
         item.warnings.extend(
             entry
                 .unknown

@@ -46,6 +46,17 @@ impl ApiVersion {
         }
     }
 
+    /// The warning of servers in answer to requests in this version, if it is deprecated.
+    pub fn deprecation(self) -> Option<&'static str> {
+        match self {
+            ApiVersion::V1 => None,
+            ApiVersion::V1Beta1 => Some(
+                "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in \
+                 v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition",
+            ),
+        }
+    }
+
     /// The version that a document names; any but the old one is the current.
     pub fn of(document: &Value) -> ApiVersion {
         match document.get("apiVersion").and_then(Value::as_str) {

@@ -4,7 +4,7 @@
 
 mod v2;
 
-use crate::definition::{Definition, Version};
+use crate::definition::{Definition, Spec, Version};
 use crate::document::Schema;
 use crate::wire::tables;
 use scantling_value::{Map, Path, Str, Value};
@@ -103,6 +103,24 @@ pub fn list_schema(definition: &Definition, version: &Version, format: Format) -
     ]);
     identify(&mut out, definition, version, &spec.names.list_kind);
     out.into()
+}
+
+/// Whether objects of a version merge by its schema. Those of other versions merge field by field, and lists as a whole:
+/// servers make no types of schemas that they cannot read, and of none of a definition where a list has no `items`.
+pub fn merges_by_schema(spec: &Spec, version: &Version) -> bool {
+    let is_read = |s: &Schema<'_>| s.unsupported().is_none() && !crate::definition::has_unknown_type(*s);
+    let own = spec.schema_of(version).map(|s| Schema::new(s));
+    own.is_some_and(|s| is_read(&s)) && !spec.schemas().filter(is_read).any(has_list_without_items)
+}
+
+/// Returns whether a list outside of junctors has no `items`.
+fn has_list_without_items(s: Schema<'_>) -> bool {
+    let mut below = s
+        .properties()
+        .map(|(_, s)| s)
+        .chain(s.additional_schema())
+        .chain(s.item());
+    (s.ty() == "array" && s.item().is_none()) || below.any(has_list_without_items)
 }
 
 /// Only structural schemas are published.

@@ -18,6 +18,7 @@ use crate::text;
 use scantling_admit::{FieldValidation, Refusal};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::core::CoreKind;
+use scantling_schema::definition::ApiVersion;
 use scantling_schema::structural::Structural;
 use scantling_value::{Map, PathBuf, go};
 use std::sync::{Arc, OnceLock};
@@ -80,10 +81,11 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
     let config_maps = version("v1", table::core::config_maps());
     let secrets = version("v1", table::core::secrets());
     let leases = version("v1", table::core::leases());
-    let definitions = |name| Version {
+    let definitions = |api: ApiVersion| Version {
         status: true,
-        storage: name == "v1",
-        ..version(name, table::core::definitions())
+        storage: api == ApiVersion::V1,
+        deprecation: api.deprecation().map(str::to_owned),
+        ..version(api.as_str(), table::core::definitions())
     };
     vec![
         Kind {
@@ -120,7 +122,7 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
                 definitions::GROUP,
                 definitions::PLURAL,
                 "CustomResourceDefinition",
-                ["v1", "v1beta1"].map(definitions).into(),
+                [ApiVersion::V1, ApiVersion::V1Beta1].map(definitions).into(),
                 Definitions::new(compiler.clone()),
             )
         },

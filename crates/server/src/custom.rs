@@ -49,9 +49,14 @@ impl Compiled {
         let make = || {
             let resource = self.resource()?;
             let ty = ObjectType::new(Arc::clone(resource.plan.root().schema()));
-            Some(match resource.preserve_unknown_fields {
+            if !resource.preserve_unknown_fields {
+                return Some(ty);
+            }
+            let spec = self.source.definition().spec;
+            let version = spec.versions().get(self.version)?;
+            Some(match publish::merges_by_schema(&spec, version) {
                 true => ty.preserving_unknown_fields(),
-                false => ty,
+                false => ObjectType::free(),
             })
         };
         self.object_type.get_or_init(make).as_ref()

@@ -25,6 +25,7 @@ use scantling_admit::{
 use scantling_cel::kubernetes;
 use scantling_merge::typed::ObjectType;
 use scantling_schema::definition::{self, Accepted, ApiVersion, Definition, Setting};
+use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
 use scantling_store::Entry;
@@ -262,6 +263,17 @@ impl Strategy for Definitions {
     fn convert(&self, version: &Version, object: &mut Value) -> Result<Vec<String>, String> {
         let unknown = Definition::convert(object, api_version(version), self.compiler.gates);
         Ok(builtin::findings(&[], &unknown.map_err(|e| e.to_string())?))
+    }
+
+    fn in_version(&self, object: Value, api_version: &str) -> Result<Value, String> {
+        let wanted = match group_version(api_version).1 {
+            "v1beta1" => ApiVersion::V1Beta1,
+            _ => ApiVersion::V1,
+        };
+        if ApiVersion::of(&object) == wanted {
+            return Ok(object);
+        }
+        Definition::document_in(object, wanted, self.compiler.gates).map_err(|e| e.to_string())
     }
 
     fn read_text(&self, version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {

@@ -69,12 +69,7 @@ impl Versions for KindVersions<'_> {
         if self.kind.strategy.by_webhook().is_some() {
             return self.convert_by_webhook(object, api_version);
         }
-        // Without a webhook, versions differ in name alone; what one of them does not know is not pruned here.
-        let mut object = object.clone();
-        if let Some(m) = object.as_object_mut() {
-            m.insert("apiVersion", api_version.into());
-        }
-        Ok(object)
+        self.kind.strategy.in_version(object.clone(), api_version)
     }
 }
 

@@ -41,6 +41,15 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Returns an object, or a part of one, under the name of another version. Without a conversion of its own, versions
+    /// of a kind differ in name alone; fields that one of them does not know stay.
+    fn in_version(&self, mut object: Value, api_version: &str) -> Result<Value, String> {
+        if let Some(members) = object.as_object_mut() {
+            members.insert("apiVersion", api_version.into());
+        }
+        Ok(object)
+    }
+
     /// What a text is as an object of the kind, to the letter: what its types make of fields that stand twice, or what is
     /// wrong with it first. None for kinds without types of their own: the value of the text is all there is to them.
     fn read_text(&self, _version: &Version, _text: &[u8]) -> Option<Result<Sent, String>> {

@@ -84,7 +84,7 @@ impl World {
             return match (step.verb.as_str(), &target.name) {
                 ("POST", _) => Some(self.define(step, &target)),
                 // Whether a definition may change is no matter of admission; what it became is.
-                ("PUT", Some(name)) if target.version == "v1" => {
+                ("PUT", Some(name)) if succeeded => {
                     let document = json::decode(&step.body, Limits::SAFE).unwrap();
                     self.definitions.insert(name.clone(), document);
                     None
@@ -351,7 +351,7 @@ impl World {
         let crd = self
             .definitions
             .get(&format!("{}.{}", target.plural, target.group))?;
-        let received = Definition::decode(crd.clone(), ApiVersion::V1, GATES).ok()?;
+        let received = Definition::decode(crd.clone(), ApiVersion::of(crd), GATES).ok()?;
         let spec = received.definition.spec;
         let version = spec.version(&target.version).filter(|v| v.served)?;
         let resource = self.workshop.resource(&spec, version);

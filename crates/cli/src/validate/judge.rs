@@ -163,7 +163,7 @@ impl<'a> Judge<'a> {
         let mut entry = entry.filter(|e| e.file == *file && e.definition.name() == name);
         match entry.next() {
             Some(entry) => {
-                let warnings = entry.deprecation().map(str::to_owned);
+                let warnings = entry.api.deprecation().map(str::to_owned);
                 trial.judged.warnings.extend(warnings);
                 trial.refuse(self.catalog.refused(entry), &object.value, None);
             }

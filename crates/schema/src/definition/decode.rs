@@ -43,18 +43,35 @@ impl Definition {
         fields(version).convert(document, options(version, gates))
     }
 
+    /// Writes a document of either version in another version. Nothing is filled in: a part of a definition stays a part.
+    pub fn document_in(document: Value, version: ApiVersion, gates: Gates) -> Result<Value, DecodeError> {
+        let written_in = ApiVersion::of(&document);
+        let mut received = Definition::parse(document, written_in, gates)?;
+        if written_in == ApiVersion::V1 {
+            received.definition.spec.lift();
+        }
+        Ok(received.definition.into_document(version))
+    }
+
     fn read(document: impl Source, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
-        let decoded = fields(version).decode(document, options(version, gates))?;
-        let mut members = decoded.members;
-        let mut definition = Definition {
-            metadata: object(members.remove("metadata")),
-            spec: spec(object(members.remove("spec")), version),
-            status: status(object(members.remove("status"))),
-        };
+        let mut received = Definition::parse(document, version, gates)?;
+        let definition = &mut received.definition;
         definition.set_defaults(version);
         if version == ApiVersion::V1 {
             definition.spec.lift();
         }
+        Ok(received)
+    }
+
+    /// Reads a document without filling in defaults.
+    fn parse(document: impl Source, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
+        let decoded = fields(version).decode(document, options(version, gates))?;
+        let mut members = decoded.members;
+        let definition = Definition {
+            metadata: object(members.remove("metadata")),
+            spec: spec(object(members.remove("spec")), version),
+            status: status(object(members.remove("status"))),
+        };
         Ok(Received {
             definition,
             unknown: decoded.unknown,

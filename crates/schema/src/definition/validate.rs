@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 /// The most selectable fields that a version may have.
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
-/// Why `v1beta1` definitions have no defaults.
+/// The reason for which `v1beta1` definitions have no defaults.
 const NO_DEFAULTS_IN_BETA: &str =
     "(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)";
 

@@ -20,7 +20,7 @@ impl std::fmt::Display for Unsupported {
 
 impl std::error::Error for Unsupported {}
 
-/// What a tree is made for.
+/// The purpose of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// To be structural: `id`, `$schema` and `definitions` are unsupported.

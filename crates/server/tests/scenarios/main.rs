@@ -239,10 +239,7 @@ fn wanted(step: &Step, got: &Value) -> Result<(), String> {
             causes == got
         }
     };
-    let body = want.get("body").is_none_or(|body| {
-        let got = got.get("body").unwrap_or(&Value::Null);
-        holds(got, body)
-    });
+    let body = want.get("body").is_none_or(|body| holds(got.get("body"), body));
     if status && causes && body {
         Ok(())
     } else {
@@ -250,13 +247,19 @@ fn wanted(step: &Step, got: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether a value is another one, save for fields of objects that the other does not name.
-fn holds(value: &Value, other: &Value) -> bool {
-    match (value, other) {
-        (Value::Object(value), Value::Object(other)) => other
+/// Returns whether a value has everything that is wanted; objects may have more fields. A field that is wanted to be
+/// `null` may also be absent.
+fn holds(value: Option<&Value>, wanted: &Value) -> bool {
+    match (value, wanted) {
+        (Some(Value::Object(value)), Value::Object(wanted)) => wanted
             .iter()
-            .all(|(name, other)| value.get(name).is_some_and(|value| holds(value, other))),
-        _ => value == other,
+            .all(|(name, wanted)| holds(value.get(name), wanted)),
+        (Some(Value::Array(value)), Value::Array(wanted)) => {
+            let mut pairs = value.iter().zip(wanted);
+            value.len() == wanted.len() && pairs.all(|(value, wanted)| holds(Some(value), wanted))
+        }
+        (None, wanted) => wanted.is_null(),
+        (Some(value), wanted) => value == wanted,
     }
 }
 

@@ -25,7 +25,7 @@ const MAX_KEY_ERRORS: usize = 16;
 pub(super) struct Strictness {
     /// Types are known ones.
     pub(super) types: bool,
-    /// Why no schema may have a default.
+    /// The reason for which no schema may have a default, if there is one.
     pub(super) no_defaults: Option<&'static str>,
     /// The elements of a set are atomic.
     pub(super) atomic_sets: bool,

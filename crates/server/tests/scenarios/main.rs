@@ -251,9 +251,9 @@ fn wanted(step: &Step, got: &Value) -> Result<(), String> {
 /// `null` may also be absent.
 fn holds(value: Option<&Value>, wanted: &Value) -> bool {
     match (value, wanted) {
-        (Some(Value::Object(value)), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(name, wanted)| holds(value.get(name), wanted)),
+        (Some(Value::Object(value)), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| holds(value.get(name), wanted))
+        }
         (Some(Value::Array(value)), Value::Array(wanted)) => {
             let mut pairs = value.iter().zip(wanted);
             value.len() == wanted.len() && pairs.all(|(value, wanted)| holds(Some(value), wanted))

@@ -29,7 +29,9 @@ pub(super) fn check(spec: &Spec, strictness: &Strictness<'_>, errors: &mut Error
     let structural = strictness.structural
         || spec.preserve_unknown_fields != Some(true)
         || has_defaults
-        || spec.schemas().any(|s| s.any(&mut |s| uses_extension(s, strictness.setting.api)));
+        || spec
+            .schemas()
+            .any(|s| s.any(&mut |s| uses_extension(s, strictness.setting.api)));
     let check = Check {
         spec,
         strictness,

@@ -205,3 +205,30 @@ async fn definitions_that_were_stored_in_the_old_version_are_served() {
     }
     server.stop().await;
 }
+
+#[tokio::test]
+async fn kinds_whose_schema_does_not_compile_are_not_served() {
+    let store: Arc<dyn Store> = Arc::new(MemStore::default());
+    let server = Server::start(Config::default(), Arc::clone(&store)).await;
+    let server = server.expect("the server starts");
+    let mut client = Client::of(&server);
+    let stored = r##"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+        "metadata":{"name":"widgets.example.com","uid":"u"},"spec":{"group":"example.com","scope":"Namespaced",
+        "names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},
+        "preserveUnknownFields":true,"versions":[{"name":"v1","served":true,"storage":true,
+        "schema":{"openAPIV3Schema":{"properties":{"spec":{"patternProperties":{"^a":{"type":"string"}}}}}}}]}}"##;
+    let key = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com";
+    let write = Write::Create { value: stored.into() };
+    store.write(key, write).await.expect("the store takes it");
+    eventually("widgets are known", async || {
+        client.get(WIDGETS).await.status != 404
+    })
+    .await;
+    let created = client.send("POST", WIDGETS, &widget("a")).await;
+    assert_eq!(created.status, 500, "{}", created.text());
+    assert!(
+        created.text().contains("error resolving resource"),
+        "{}",
+        created.text()
+    );
+}

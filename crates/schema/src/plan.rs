@@ -10,6 +10,7 @@ mod compile;
 mod dump;
 mod glance;
 mod members;
+mod weight;
 
 pub use compile::Compiler;
 pub(crate) use glance::{Glance, Look};
@@ -102,6 +103,8 @@ pub struct Node {
     rules: Option<Box<Rules>>,
     /// Where the schema stands.
     place: Place,
+    /// How many checks are made of one value, at most.
+    weight: u32,
     /// What the default is without the fields that its schema does not describe, where it has any: definitions that
     /// were accepted before that was refused may have such defaults. `null` where nothing remains.
     pruned_default: Option<Box<Value>>,
@@ -111,6 +114,12 @@ impl Node {
     /// The schema that this node was compiled from.
     pub fn schema(&self) -> &Arc<Structural> {
         &self.schema
+    }
+
+    /// How many checks are made of one value at this node or below it, at most: an estimate of what an object costs per
+    /// byte.
+    pub fn weight(&self) -> u32 {
+        self.weight
     }
 
     /// Whether there are rules at this node or below it.

@@ -9,6 +9,7 @@ use routes::{check_route, check_verb, is_long_running, routed};
 
 use crate::auth::{Credential, Tokens, User};
 use crate::authorize::Attributes;
+use crate::compute::{self, Class};
 use crate::config::AuthorizationMode;
 use crate::connection::Connection;
 use crate::definitions::GROUP;
@@ -33,7 +34,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, Uri, Version};
 use scantling_store::{KeySpace, Store};
-use scantling_value::{Map, Value};
+use scantling_value::{DeadlineExceeded, Map, Value};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -60,6 +61,7 @@ pub(crate) struct Api {
     pub(crate) spoken: Encodings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) in_flight: Arc<Semaphore>,
+    pub(crate) compute: compute::Pool,
     pub(crate) memory: Memory,
     /// The lists that are being sent.
     pub(crate) lists: SharedListings,
@@ -212,7 +214,7 @@ impl Api {
             ),
         };
         if indents {
-            reply = reply.indented();
+            reply = compute::in_place(reply.size().unwrap_or(0), || reply.indented());
         }
         if authorization.is_some_and(|a| auth::is_padded(&a)) {
             reply.warn(&[auth::PADDED.to_owned()]);
@@ -248,7 +250,10 @@ impl Api {
         );
         let response = match (upgrade, reply.body) {
             (Some(upgrade), Content::Events(events)) => upgrade.answer(events, &self.upgraded),
-            (_, body) => Reply { body, ..reply }.into_response(gzip),
+            (_, body) => {
+                let reply = Reply { body, ..reply };
+                compute::in_place(reply.size().unwrap_or(0), || reply.into_response(gzip))
+            }
         };
         response.map(|body| ResponseBody::new(body, held, active))
     }
@@ -304,18 +309,25 @@ impl Api {
             }
         };
         let _running = self.metrics.in_flight(head.method != Method::GET);
-        let work = AssertUnwindSafe(self.answer(head, target, body, label));
-        let caught = futures_util::FutureExt::catch_unwind(work);
+        let class = match head.method {
+            Method::GET | Method::HEAD => Class::Read,
+            _ => Class::Write,
+        };
+        let end = Instant::now().checked_add(limit);
+        let work = self
+            .compute
+            .run(class, end, self.answer(head, target, body, label));
+        let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(work));
         let reply = match tokio::time::timeout(limit, caught).await {
-            Ok(Ok(Ok(reply))) => reply,
-            Ok(Ok(Err(e))) => refuse(&e),
+            Ok(Ok(Ok(Ok(reply)))) => reply,
+            Ok(Ok(Ok(Err(e)))) => refuse(&e),
             Ok(Err(_)) => {
                 tracing::error!("a request handler panicked");
                 refuse(&ApiError::internal_error(
                     "this request caused a fault; see the server's log",
                 ))
             }
-            Err(_) => {
+            Ok(Ok(Err(DeadlineExceeded))) | Err(_) => {
                 let message = "Timeout: request did not complete within the allotted timeout";
                 refuse(&ApiError::new(504, "Timeout", message).details(Map::new()))
             }
@@ -340,6 +352,17 @@ impl Api {
             }
             media::check(accept.text, offered, media::Route::One)?;
         }
+        // Documents of many kinds, or of large ones, take their time; so does a list of all that there is.
+        let is_written = match &target {
+            Target::OpenApiV2 | Target::OpenApiV3(_) => false,
+            Target::OpenApiV3Index => self.kinds.load().written.index.get().is_some(),
+            Target::CoreVersions => self.kinds.load().written.discovery(Root::Core).get().is_some(),
+            Target::Groups => self.kinds.load().written.discovery(Root::Groups).get().is_some(),
+            _ => true,
+        };
+        if !is_written {
+            compute::offload().await;
+        }
         let kinds = self.kinds.load();
         let document = |v: Value, accept: Accept<'_>| -> ApiResult<Reply> {
             let wanted = media::wanted(accept, media::Offer::Document)?;
@@ -356,7 +379,7 @@ impl Api {
                 Box::pin(self.metrics.render(self)).await,
             )),
             Target::Version => Ok(Reply::object(200, &version(), Encoding::Json).indented()),
-            Target::OpenApiV2 => Box::pin(self.documents.v2(&self.kinds.load_full(), head)).await,
+            Target::OpenApiV2 => self.documents.v2(&kinds, head),
             Target::OpenApiV3Index => self.documents.index(&kinds, head),
             Target::OpenApiV3(name) => self.documents.v3(&kinds, &name, head),
             Target::CoreVersions => self.aggregated(&kinds, head, Root::Core, || {
@@ -527,6 +550,7 @@ impl Api {
     ) -> ApiResult<Reply> {
         let (name, sub) = (call.path.name.as_deref(), call.path.subresource.as_deref());
         let (body, _memory) = read_body(body, &self.memory.requests).await?;
+        call.offload(body.len()).await;
         let mut write = write::Write {
             call,
             head,

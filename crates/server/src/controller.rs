@@ -8,6 +8,7 @@ mod cleanup;
 pub(crate) use cleanup::{CLEANUP, delete_all, terminating};
 
 use crate::api::Api;
+use crate::compute;
 use crate::definitions::{self, GROUP, PLURAL};
 use crate::kind::Term;
 use crate::managed;
@@ -95,10 +96,9 @@ impl Controller {
         self.seen.clear();
         let mut waiting = Vec::new();
         for entry in &page.entries {
-            let Some(definition) = self.take(entry) else {
+            let Some(definition) = self.take_and_serve(entry) else {
                 continue;
             };
-            self.serve(&definition, entry);
             if definition.has_its_names() {
                 self.settle(definition, entry).await;
             } else {
@@ -167,8 +167,7 @@ impl Controller {
                 {
                     return;
                 }
-                if let Some(definition) = self.take(new) {
-                    self.serve(&definition, new);
+                if let Some(definition) = self.take_and_serve(new) {
                     self.settle(definition, new).await;
                 }
             }
@@ -183,6 +182,14 @@ impl Controller {
                 }
             }
         }
+    }
+
+    fn take_and_serve(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
+        compute::in_place(entry.value.len(), || {
+            let definition = self.take(entry)?;
+            self.serve(&definition, entry);
+            Some(definition)
+        })
     }
 
     /// Remembers a definition, and returns it, save for schemas that have no say in what becomes of it.
@@ -264,7 +271,7 @@ impl Controller {
 
     /// Settles a definition that was seen before.
     async fn settle_again(&mut self, entry: &Arc<Entry>) {
-        if let Some(definition) = self.take(entry) {
+        if let Some(definition) = compute::in_place(entry.value.len(), || self.take(entry)) {
             self.settle(definition, entry).await;
         }
     }
@@ -287,15 +294,20 @@ impl Controller {
         }
         let name = definition.name();
         let api = &self.api;
-        let settled = match Settled::keeping(api, entry, &definition, before.clone()) {
-            Some(settled) => settled,
-            None => match definitions::decode(entry, api.compiler.gates) {
-                Ok(stored) => {
-                    let status = definition.status.clone();
-                    Settled::whole(api, &Definition { status, ..stored }, before)
-                }
-                Err(e) => return unreadable(entry, &e),
-            },
+        let settled = compute::in_place(entry.value.len(), || {
+            if let Some(settled) = Settled::keeping(api, entry, &definition, before.clone()) {
+                return Ok(settled);
+            }
+            let stored = definitions::decode(entry, api.compiler.gates)?;
+            let status = definition.status.clone();
+            Ok(Settled::whole(api, &Definition { status, ..stored }, before))
+        });
+        let settled = match settled {
+            Ok(settled) => settled,
+            Err(why) => {
+                let why: String = why;
+                return unreadable(entry, &why);
+            }
         };
         match settled.write(api, name, entry.mod_revision).await {
             Ok(event) => {

@@ -133,6 +133,12 @@ impl Strategy for Custom {
         }
     }
 
+    fn checks(&self, version: &Version) -> u32 {
+        let compiled = self.versions.iter().find(|(name, _)| *name == version.name);
+        let resource = compiled.and_then(|(_, compiled)| compiled.resource.get());
+        resource.map_or(u32::MAX, |resource| resource.plan.root().weight())
+    }
+
     fn receive(
         &self,
         version: &Version,

@@ -29,7 +29,7 @@ use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::Structural;
 use scantling_store::Entry;
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -100,17 +100,20 @@ impl Source {
         let spec = &definition.spec;
         let missing = definition::Version::default();
         let version = spec.versions().get(version).unwrap_or(&missing);
-        let mut workshop = self
-            .compiler
-            .workshop
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let resource = match self.compiler.timed(|| workshop.resource(spec, version)) {
-            // Versions that are not served need no schema.
-            Err(Unchecked::NoSchema) => workshop.resource_without_schema(spec, version),
-            resource => resource?,
-        };
-        Ok(Arc::new(resource))
+        // Others wait for the same workshop, and for this very version.
+        deadline::suspended(|| {
+            let mut workshop = self
+                .compiler
+                .workshop
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let resource = match self.compiler.timed(|| workshop.resource(spec, version)) {
+                // Versions that are not served need no schema.
+                Err(Unchecked::NoSchema) => workshop.resource_without_schema(spec, version),
+                resource => resource?,
+            };
+            Ok(Arc::new(resource))
+        })
     }
 }
 
@@ -228,6 +231,11 @@ impl Definitions {
 }
 
 impl Strategy for Definitions {
+    fn checks(&self, _version: &Version) -> u32 {
+        // Few bytes of a schema or a rule may be much work.
+        u32::MAX
+    }
+
     fn read(&self, _kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value> {
         let written_as = ApiVersion::of(&stored);
         let (definition, _) = self

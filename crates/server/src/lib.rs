@@ -36,6 +36,7 @@ mod authorize;
 mod body;
 mod builtin;
 mod cbor;
+mod compute;
 mod config;
 mod connection;
 mod controller;

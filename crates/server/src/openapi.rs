@@ -199,7 +199,7 @@ impl Documents {
     }
 
     /// `/openapi/v2`
-    pub(crate) async fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
+    pub(crate) fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
         let hash = kinds.written.hash.get_or_init(|| hash_of_all(kinds));
         let Some(form) = form_of(head, &V2_PROTOBUF) else {
             return Ok(Reply::bytes(406, "", Bytes::new()));
@@ -213,7 +213,7 @@ impl Documents {
             let list = match self.sent.get(&tag) {
                 Some(list) => list,
                 None => {
-                    let list = self.parts.document(kinds, form).await;
+                    let list = self.parts.document(kinds, form);
                     self.sent.share(tag, list)
                 }
             };

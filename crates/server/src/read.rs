@@ -15,7 +15,7 @@ use crate::status::{ApiError, ApiResult};
 use crate::text::{Listed, Text, is_in_form};
 use crate::view::ListMeta;
 use scantling_store::{Entry, ListRequest, Page, ReadAt, StoreError};
-use scantling_value::{Limits, Value, go, json};
+use scantling_value::{Limits, Value, deadline, go, json};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -83,7 +83,9 @@ impl Selection {
 impl Call<'_> {
     /// What is stored now under the key of a name.
     pub(crate) async fn live(&self, key: &str, name: &str) -> ApiResult<Arc<Entry>> {
-        self.entry(key, name, ReadAt::Latest).await
+        let entry = self.entry(key, name, ReadAt::Latest).await?;
+        self.offload(entry.value.len()).await;
+        Ok(entry)
     }
 
     /// What is stored in a state under the key of a name.
@@ -238,6 +240,9 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
     let entry = call.entry(&key, name, at).await?;
     let shape = call.shape()?;
     let unread = |e| by_key(call, &entry, e);
+    if Text::noted(call, &entry).is_none() || !shape.is_plain() {
+        call.offload(entry.value.len()).await;
+    }
     if shape.is_plain() && !call.kind.built_in {
         return Ok(shape.text(200, &Text::of(call, &entry).await.map_err(unread)?));
     }
@@ -387,6 +392,8 @@ pub(crate) async fn find<T>(
             e => read_error(e, memory),
         })?;
         at = ReadAt::Exact(revision);
+        call.offload(entries.iter().map(|entry| entry.value.len()).sum())
+            .await;
         let mut last = None;
         'page: for turn in entries.chunks(TURN) {
             let is_named = |entry: &&Arc<Entry>| {
@@ -395,6 +402,7 @@ pub(crate) async fn find<T>(
             };
             let converted = Converted::of(call, turn.iter().filter(is_named)).await;
             for entry in turn {
+                deadline::tick();
                 last = Some(&entry.key);
                 if !is_named(&entry) {
                     continue;

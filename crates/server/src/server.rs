@@ -2,6 +2,7 @@
 
 use crate::api::Api;
 use crate::auth::{MASTERS, Tokens, User};
+use crate::compute::Pool;
 use crate::config::Config;
 use crate::controller::Controller;
 use crate::definitions::{Compiler, Fresh};
@@ -16,6 +17,7 @@ use scantling_store::{KeySpace, Store, StoreError, Write};
 use scantling_value::{Map, Value};
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,6 +124,7 @@ impl Server {
             spoken: config.spoken(),
             metrics,
             in_flight: Arc::new(Semaphore::new(config.max_requests_inflight)),
+            compute: Pool::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get)),
             memory: Memory::new(config.connections.max_buffered_bytes),
             request_timeout: config.request_timeout,
             min_request_timeout: config.min_request_timeout,

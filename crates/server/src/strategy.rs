@@ -62,6 +62,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
             .map(drop)
     }
 
+    /// How many checks are made of each value of a version's objects, at most; all there are where that is not known yet.
+    fn checks(&self, _version: &Version) -> u32 {
+        1
+    }
+
     /// Decides about a write of an object that is in form.
     fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome;
 

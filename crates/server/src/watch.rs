@@ -3,6 +3,7 @@
 mod backlog;
 
 use crate::api::{Api, Call};
+use crate::compute::{self, Class};
 use crate::conversion::Converted;
 use crate::kind::{Kind, Version};
 use crate::lines::{Happened, Which};
@@ -140,7 +141,13 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
         Some(s) if s > 0 => Duration::from_secs(s.cast_unsigned()),
         _ => default_timeout(call.api.min_request_timeout, uuid::Uuid::new_v4().as_u64_pair().0),
     };
-    tokio::spawn(stream.run(options.clone(), version, Instant::now() + timeout));
+    let (api, options) = (Arc::clone(call.api), options.clone());
+    let end = Instant::now() + timeout;
+    tokio::spawn(async move {
+        let stream = stream.run(options, version, end);
+        // A stream has an end of its own.
+        let _ = api.compute.run(Class::Read, None, stream).await;
+    });
     let mut reply = Reply::bytes(200, content_type, Bytes::new());
     reply.body = Content::Events(Events { encoding, chunks });
     Ok(reply)
@@ -201,6 +208,7 @@ impl Stream {
             }
             _ => version,
         };
+        compute::end_offload();
         let mut watch = match api.store.watch(&prefix, after).await {
             Ok(w) => w,
             Err(StoreError::FutureRevision { .. }) => {
@@ -229,6 +237,7 @@ impl Stream {
                     sent => break sent?,
                 }
             }
+            compute::end_offload();
         }
     }
 
@@ -320,6 +329,9 @@ impl Stream {
     async fn change(&mut self, event: &Event) -> Result<(), Option<ApiError>> {
         let call = self.call()?;
         let (before, after) = (event.before(), event.after());
+        let states = before.iter().chain(&after);
+        let unwritten = states.filter(|entry| Text::noted(&call, entry).is_none());
+        call.offload(unwritten.map(|entry| entry.value.len()).sum()).await;
         let converted = Converted::of(&call, before.into_iter().chain(after)).await;
         let selected = |entry: Option<&Arc<Entry>>| {
             let selects = |e: &Arc<Entry>| self.selection.selects(&call, e, &converted);

@@ -1,8 +1,8 @@
 //! A deadline for work that grows with its input.
 //!
-//! A walk over a document calls [`tick`] for each step. Where the thread works under a deadline, every so many steps
-//! the caller's clock is read, and once the time is up the walk ends: the stack unwinds to [`Deadline::observe`], which
-//! answers [`DeadlineExceeded`]. Nothing between the two sees a result, so that no check can pass because it ran out of
+//! A walk over a document calls [`tick`] for each step. Where the thread works under a deadline, every so many steps its
+//! caller is asked, and once the time has passed the walk ends: the stack unwinds to [`Deadline::observe`], which answers
+//! [`DeadlineExceeded`]. Nothing between the two sees a result, so that no check can pass because it ran out of
 //! time. Without a deadline a step is a subtraction.
 //!
 //! The deadline belongs to the thread, not to the arguments of every walk: the walks of all crates below a request share
@@ -11,22 +11,20 @@
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::Duration;
 
-/// How many steps are taken between two looks at the clock.
+/// How many steps are taken before the caller is asked again.
 const INTERVAL: u32 = 1024;
 
 thread_local! {
     static CURRENT: Cell<Option<Deadline>> = const { Cell::new(None) };
-    /// The steps that are left until the next look at the clock.
+    /// The steps that are left until the caller is asked.
     static STEPS: Cell<u32> = const { Cell::new(INTERVAL) };
 }
 
 /// When work has to end.
 #[derive(Clone, Copy)]
 pub struct Deadline {
-    clock: fn() -> Duration,
-    end: Duration,
+    has_passed: fn() -> bool,
     interval: u32,
 }
 
@@ -44,22 +42,21 @@ impl std::error::Error for DeadlineExceeded {}
 
 impl fmt::Debug for Deadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Deadline");
-        shown.field("end", &self.end).finish_non_exhaustive()
+        f.debug_struct("Deadline").finish_non_exhaustive()
     }
 }
 
 impl Deadline {
-    /// Work has to end when the clock shows `end`.
-    pub fn new(clock: fn() -> Duration, end: Duration) -> Self {
+    /// Work has to end once the caller says that its time has passed. It is asked on the thread that does the work, and
+    /// may let others go first before it answers.
+    pub const fn new(has_passed: fn() -> bool) -> Self {
         Deadline {
-            clock,
-            end,
+            has_passed,
             interval: INTERVAL,
         }
     }
 
-    /// Reads the clock at every so many steps.
+    /// Asks at every so many steps.
     #[must_use]
     pub fn checked_every(self, steps: u32) -> Self {
         Deadline {
@@ -79,10 +76,6 @@ impl Deadline {
             Ok(exceeded) => *exceeded,
             Err(panic) => resume_unwind(panic),
         })
-    }
-
-    fn has_passed(self) -> bool {
-        (self.clock)() >= self.end
     }
 }
 
@@ -120,7 +113,7 @@ pub fn tick_by(steps: u32) {
     let left = STEPS.get();
     match left.checked_sub(steps) {
         Some(left @ 1..) => STEPS.set(left),
-        _ => look_at_clock(),
+        _ => ask(),
     }
 }
 
@@ -139,44 +132,45 @@ pub fn tick_for(elements: usize) {
 
 #[cold]
 #[inline(never)]
-fn look_at_clock() {
+fn ask() {
     let deadline = CURRENT.get();
     STEPS.set(deadline.map_or(INTERVAL, |deadline| deadline.interval));
     // What is cleaned up on the way out of a panic must not panic again.
-    if deadline.is_some_and(Deadline::has_passed) && !std::thread::panicking() {
+    if deadline.is_some_and(|deadline| (deadline.has_passed)()) && !std::thread::panicking() {
         resume_unwind(Box::new(DeadlineExceeded));
     }
 }
 
-/// Deadlines for tests: they pass after so many looks at the clock, which is read at every step.
+/// Deadlines for tests, which pass after so many steps.
 pub mod testing {
     use super::Deadline;
     use std::cell::Cell;
-    use std::time::Duration;
 
     thread_local! {
-        static LOOKS: Cell<u64> = const { Cell::new(0) };
+        static STEPS: Cell<u64> = const { Cell::new(0) };
+        static LIMIT: Cell<u64> = const { Cell::new(0) };
     }
 
     /// A deadline that passes at the step after the first `steps`.
     pub fn after_steps(steps: u64) -> Deadline {
-        LOOKS.set(0);
-        let clock = || {
-            LOOKS.set(LOOKS.get() + 1);
-            Duration::from_nanos(LOOKS.get())
+        STEPS.set(0);
+        LIMIT.set(steps);
+        let has_passed = || {
+            STEPS.set(STEPS.get() + 1);
+            STEPS.get() > LIMIT.get()
         };
-        Deadline::new(clock, Duration::from_nanos(steps.saturating_add(1))).checked_every(1)
+        Deadline::new(has_passed).checked_every(1)
     }
 
     /// How many steps were taken since the last deadline was made.
     pub fn steps() -> u64 {
-        LOOKS.get()
+        STEPS.get()
     }
 
     /// Does work under one deadline after the other, from one that passes at the first step to one that passes after the
     /// last, and returns the number of steps. Each time either the result is the same or there is none.
     pub fn at_every_step<T: PartialEq + std::fmt::Debug>(work: impl Fn() -> T) -> u64 {
-        let want = after_steps(u64::MAX - 1).observe(&work);
+        let want = after_steps(u64::MAX).observe(&work);
         let all = steps();
         // Where there are many, a few at each end and some of those between will do.
         let stride = |step: u64| if step < 64 || all - step < 64 { 1 } else { all / 64 };
@@ -218,17 +212,17 @@ mod tests {
     }
 
     #[test]
-    fn several_steps_at_once_never_pass_a_look_at_the_clock() {
-        let never = Deadline::new(|| Duration::MAX, Duration::ZERO);
-        assert_eq!(never.observe(|| tick_by(INTERVAL - 1)), Ok(()));
-        assert_eq!(never.observe(|| tick_by(INTERVAL)), Err(DeadlineExceeded));
-        assert_eq!(never.observe(|| tick_by(u32::MAX)), Err(DeadlineExceeded));
+    fn several_steps_at_once_are_not_overlooked() {
+        let passed = Deadline::new(|| true);
+        assert_eq!(passed.observe(|| tick_by(INTERVAL - 1)), Ok(()));
+        assert_eq!(passed.observe(|| tick_by(INTERVAL)), Err(DeadlineExceeded));
+        assert_eq!(passed.observe(|| tick_by(u32::MAX)), Err(DeadlineExceeded));
     }
 
     #[test]
     fn the_outer_deadline_counts_again_after_the_inner() {
         let outer = testing::after_steps(2).observe(|| {
-            let inner = Deadline::new(|| Duration::MAX, Duration::ZERO);
+            let inner = Deadline::new(|| true);
             assert_eq!(inner.observe(|| work(INTERVAL)), Err(DeadlineExceeded));
             work(3)
         });

@@ -1,7 +1,7 @@
 //! From structural schemas to nodes.
 
 use super::members::Name;
-use super::{Checks, Features, Glance, Look, Node, OddBounds, Plan, Purpose, Types};
+use super::{Checks, Features, Glance, Look, Node, OddBounds, Plan, Purpose, Types, weight};
 use crate::enumeration::Listed;
 use crate::format::Format;
 use crate::meta::{self, Malformed};
@@ -180,8 +180,10 @@ impl Compiler {
             checks,
             rules,
             place,
+            weight: 0,
             pruned_default: None,
         };
+        node.weight = weight::of(&node);
         node.pruned_default = pruned_default(&node, metadata);
         node
     }

@@ -6,6 +6,7 @@ use crate::field_path::{self, Brackets, Step};
 use crate::structural::{Structural, Type, ValidationRule};
 use scantling_cel::program::{Predicates, Program};
 use scantling_cel::shape::Shape;
+use scantling_value::deadline;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -83,7 +84,9 @@ impl Rules {
 
     /// The compiled rules; `None` where expressions cannot see such values.
     pub(crate) fn ready(&self, schema: &Arc<Structural>) -> Option<&Ready> {
-        self.ready.get_or_init(|| self.compile(schema)).as_ref()
+        // Others wait for the same rules: whoever compiles them does so to the end.
+        let compile = || deadline::suspended(|| self.compile(schema));
+        self.ready.get_or_init(compile).as_ref()
     }
 
     fn compile(&self, schema: &Arc<Structural>) -> Option<Ready> {

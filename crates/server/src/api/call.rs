@@ -1,6 +1,7 @@
 //! A request about objects: which kind, which names, and what the answer is to be.
 
 use super::{Api, now};
+use crate::compute;
 use crate::discovery;
 use crate::kind::{Kind, Version};
 use crate::media::{self, Accept};
@@ -46,6 +47,13 @@ impl<'a> Call<'a> {
     /// The `apiVersion` of the request.
     pub(crate) fn api_version(&self) -> String {
         discovery::api_version(&self.kind.group, &self.version.name)
+    }
+
+    /// Goes on where nobody waits for it, if an object of that many bytes is much work.
+    pub(crate) async fn offload(&self, bytes: usize) {
+        if compute::is_heavy(bytes, self.kind.strategy.checks(self.version)) {
+            compute::offload().await;
+        }
     }
 
     /// The key of an object.

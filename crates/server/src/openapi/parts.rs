@@ -8,7 +8,7 @@ use crate::listing::Listing;
 use crate::protobuf;
 use crate::text::{Listed, Text};
 use scantling_store::Packed;
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +18,9 @@ pub(super) enum Form {
     Json,
     Protobuf,
 }
+
+/// As how much work a part counts.
+const STEPS: u32 = 64;
 
 /// What a kind, or what all of them share, adds to the document: members by name, written.
 #[derive(Debug, Default)]
@@ -72,14 +75,14 @@ pub(super) struct Parts {
 
 impl Parts {
     /// The document.
-    pub(super) async fn document(&self, kinds: &Kinds, form: Form) -> Listing {
+    pub(super) fn document(&self, kinds: &Kinds, form: Form) -> Listing {
         let mut parts = vec![self.part(form, 0, || form.part(&Map::new(), &v2::shared()))];
         let mut current = BTreeSet::from([0]);
         for kind in kinds.all() {
             parts.push(self.of_kind(kind, form));
             current.insert(kind.serial);
-            // Thousands of parts take their time: others get their turn.
-            tokio::task::yield_now().await;
+            // Thousands of parts take their time.
+            deadline::tick_by(STEPS);
         }
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.retain(|(_, serial), _| current.contains(serial));

@@ -1,0 +1,248 @@
+//! Where the work of requests is done.
+//!
+//! Most requests take microseconds and are answered where they arrive, on the workers of the runtime. One that turns out
+//! to be heavy (a large body, a large stored object, a schema that makes many checks of one value) says so with
+//! [`offload`]. From then on it runs on a thread that no other connection waits for, and shares the processors with other
+//! heavy requests in turns: no more run at once than leave a processor for all others, and each gives way after its turn.
+//!
+//! All work of a request observes its deadline, wherever it runs: see [`scantling_value::deadline`].
+
+use scantling_value::deadline::{Deadline, DeadlineExceeded};
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::PollSemaphore;
+
+/// What is smaller than that many bytes is not heavy, unless there is much to do with each.
+pub(crate) const LIGHT: usize = 64 * 1024;
+
+/// How many checks may be made of a light object, at one per byte.
+const LIGHT_CHECKS: usize = 1024 * 1024;
+
+/// How many heavy requests of a class have a thread. Others wait for one.
+const THREADS: usize = 64;
+
+/// How long a heavy request runs before another gets its turn.
+const TURN: Duration = Duration::from_millis(20);
+
+/// How long a request waits for its next turn. After that it runs beside the others: it may hold what they wait for.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// The processors' share for heavy requests.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    reads: Arc<Lane>,
+    writes: Arc<Lane>,
+}
+
+/// What a request does. Those that read never wait for those that write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Read,
+    Write,
+}
+
+/// The heavy requests of a class.
+#[derive(Debug)]
+struct Lane {
+    threads: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+}
+
+impl Lane {
+    fn new(turns: usize) -> Arc<Lane> {
+        Arc::new(Lane {
+            threads: Arc::new(Semaphore::new(THREADS)),
+            turns: Arc::new(Semaphore::new(turns)),
+        })
+    }
+}
+
+impl Pool {
+    /// A pool for a machine with that many processors.
+    pub(crate) fn new(processors: usize) -> Pool {
+        let turns = processors.saturating_sub(1).max(1);
+        Pool {
+            reads: Lane::new(turns),
+            writes: Lane::new(turns),
+        }
+    }
+
+    /// Does the work of a request, which ends at a point in time if one is given.
+    pub(crate) async fn run<F: Future>(
+        &self,
+        class: Class,
+        end: Option<Instant>,
+        work: F,
+    ) -> Result<F::Output, DeadlineExceeded> {
+        let lane = match class {
+            Class::Read => &self.reads,
+            Class::Write => &self.writes,
+        };
+        let mut work = pin!(work);
+        let mut load = Load::Light;
+        let mut threads = None;
+        poll_fn(|cx| {
+            let is_offloaded = load == Load::Heavy && can_block();
+            let thread = match is_offloaded {
+                true => {
+                    let waiting = || PollSemaphore::new(Arc::clone(&lane.threads));
+                    ready!(threads.get_or_insert_with(waiting).poll_acquire(cx))
+                }
+                false => None,
+            };
+            let mut poll = |turn: Option<Turn>| {
+                let stay = Stay::begin(Current { end, load, turn });
+                let polled = DEADLINE.observe(|| work.as_mut().poll(cx));
+                load = stay.load();
+                match polled {
+                    Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
+                    Ok(Poll::Pending) => Poll::Pending,
+                    Err(exceeded) => Poll::Ready(Err(exceeded)),
+                }
+            };
+            let polled = match is_offloaded {
+                true => tokio::task::block_in_place(|| poll(Some(Turn::wait(lane)))),
+                false => poll(None),
+            };
+            drop(thread);
+            polled
+        })
+        .await
+    }
+}
+
+/// Whether the runtime has other threads for those who wait.
+fn can_block() -> bool {
+    Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
+
+/// Whether an object of that many bytes, of whose values a schema makes so many checks each, is heavy.
+pub(crate) fn is_heavy(bytes: usize, checks: u32) -> bool {
+    let checks = usize::try_from(checks).unwrap_or(usize::MAX);
+    bytes > LIGHT || bytes.saturating_mul(checks) > LIGHT_CHECKS
+}
+
+/// Says that the request at work is heavy. What follows runs where nobody waits for it.
+pub(crate) async fn offload() {
+    if set_load(Load::Heavy) == Some(Load::Light) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Says that what follows is light again.
+pub(crate) fn end_offload() {
+    set_load(Load::Light);
+}
+
+/// Sets what the request at work is, and returns what it was.
+fn set_load(load: Load) -> Option<Load> {
+    CURRENT.with_borrow_mut(|current| {
+        let current = current.as_mut()?;
+        Some(std::mem::replace(&mut current.load, load))
+    })
+}
+
+/// Does work of that many bytes that is not a request's, or comes after its end, where nobody waits for it.
+pub(crate) fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > LIGHT && can_block() {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
+}
+
+/// Whether a request keeps others waiting where it arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Light,
+    Heavy,
+}
+
+/// The request at work on a thread.
+struct Current {
+    end: Option<Instant>,
+    load: Load,
+    turn: Option<Turn>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+const DEADLINE: Deadline = Deadline::new(has_passed);
+
+/// Whether the time of the request at work has passed. Before that, others get their turn if its own is over.
+fn has_passed() -> bool {
+    CURRENT.with_borrow_mut(|current| {
+        let Some(current) = current else { return false };
+        if let Some(turn) = &mut current.turn {
+            turn.give_way();
+        }
+        current.end.is_some_and(|end| Instant::now() >= end)
+    })
+}
+
+/// The stay of a request on a thread.
+struct Stay {
+    outer: Option<Current>,
+}
+
+impl Stay {
+    fn begin(current: Current) -> Stay {
+        Stay {
+            outer: CURRENT.replace(Some(current)),
+        }
+    }
+
+    /// What the request has turned out to be.
+    fn load(self) -> Load {
+        CURRENT.with_borrow(|current| current.as_ref().map_or(Load::Light, |current| current.load))
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer.take());
+    }
+}
+
+/// A turn of a heavy request. Its thread may block.
+struct Turn {
+    turns: Arc<Semaphore>,
+    permit: Option<OwnedSemaphorePermit>,
+    end: Instant,
+}
+
+impl Turn {
+    /// Waits for the first one.
+    fn wait(lane: &Lane) -> Turn {
+        let turns = Arc::clone(&lane.turns);
+        // Nobody closes it.
+        let permit = Handle::current()
+            .block_on(Arc::clone(&turns).acquire_owned())
+            .ok();
+        Turn {
+            turns,
+            permit,
+            end: Instant::now() + TURN,
+        }
+    }
+
+    /// Lets others go first once it is over.
+    fn give_way(&mut self) {
+        if Instant::now() < self.end {
+            return;
+        }
+        self.permit = None;
+        let next = Arc::clone(&self.turns).acquire_owned();
+        let next = async { tokio::time::timeout(LONGEST_WAIT, next).await };
+        self.permit = Handle::current().block_on(next).ok().and_then(Result::ok);
+        self.end = Instant::now() + TURN;
+    }
+}

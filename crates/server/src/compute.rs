@@ -246,3 +246,132 @@ impl Turn {
         self.end = Instant::now() + TURN;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scantling_value::deadline;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    /// Longer than any test takes that passes.
+    const FAR: Duration = Duration::from_secs(60);
+
+    fn far() -> Option<Instant> {
+        Instant::now().checked_add(FAR)
+    }
+
+    /// Work that goes on until something happens.
+    fn until(happened: &AtomicBool) {
+        while !happened.load(Ordering::Acquire) {
+            deadline::tick();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_heavy_request_does_not_hold_the_only_worker() {
+        let pool = Arc::new(Pool::new(2));
+        let (tell, told) = mpsc::channel();
+        let heavy = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move {
+                let work = async move {
+                    offload().await;
+                    // The thread waits for another request.
+                    told.recv_timeout(FAR)
+                };
+                pool.run(Class::Write, far(), work).await
+            }
+        });
+        let light = tokio::spawn(async move {
+            let work = async { tell.send("answered") };
+            pool.run(Class::Write, far(), work).await
+        });
+        assert_eq!(light.await.unwrap(), Ok(Ok(())));
+        assert_eq!(heavy.await.unwrap(), Ok(Ok("answered")));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn heavy_requests_take_turns() {
+        let pool = Arc::new(Pool::new(1));
+        let happened = Arc::new(AtomicBool::new(false));
+        let first = tokio::spawn({
+            let (pool, happened) = (Arc::clone(&pool), Arc::clone(&happened));
+            async move {
+                let work = async {
+                    offload().await;
+                    until(&happened);
+                };
+                pool.run(Class::Write, far(), work).await
+            }
+        });
+        let second = tokio::spawn(async move {
+            let work = async {
+                offload().await;
+                happened.store(true, Ordering::Release);
+            };
+            pool.run(Class::Write, far(), work).await
+        });
+        assert_eq!(second.await.unwrap(), Ok(()));
+        assert_eq!(first.await.unwrap(), Ok(()));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn work_ends_with_its_deadline_and_frees_its_turn() {
+        let pool = Pool::new(1);
+        for is_heavy in [false, true] {
+            let work = async {
+                if is_heavy {
+                    offload().await;
+                }
+                until(&AtomicBool::new(false));
+            };
+            let ended = pool.run(Class::Write, Some(Instant::now()), work).await;
+            assert_eq!(ended, Err(DeadlineExceeded), "heavy: {is_heavy}");
+        }
+        assert_eq!(pool.writes.turns.available_permits(), 1);
+        assert_eq!(pool.writes.threads.available_permits(), THREADS);
+    }
+
+    #[tokio::test]
+    async fn where_no_thread_may_block_work_is_done_in_place() {
+        let pool = Pool::new(4);
+        let work = async {
+            offload().await;
+            in_place(usize::MAX, || "done")
+        };
+        assert_eq!(pool.run(Class::Read, far(), work).await, Ok("done"));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_request_is_heavy_until_it_says_otherwise() {
+        let load = || CURRENT.with_borrow(|current| current.as_ref().map(|c| (c.load, c.turn.is_some())));
+        let work = async {
+            let light = load();
+            offload().await;
+            let heavy = load();
+            end_offload();
+            tokio::task::yield_now().await;
+            [light, heavy, load()]
+        };
+        let seen = Pool::new(2).run(Class::Read, far(), work).await;
+        let (light, heavy) = (Some((Load::Light, false)), Some((Load::Heavy, true)));
+        assert_eq!(seen, Ok([light, heavy, light]));
+        assert_eq!(load(), None);
+    }
+
+    #[test]
+    fn few_bytes_are_heavy_where_each_is_much_work() {
+        let cases = [
+            (0, u32::MAX, false),
+            (1, u32::MAX, true),
+            (LIGHT, 1, false),
+            (LIGHT + 1, 1, true),
+            (1000, 1000, false),
+            (2000, 1000, true),
+        ];
+        for (bytes, checks, want) in cases {
+            assert_eq!(is_heavy(bytes, checks), want, "{bytes} bytes, {checks} checks");
+        }
+    }
+}

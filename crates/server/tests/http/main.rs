@@ -15,6 +15,7 @@ mod documents;
 )]
 #[path = "../../../store/tests/support/etcd.rs"]
 mod etcd;
+mod heavy;
 mod identity;
 mod kinds;
 mod managers;

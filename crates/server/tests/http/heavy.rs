@@ -90,14 +90,14 @@ async fn a_patch_of_many_operations_on_a_long_list() {
         client.get(THINGS).await.status == 200
     })
     .await;
-    let made = client.send("POST", THINGS, &thing(100_000)).await;
+    let made = client.send("POST", THINGS, &thing(20_000)).await;
     assert_eq!(made.status, 201);
     let operation = Map::from_iter([
         ("op", Value::from("add")),
         ("path", "/spec/l/7".into()),
         ("value", Value::Int(5)),
     ]);
-    let patch = Value::Array(vec![Value::Object(operation); 10_000]);
+    let patch = Value::Array(vec![Value::Object(operation); 2000]);
     let asking = Asking {
         body: Some(patch.to_json().into_bytes()),
         content_type: Some("application/json-patch+json"),
@@ -107,7 +107,7 @@ async fn a_patch_of_many_operations_on_a_long_list() {
     let patched = patched.expect("an answer").json();
     let list = patched.at(["spec", "l"]).and_then(Value::as_array);
     let list = list.expect("a list");
-    assert_eq!(list.len(), 110_000);
+    assert_eq!(list.len(), 22_000);
     assert_eq!(
         list.get(6..9),
         Some(&[Value::Int(1), Value::Int(5), Value::Int(5)][..])

@@ -36,6 +36,7 @@ use hyper::{Method, Request, Response, Uri, Version};
 use scantling_store::{KeySpace, Store};
 use scantling_value::{DeadlineExceeded, Map, Value};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -314,9 +315,8 @@ impl Api {
             _ => Class::Write,
         };
         let end = Instant::now().checked_add(limit);
-        let work = self
-            .compute
-            .run(class, end, self.answer(head, target, body, label));
+        let answer = pin!(self.answer(head, target, body, label));
+        let work = self.compute.run(class, end, answer);
         let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(work));
         let reply = match tokio::time::timeout(limit, caught).await {
             Ok(Ok(Ok(Ok(reply)))) => reply,

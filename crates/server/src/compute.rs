@@ -10,7 +10,7 @@
 use scantling_value::deadline::{Deadline, DeadlineExceeded};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
@@ -78,13 +78,12 @@ impl Pool {
         &self,
         class: Class,
         end: Option<Instant>,
-        work: F,
+        mut work: Pin<&mut F>,
     ) -> Result<F::Output, DeadlineExceeded> {
         let lane = match class {
             Class::Read => &self.reads,
             Class::Write => &self.writes,
         };
-        let mut work = pin!(work);
         let mut load = Load::Light;
         let mut threads = None;
         poll_fn(|cx| {
@@ -251,6 +250,7 @@ impl Turn {
 mod tests {
     use super::*;
     use scantling_value::deadline;
+    use std::pin::pin;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
@@ -280,12 +280,12 @@ mod tests {
                     // The thread waits for another request.
                     told.recv_timeout(FAR)
                 };
-                pool.run(Class::Write, far(), work).await
+                pool.run(Class::Write, far(), pin!(work)).await
             }
         });
         let light = tokio::spawn(async move {
             let work = async { tell.send("answered") };
-            pool.run(Class::Write, far(), work).await
+            pool.run(Class::Write, far(), pin!(work)).await
         });
         assert_eq!(light.await.unwrap(), Ok(Ok(())));
         assert_eq!(heavy.await.unwrap(), Ok(Ok("answered")));
@@ -302,7 +302,7 @@ mod tests {
                     offload().await;
                     until(&happened);
                 };
-                pool.run(Class::Write, far(), work).await
+                pool.run(Class::Write, far(), pin!(work)).await
             }
         });
         let second = tokio::spawn(async move {
@@ -310,7 +310,7 @@ mod tests {
                 offload().await;
                 happened.store(true, Ordering::Release);
             };
-            pool.run(Class::Write, far(), work).await
+            pool.run(Class::Write, far(), pin!(work)).await
         });
         assert_eq!(second.await.unwrap(), Ok(()));
         assert_eq!(first.await.unwrap(), Ok(()));
@@ -326,7 +326,7 @@ mod tests {
                 }
                 until(&AtomicBool::new(false));
             };
-            let ended = pool.run(Class::Write, Some(Instant::now()), work).await;
+            let ended = pool.run(Class::Write, Some(Instant::now()), pin!(work)).await;
             assert_eq!(ended, Err(DeadlineExceeded), "heavy: {is_heavy}");
         }
         assert_eq!(pool.writes.turns.available_permits(), 1);
@@ -340,7 +340,7 @@ mod tests {
             offload().await;
             in_place(usize::MAX, || "done")
         };
-        assert_eq!(pool.run(Class::Read, far(), work).await, Ok("done"));
+        assert_eq!(pool.run(Class::Read, far(), pin!(work)).await, Ok("done"));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -354,7 +354,7 @@ mod tests {
             tokio::task::yield_now().await;
             [light, heavy, load()]
         };
-        let seen = Pool::new(2).run(Class::Read, far(), work).await;
+        let seen = Pool::new(2).run(Class::Read, far(), pin!(work)).await;
         let (light, heavy) = (Some((Load::Light, false)), Some((Load::Heavy, true)));
         assert_eq!(seen, Ok([light, heavy, light]));
         assert_eq!(load(), None);

@@ -6,7 +6,7 @@
 
 mod read;
 
-use scantling_value::Value;
+use scantling_value::{Value, deadline};
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
@@ -76,6 +76,28 @@ impl JsonPath {
 /// What a text is made of: numbers.
 static BYTES: LazyLock<Vec<Value>> = LazyLock::new(|| (0..=i64::from(u8::MAX)).map(Value::Int).collect());
 
+/// The most values that a step finds. A path of few letters may find the same ones over and over.
+const MOST: usize = 1 << 20;
+
+/// What a step has found.
+#[derive(Default)]
+struct Found<'a>(Vec<&'a Value>);
+
+impl<'a> Found<'a> {
+    fn push(&mut self, value: &'a Value) -> Result<(), String> {
+        deadline::tick();
+        if self.0.len() >= MOST {
+            return Err(format!("more than {MOST} values are found on the way"));
+        }
+        self.0.push(value);
+        Ok(())
+    }
+
+    fn extend(&mut self, values: impl IntoIterator<Item = &'a Value>) -> Result<(), String> {
+        values.into_iter().try_for_each(|value| self.push(value))
+    }
+}
+
 /// The values at the end of a path from some values.
 fn follow<'a>(path: &'a [Step], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
     path.iter().try_fold(from, |found, step| step.from(found))
@@ -83,16 +105,26 @@ fn follow<'a>(path: &'a [Step], from: Vec<&'a Value>) -> Result<Vec<&'a Value>, 
 
 impl Step {
     fn from<'a>(&'a self, found: Vec<&'a Value>) -> Result<Vec<&'a Value>, String> {
-        let mut out = Vec::new();
+        let mut out = Found::default();
         match self {
-            Step::Field(name) => out.extend(found.iter().filter_map(|v| v.get(name))),
-            Step::Wildcard => found.into_iter().for_each(|v| match v {
-                Value::Object(members) => out.extend(members.values()),
-                Value::Array(items) => out.extend(items),
-                Value::String(text) => out.extend(text.bytes().filter_map(|b| BYTES.get(usize::from(b)))),
-                _ => {}
-            }),
-            Step::Descend => found.into_iter().for_each(|v| descend(v, &mut out)),
+            Step::Field(name) => out.extend(found.iter().filter_map(|v| v.get(name)))?,
+            Step::Wildcard => {
+                for value in found {
+                    match value {
+                        Value::Object(members) => out.extend(members.values())?,
+                        Value::Array(items) => out.extend(items)?,
+                        Value::String(text) => {
+                            out.extend(text.bytes().filter_map(|b| BYTES.get(usize::from(b))))?;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Step::Descend => {
+                for value in found {
+                    descend(value, &mut out)?;
+                }
+            }
             Step::Slice(slice) => {
                 for value in found {
                     if !slice.of(value, &mut out)? {
@@ -102,7 +134,7 @@ impl Step {
             }
             Step::Union(paths) => {
                 for path in paths {
-                    out.extend(follow(path, found.clone())?);
+                    out.extend(follow(path, found.clone())?)?;
                 }
             }
             Step::Filter(filter) => {
@@ -110,37 +142,38 @@ impl Step {
                     filter.of(value, &mut out)?;
                 }
             }
-            Step::Text(text) => out.push(text),
-            Step::Constant(value) => out.resize(found.len(), value),
+            Step::Text(text) => out.push(text)?,
+            Step::Constant(value) => out.extend(std::iter::repeat_n(value, found.len()))?,
             Step::Word(word) => return Err(format!("unrecognized identifier {word}")),
         }
-        Ok(out)
+        Ok(out.0)
     }
 }
 
 /// Everything below a value that has anything in it, the value itself first. A text has letters in it.
-fn descend<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
+fn descend<'a>(value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
             Value::Object(members) if !members.is_empty() => {
-                out.push(value);
+                out.push(value)?;
                 let children: Vec<_> = members.values().collect();
                 open.extend(children.into_iter().rev());
             }
             Value::Array(items) if !items.is_empty() => {
-                out.push(value);
+                out.push(value)?;
                 open.extend(items.iter().rev());
             }
-            Value::String(text) if !text.is_empty() => out.push(value),
+            Value::String(text) if !text.is_empty() => out.push(value)?,
             _ => {}
         }
     }
+    Ok(())
 }
 
 impl Slice {
     /// The elements of a list. Answers with whether there is more to look at: where no element is asked for, there is not.
-    fn of<'a>(&self, value: &'a Value, out: &mut Vec<&'a Value>) -> Result<bool, String> {
+    fn of<'a>(&self, value: &'a Value, out: &mut Found<'a>) -> Result<bool, String> {
         let items = match value {
             Value::Null => return Ok(true),
             Value::Array(items) => items,
@@ -178,19 +211,20 @@ impl Slice {
         ) else {
             return Err("step must be > 0".to_owned());
         };
-        out.extend(items.get(start..end).unwrap_or_default().iter().step_by(step));
+        out.extend(items.get(start..end).unwrap_or_default().iter().step_by(step))?;
         Ok(true)
     }
 }
 
 impl Filter {
-    fn of<'a>(&'a self, value: &'a Value, out: &mut Vec<&'a Value>) -> Result<(), String> {
+    fn of<'a>(&'a self, value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
         let Value::Array(items) = value else {
             return Err("value is not array or slice and cannot be filtered".to_owned());
         };
         for item in items {
+            deadline::tick();
             if self.passes(item)? {
-                out.push(item);
+                out.push(item)?;
             }
         }
         Ok(())
@@ -233,6 +267,22 @@ fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_that_finds_too_much_is_given_up() {
+        let list = Value::Array(vec![Value::Int(1); 8]);
+        let document = Value::Object([("a", list)].into_iter().collect());
+        let doubled = |times: usize| JsonPath::parse(&format!(".a{}", "['x',*,*]".repeat(times)));
+        let union = JsonPath::parse(&format!("{}.a", "['a','a']".repeat(2)));
+        assert_eq!(union.unwrap().find(&document), Ok(Vec::new()));
+        let nested = (0..2000).fold(Value::Int(1), |below, _| {
+            Value::Object([("a", below)].into_iter().collect())
+        });
+        let often = JsonPath::parse(&"..a".repeat(4)).unwrap();
+        let why = format!("more than {MOST} values are found on the way");
+        assert_eq!(often.find(&nested), Err(why));
+        assert!(doubled(1).is_ok_and(|path| path.find(&document).is_ok()));
+    }
 
     #[test]
     fn finds() {

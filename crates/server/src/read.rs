@@ -53,6 +53,12 @@ impl Selection {
         Ok(Selection { labels, fields })
     }
 
+    /// What it takes to match an object, in bytes that are looked at.
+    pub(crate) fn work(&self) -> usize {
+        const EACH: usize = 64;
+        EACH * (self.labels.len() + self.fields.terms.len())
+    }
+
     /// Whether everything is selected.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.terms.is_empty()
@@ -392,8 +398,8 @@ pub(crate) async fn find<T>(
             e => read_error(e, memory),
         })?;
         at = ReadAt::Exact(revision);
-        call.offload(entries.iter().map(|entry| entry.value.len()).sum())
-            .await;
+        let work = |entry: &Arc<Entry>| entry.value.len() + selection.work();
+        call.offload(entries.iter().map(work).sum()).await;
         let mut last = None;
         'page: for turn in entries.chunks(TURN) {
             let is_named = |entry: &&Arc<Entry>| {

@@ -1,7 +1,7 @@
 //! Label and field selectors: their text forms, their errors, and matching.
 
 use scantling_schema::names;
-use scantling_value::{ErrorList, FieldError, Map, Path, aggregate};
+use scantling_value::{ErrorList, FieldError, Map, Path, aggregate, deadline};
 
 /// A conjunction of requirements on labels.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,7 +17,9 @@ struct Requirement {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Test {
+    /// Sorted.
     In(Vec<String>),
+    /// Sorted.
     NotIn(Vec<String>),
     Exists,
     Absent,
@@ -62,6 +64,11 @@ impl LabelSelector {
         Ok(LabelSelector { requirements })
     }
 
+    /// How many requirements there are.
+    pub(crate) fn len(&self) -> usize {
+        self.requirements.len()
+    }
+
     /// Whether every object matches.
     pub(crate) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
@@ -70,10 +77,11 @@ impl LabelSelector {
     /// Whether an object with these labels matches.
     pub(crate) fn matches(&self, labels: Option<&Map>) -> bool {
         self.requirements.iter().all(|r| {
+            deadline::tick();
             let value = labels.and_then(|l| l.get(&r.key)).and_then(|v| v.as_str());
             match (&r.test, value) {
-                (Test::In(set), Some(v)) => set.iter().any(|s| s == v),
-                (Test::NotIn(set), Some(v)) => set.iter().all(|s| s != v),
+                (Test::In(set), Some(v)) => contains(set, v),
+                (Test::NotIn(set), Some(v)) => !contains(set, v),
                 (Test::Exists, found) => found.is_some(),
                 (Test::Absent, found) => found.is_none(),
                 (Test::NotIn(_), None) => true,
@@ -83,6 +91,10 @@ impl LabelSelector {
             }
         })
     }
+}
+
+fn contains(sorted: &[String], value: &str) -> bool {
+    sorted.binary_search_by(|s| s.as_str().cmp(value)).is_ok()
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -381,7 +393,10 @@ impl FieldSelector {
 
     /// Whether an object whose fields read so matches.
     pub(crate) fn matches(&self, read: impl Fn(&str) -> String) -> bool {
-        self.terms.iter().all(|t| (read(&t.field) == t.value) == t.equal)
+        self.terms.iter().all(|t| {
+            deadline::tick();
+            (read(&t.field) == t.value) == t.equal
+        })
     }
 }
 

@@ -3,8 +3,9 @@
 pub(crate) mod core;
 
 use crate::jsonpath::JsonPath;
+use crate::status::{ApiError, ApiResult};
 use scantling_cel::data::timestamp::{self, Moment};
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 /// A column that a definition declares.
 #[derive(Clone, Debug)]
@@ -57,6 +58,34 @@ impl Column {
     }
 }
 
+/// How much more a table may hold: a column may show all of an object, and there may be thousands of columns.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Room(Room::MOST)
+    }
+}
+
+impl Room {
+    /// The most bytes of all cells of a table.
+    const MOST: usize = 64 << 20;
+
+    fn take(&mut self, cell: &Value) -> ApiResult<()> {
+        deadline::tick();
+        let size = size_of::<Value>() + cell.as_str().map_or(0, str::len);
+        self.0 = self.0.checked_sub(size).ok_or_else(|| {
+            ApiError::too_large(format!(
+                "the table is too large: its cells have more than {} bytes. Ask for fewer objects with the parameter limit, \
+                 or for the objects themselves",
+                Room::MOST
+            ))
+        })?;
+        Ok(())
+    }
+}
+
 impl Columns {
     /// The name, and the declared columns or else the age. A column whose path does not parse is the end of them.
     pub(crate) fn new(declared: &[Column]) -> Columns {
@@ -97,15 +126,20 @@ impl Columns {
     }
 
     /// The cells of one object's row; `now` in seconds since the epoch.
-    pub(crate) fn cells(&self, object: &Value, now: i64) -> Value {
-        let cells = self.cells.iter().map(|c| match c {
-            Cell::Made(make) => make(object, now),
-            Cell::Found(kind, path) => {
-                let found = path.find(object).unwrap_or_default();
-                found.first().map_or(Value::Null, |v| cell(kind, v, now))
-            }
-        });
-        Value::Array(cells.collect())
+    pub(crate) fn cells(&self, object: &Value, now: i64, room: &mut Room) -> ApiResult<Value> {
+        let mut cells = Vec::with_capacity(self.cells.len());
+        for column in &self.cells {
+            let made = match column {
+                Cell::Made(make) => make(object, now),
+                Cell::Found(kind, path) => {
+                    let found = path.find(object).unwrap_or_default();
+                    found.first().map_or(Value::Null, |v| cell(kind, v, now))
+                }
+            };
+            room.take(&made)?;
+            cells.push(made);
+        }
+        Ok(Value::Array(cells))
     }
 }
 

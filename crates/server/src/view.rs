@@ -8,7 +8,7 @@ use crate::render::{self, ListFrame};
 use crate::reply::{Content, Reply};
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
-use crate::table::Columns;
+use crate::table::{Columns, Room};
 use crate::text::Text;
 use scantling_value::{Map, Value, go};
 
@@ -109,7 +109,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn object(&self, status: u16, object: Value) -> ApiResult<Reply> {
         let shown = match self.wanted.view {
             View::Object => object,
-            View::Table(v) => self.table_of_one(object, v, true),
+            View::Table(v) => self.table_of_one(object, v, true)?,
             View::Metadata(v) => partial(object, v),
             View::MetadataList(_) if self.kind.built_in => {
                 return Err(ApiError::not_acceptable(format!(
@@ -154,8 +154,9 @@ impl<'a> Shape<'a> {
                     says_end: false,
                     ..meta.clone()
                 };
-                let rows = items.into_iter().map(|o| self.row(o, v)).collect();
-                self.table(rows, meta, v, true)
+                let mut room = Room::default();
+                let rows = items.into_iter().map(|o| self.row(o, v, &mut room));
+                self.table(rows.collect::<ApiResult<_>>()?, meta, v, true)
             }
             View::MetadataList(v) => {
                 let meta = &ListMeta {
@@ -236,32 +237,34 @@ impl<'a> Shape<'a> {
     }
 
     /// The object of a watch event; the columns of a table are named in the first event alone. No event is a list.
-    pub(crate) fn event(&self, object: Value, first: bool) -> Option<Value> {
-        Some(match self.wanted.view {
-            View::Object => object,
-            View::Table(v) => self.table_of_one(object, v, first),
-            View::Metadata(v) => partial(object, v),
-            View::MetadataList(_) => return None,
+    pub(crate) fn event(&self, object: Value, first: bool) -> ApiResult<Option<Value>> {
+        Ok(match self.wanted.view {
+            View::Object => Some(object),
+            View::Table(v) => Some(self.table_of_one(object, v, first)?),
+            View::Metadata(v) => Some(partial(object, v)),
+            View::MetadataList(_) => None,
         })
     }
 
-    fn row(&self, object: Value, version: MetaVersion) -> Value {
-        let cells = self.columns.cells(&object, self.now);
+    fn row(&self, object: Value, version: MetaVersion, room: &mut Room) -> ApiResult<Value> {
+        let cells = self.columns.cells(&object, self.now, room)?;
         let object = match self.row_object {
             RowObject::None => Value::Null,
             RowObject::Object => object,
             RowObject::Metadata => partial(object, version),
         };
-        Value::Object([("cells", cells), ("object", object)].into_iter().collect())
+        Ok(Value::Object(
+            [("cells", cells), ("object", object)].into_iter().collect(),
+        ))
     }
 
-    fn table_of_one(&self, object: Value, version: MetaVersion, headers: bool) -> Value {
+    fn table_of_one(&self, object: Value, version: MetaVersion, headers: bool) -> ApiResult<Value> {
         let meta = ListMeta {
             resource_version: text(&object, "resourceVersion").to_owned(),
             ..ListMeta::default()
         };
-        let row = self.row(object, version);
-        self.table(vec![row], &meta, version, headers)
+        let row = self.row(object, version, &mut Room::default())?;
+        Ok(self.table(vec![row], &meta, version, headers))
     }
 
     fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {

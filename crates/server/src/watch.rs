@@ -22,6 +22,7 @@ use hyper::body::Frame;
 use scantling_store::{Entry, Event, StoreError, Watch};
 use scantling_value::{Map, Value};
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -144,7 +145,7 @@ pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<R
     let (api, options) = (Arc::clone(call.api), options.clone());
     let end = Instant::now() + timeout;
     tokio::spawn(async move {
-        let stream = stream.run(options, version, end);
+        let stream = pin!(stream.run(options, version, end));
         // A stream has an end of its own.
         let _ = api.compute.run(Class::Read, None, stream).await;
     });
@@ -331,7 +332,8 @@ impl Stream {
         let (before, after) = (event.before(), event.after());
         let states = before.iter().chain(&after);
         let unwritten = states.filter(|entry| Text::noted(&call, entry).is_none());
-        call.offload(unwritten.map(|entry| entry.value.len()).sum()).await;
+        let unwritten: usize = unwritten.map(|entry| entry.value.len()).sum();
+        call.offload(unwritten + self.selection.work()).await;
         let converted = Converted::of(&call, before.into_iter().chain(after)).await;
         let selected = |entry: Option<&Arc<Entry>>| {
             let selects = |e: &Arc<Entry>| self.selection.selects(&call, e, &converted);
@@ -395,7 +397,8 @@ impl Stream {
         match item {
             Item::Text(text) => happened.write(out, |out| text.write(out)),
             Item::Object(object) => {
-                let shown = self.shape()?.event(object, self.first).ok_or(None)?;
+                let shown = self.shape()?.event(object, self.first).map_err(Some)?;
+                let shown = shown.ok_or(None)?;
                 self.first = false;
                 happened.write_object(out, &shown, self.wanted.encoding);
             }

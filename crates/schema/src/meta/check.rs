@@ -153,7 +153,7 @@ pub fn check_readable(metadata: Option<&Value>, at: &Path<'_>) -> Option<FieldEr
 pub fn check_update(new: Option<&Value>, old: Option<&Value>, at: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     if old.and_then(|m| m.get("deletionTimestamp")).is_some() {
-        let before: Vec<&str> = finalizers(old).collect();
+        let before: BTreeSet<&str> = finalizers(old).collect();
         let mut added: Vec<&str> = finalizers(new).filter(|f| !before.contains(f)).collect();
         added.sort_unstable();
         added.dedup();

@@ -306,7 +306,10 @@ mod tests {
 
     fn row(columns: &Columns, object: &str) -> String {
         let object = json::decode(object.as_bytes(), Limits::SAFE).unwrap();
-        columns.cells(&object, 1_700_000_100).to_json()
+        columns
+            .cells(&object, 1_700_000_100, &mut Room::default())
+            .unwrap()
+            .to_json()
     }
 
     #[test]

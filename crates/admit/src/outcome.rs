@@ -30,6 +30,8 @@ pub enum Refusal {
     Invalid(ErrorList),
     /// Defaults make the object larger than a request may be (413). A server without this bound would fail to store it.
     TooLarge(TooLarge),
+    /// The server cannot decide (500): something of its own is not as it should be.
+    Internal(String),
 }
 
 impl From<TooLarge> for Refusal {
@@ -45,6 +47,7 @@ impl Refusal {
             Refusal::Undecodable(_) | Refusal::Strict(_) | Refusal::Immutable(_) => 400,
             Refusal::Invalid(_) => 422,
             Refusal::TooLarge(_) => 413,
+            Refusal::Internal(_) => 500,
         }
     }
 
@@ -52,7 +55,7 @@ impl Refusal {
     pub fn errors(&self) -> &[FieldError] {
         match self {
             Refusal::Immutable(errors) | Refusal::Invalid(errors) => errors,
-            Refusal::Undecodable(_) | Refusal::Strict(_) | Refusal::TooLarge(_) => &[],
+            Refusal::Undecodable(_) | Refusal::Strict(_) | Refusal::TooLarge(_) | Refusal::Internal(_) => &[],
         }
     }
 }

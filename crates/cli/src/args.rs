@@ -55,7 +55,7 @@ pub(crate) struct Inputs {
     pub(crate) filename: Vec<PathBuf>,
 }
 
-/// How much is read.
+/// Limits of what a command reads.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ReadLimits {
     /// The most bytes to read from one file, pipe or standard input: `512Mi`, `4Gi`

@@ -190,8 +190,8 @@ impl Pages<'_> {
 /// The largest kubeconfig or certificate file that is read.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
-/// Refuses a file that is too large for what it is said to be, or that might never end. One that is not there is
-/// reported by whoever reads it.
+/// Refuses a file that is too large for a kubeconfig or a certificate, or that might never end. The reader reports a
+/// missing file.
 fn check_size(file: &Path) -> Result<(), Problem> {
     let what = || format!("cannot read {}", file.display());
     match std::fs::metadata(file) {

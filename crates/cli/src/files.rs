@@ -157,7 +157,7 @@ fn in_utf8(text: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Why a file cannot be read.
+/// The problem with a file that cannot be read.
 pub(crate) fn unreadable(name: impl std::fmt::Display, error: &io::Error) -> Problem {
     let what = format!("cannot read {name}");
     match error.kind() {
@@ -273,7 +273,7 @@ fn candidates(directory: &Path, left: &mut usize) -> io::Result<(Vec<(PathBuf, b
         };
         *left = fewer;
         let (path, kind) = (entry.path(), entry.file_type()?);
-        // Links to directories could lead in a circle. A link that leads nowhere is told by whoever reads it.
+        // Links to directories could lead in a circle. The reader reports a link that leads nowhere.
         if kind.is_dir() {
             found.push((path, true));
         } else if is_manifest(&path) && (kind.is_file() || kind.is_symlink() && !path.is_dir()) {

@@ -1,4 +1,4 @@
-//! How much is read from one input, and what is said where there is more.
+//! Limits of inputs: the error of a larger input names the flag that raises the limit.
 #![expect(clippy::expect_used, reason = "a test may panic")]
 
 use std::fs::File;

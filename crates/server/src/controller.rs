@@ -122,8 +122,9 @@ impl Controller {
             }
             // The watch ended: what was missed is read again.
             tokio::time::sleep(PAUSE).await;
-            if let Ok(r) = self.read_all().await {
-                revision = r;
+            match self.read_all().await {
+                Ok(r) => revision = r,
+                Err(e) => tracing::warn!(error = %e, "cannot read definitions"),
             }
         }
     }

@@ -107,8 +107,11 @@ impl Webhook {
 
     fn client(&self) -> Result<&Client, String> {
         let made = self.client.get_or_init(|| {
-            let bundle = base64::engine::general_purpose::STANDARD.decode(self.settings.ca_bundle.as_bytes());
-            Client::new(&self.settings, &bundle.unwrap_or_default())
+            // Without its bundle, a webhook would be trusted that the system trusts.
+            let bundle = base64::engine::general_purpose::STANDARD
+                .decode(self.settings.ca_bundle.as_bytes())
+                .map_err(|e| format!("unable to load root certificates: {e}"))?;
+            Client::new(&self.settings, &bundle)
         });
         made.as_ref().map_err(String::clone)
     }
@@ -137,7 +140,7 @@ impl Call<'_> {
                 let converted = Box::pin(self.convert(by, object, &storage.name)).await;
                 converted.map_err(ApiError::internal)
             }
-            _ => Ok(self.kind.strategy.store(self.kind, self.version, object)),
+            _ => self.kind.strategy.store(self.kind, self.version, object),
         }
     }
 
@@ -150,7 +153,8 @@ impl Call<'_> {
         }
         let revision = metadata_mut(&mut object).and_then(|metadata| metadata.remove("resourceVersion"));
         let converted = by.webhook.convert(&object, &wanted).await?;
-        let mut converted = by.custom.convert(self.kind, version, converted);
+        let converted = by.custom.convert(self.kind, version, converted);
+        let mut converted = converted.map_err(|e| e.message().to_owned())?;
         if let (Some(revision), Some(metadata)) = (revision, metadata_mut(&mut converted)) {
             metadata.insert("resourceVersion", revision);
         }

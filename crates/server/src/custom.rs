@@ -28,31 +28,34 @@ pub(crate) struct Custom {
 /// A version, compiled on first use.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    pub(crate) resource: OnceLock<Option<Arc<Resource>>>,
+    /// The compiled version, or the reason why it does not compile.
+    pub(crate) resource: OnceLock<Result<Arc<Resource>, String>>,
     pub(crate) object_type: OnceLock<Option<ObjectType>>,
     pub(crate) source: Arc<crate::definitions::Source>,
     pub(crate) version: usize,
 }
 
 impl Compiled {
-    fn resource(&self) -> Option<&Arc<Resource>> {
+    fn resource(&self) -> Result<&Arc<Resource>, &str> {
         let compile = || {
             let compiled = self.source.compile(self.version);
-            compiled
-                .inspect_err(|why| tracing::error!(%why, "a schema does not compile"))
-                .ok()
+            compiled.inspect_err(|why| tracing::error!(%why, "a schema does not compile"))
         };
-        self.resource.get_or_init(compile).as_ref()
+        self.resource
+            .get_or_init(compile)
+            .as_ref()
+            .map_err(String::as_str)
     }
 
     fn object_type(&self) -> Option<&ObjectType> {
         let make = || {
-            let resource = self.resource()?;
+            // Objects of a version that does not compile are refused before anyone owns their fields.
+            let resource = self.resource().ok()?;
             let ty = ObjectType::new(Arc::clone(resource.plan.root().schema()));
             if !resource.preserve_unknown_fields {
                 return Some(ty);
             }
-            let spec = self.source.definition().spec;
+            let spec = self.source.definition().ok()?.spec;
             let version = spec.versions().get(self.version)?;
             Some(match publish::merges_by_schema(&spec, version) {
                 true => ty.preserving_unknown_fields(),
@@ -71,18 +74,31 @@ pub(crate) struct ByWebhook<'a> {
 }
 
 impl Custom {
-    fn resource(&self, version: &str) -> Option<&Arc<Resource>> {
-        self.versions
-            .iter()
-            .find(|(n, _)| n == version)
-            .and_then(|(_, c)| c.resource())
+    fn compiled(&self, version: &str) -> Option<&Compiled> {
+        self.versions.iter().find(|(n, _)| n == version).map(|(_, c)| c)
+    }
+
+    /// A compiled version that a client may have named; none if the kind does not have it.
+    fn resource(&self, version: &str) -> Result<Option<&Arc<Resource>>, &str> {
+        self.compiled(version).map(Compiled::resource).transpose()
+    }
+
+    /// A compiled version that the kind must have.
+    fn own_resource(&self, version: &str) -> Result<&Arc<Resource>, String> {
+        match self.resource(version)? {
+            Some(resource) => Ok(resource),
+            None => {
+                tracing::error!(version, "a version that is served has not been compiled");
+                Err(format!("version {version} has not been compiled"))
+            }
+        }
     }
 
     /// A stored object as the version shows it in which it was written.
     pub(crate) fn load(&self, kind: &Kind, mut stored: Value) -> ApiResult<Value> {
         // Defaults come from the version that the object was written in, which may be another than that of today.
         let written = written_version(&stored);
-        let Some(resource) = self.resource(written) else {
+        let Some(resource) = self.resource(written).map_err(ApiError::internal_error)? else {
             let version = crate::discovery::api_version(&kind.group, written);
             return Err(ApiError::unreadable(format!(
                 "request to convert CR from an invalid group/version: {version}"
@@ -93,17 +109,16 @@ impl Custom {
     }
 
     /// An object under the name of a version, without what that version does not know.
-    pub(crate) fn convert(&self, kind: &Kind, version: &str, mut object: Value) -> Value {
+    pub(crate) fn convert(&self, kind: &Kind, version: &str, mut object: Value) -> ApiResult<Value> {
         if let Some(m) = object.as_object_mut() {
             m.insert(
                 "apiVersion",
                 crate::discovery::api_version(&kind.group, version).into(),
             );
         }
-        if let Some(r) = self.resource(version) {
-            prune(r, &mut object);
-        }
-        object
+        let resource = self.own_resource(version).map_err(ApiError::internal_error)?;
+        prune(resource, &mut object);
+        Ok(object)
     }
 }
 
@@ -122,14 +137,14 @@ impl Strategy for Custom {
         // What the requested version does not know goes.
         match is_asked {
             true => Ok(loaded),
-            false => Ok(self.convert(kind, &version.name, loaded)),
+            false => self.convert(kind, &version.name, loaded),
         }
     }
 
-    fn store(&self, kind: &Kind, version: &Version, object: Value) -> Value {
+    fn store(&self, kind: &Kind, version: &Version, object: Value) -> ApiResult<Value> {
         match kind.storage_version() {
             Some(storage) if storage.name != version.name => self.convert(kind, &storage.name, object),
-            _ => object,
+            _ => Ok(object),
         }
     }
 
@@ -151,15 +166,16 @@ impl Strategy for Custom {
             field_validation: mode,
             ..Options::default()
         };
-        let Some(asked) = self.resource(&version.name) else {
-            return Ok(Vec::new());
-        };
+        let asked = self.own_resource(&version.name).map_err(Refusal::Internal)?;
         let said = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         let (group, name) = group_version(api_version);
         let is_own = group == group_version(&asked.api_version).0 && kind == asked.kind;
         // What is sent may be of any version of the kind, of one that the kind does not have, or of another kind.
-        let own = self.resource(name).filter(|_| is_own);
+        let own = self
+            .resource(name)
+            .map_err(|why| Refusal::Internal(why.to_owned()))?;
+        let own = own.filter(|_| is_own);
         if kind.ends_with("List") && !is_own && object.get("items").is_some_and(|i| i.as_array().is_some()) {
             // A list where an object should be: it is refused for its kind, and its fields are nobody's.
             return crate::builtin::settle(found.to_vec(), mode);
@@ -179,9 +195,8 @@ impl Strategy for Custom {
 
     fn receive_applied(&self, version: &Version, object: &mut Value) -> Result<(), Refusal> {
         // What the schema does not know is judged with the rest: only reading drops it.
-        if let Some(r) = self.resource(&version.name) {
-            scantling_schema::default::fill(r.plan.root(), object)?;
-        }
+        let resource = self.own_resource(&version.name).map_err(Refusal::Internal)?;
+        scantling_schema::default::fill(resource.plan.root(), object)?;
         if let Some(members) = object.as_object_mut() {
             meta::coerce(members, &Path::ROOT, Malformed::Keep).map_err(Refusal::Undecodable)?;
         }
@@ -195,11 +210,11 @@ impl Strategy for Custom {
             clock: Some(&clock),
             ..Options::default()
         };
-        match self.resource(&version.name) {
-            Some(r) => decide(r, operation, object, &options),
-            None => Outcome {
+        match self.own_resource(&version.name) {
+            Ok(r) => decide(r, operation, object, &options),
+            Err(why) => Outcome {
                 object,
-                refusal: None,
+                refusal: Some(Refusal::Internal(why)),
                 warnings: Vec::new(),
                 stats: Default::default(),
             },
@@ -207,15 +222,17 @@ impl Strategy for Custom {
     }
 
     fn object_type(&self, version: &str) -> Option<&ObjectType> {
-        let (_, compiled) = self.versions.iter().find(|(n, _)| n == version)?;
-        compiled.object_type()
+        self.compiled(version)?.object_type()
     }
 
     fn published(&self, _kind: &Kind, versions: &[&Version], format: Format) -> Vec<Value> {
         let Some((_, any)) = self.versions.first() else {
             return vec![Value::Null; versions.len()];
         };
-        let definition = any.source.definition();
+        // The source logs the reason.
+        let Ok(definition) = any.source.definition() else {
+            return vec![Value::Null; versions.len()];
+        };
         let positions: BTreeMap<&str, usize> = self
             .versions
             .iter()
@@ -226,7 +243,13 @@ impl Strategy for Custom {
             let version = definition.spec.versions().get(position)?;
             Some(publish::object_schema(&definition, version, format))
         };
-        versions.iter().map(|v| schema(v).unwrap_or_default()).collect()
+        let published = |version: &&Version| {
+            schema(version).unwrap_or_else(|| {
+                tracing::error!(version = version.name, "a version that is served has no schema");
+                Value::Null
+            })
+        };
+        versions.iter().map(published).collect()
     }
 
     fn selectable(&self, kind: &Kind, version: &Version, field: &str) -> Result<(), String> {

@@ -89,17 +89,22 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The definition. It was decoded when its kind came to be, so that it can be again.
-    pub(crate) fn definition(&self) -> Definition {
-        decode(&self.entry, self.compiler.gates).unwrap_or_default()
+    /// The definition. It was decoded when its kind came to be, so that it can be again; if it cannot, that is logged.
+    pub(crate) fn definition(&self) -> Result<Definition, String> {
+        decode(&self.entry, self.compiler.gates).map_err(|error| {
+            tracing::error!(key = %self.entry.key, error, "a definition in use cannot be decoded");
+            format!("the definition {} cannot be decoded", self.entry.key)
+        })
     }
 
     /// Compiles one version. Kinds with a version that does not compile are not served, see [`Kind::servable`].
-    pub(crate) fn compile(&self, version: usize) -> Result<Arc<Resource>, Unchecked> {
-        let definition = self.definition();
+    pub(crate) fn compile(&self, version: usize) -> Result<Arc<Resource>, String> {
+        let definition = self.definition()?;
         let spec = &definition.spec;
-        let missing = definition::Version::default();
-        let version = spec.versions().get(version).unwrap_or(&missing);
+        let version = spec
+            .versions()
+            .get(version)
+            .ok_or_else(|| format!("the definition has no version {version}"))?;
         // Others wait for the same workshop, and for this very version.
         deadline::suspended(|| {
             let mut workshop = self
@@ -110,7 +115,7 @@ impl Source {
             let resource = match self.compiler.timed(|| workshop.resource(spec, version)) {
                 // Versions that are not served need no schema.
                 Err(Unchecked::NoSchema) => workshop.resource_without_schema(spec, version),
-                resource => resource?,
+                resource => resource.map_err(|why| why.to_string())?,
             };
             Ok(Arc::new(resource))
         })
@@ -244,14 +249,16 @@ impl Strategy for Definitions {
         Ok(definition.into_document(api_version(version)))
     }
 
-    fn store(&self, _kind: &Kind, version: &Version, object: Value) -> Value {
+    fn store(&self, _kind: &Kind, version: &Version, object: Value) -> ApiResult<Value> {
         if version.name == "v1" {
-            return object;
+            return Ok(object);
         }
-        match self.decode(object.clone(), api_version(version)) {
-            Ok((definition, _)) => definition.into_document(ApiVersion::V1),
-            Err(_) => object,
-        }
+        let decoded = self.decode(object, api_version(version));
+        let (definition, _) = decoded.map_err(|why| {
+            tracing::error!(error = why, "a definition that was accepted cannot be decoded");
+            ApiError::internal_error(why)
+        })?;
+        Ok(definition.into_document(ApiVersion::V1))
     }
 
     fn receive(

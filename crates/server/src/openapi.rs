@@ -32,22 +32,38 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// What all documents share.
+#[derive(Default)]
 struct Common {
     schemas: Map,
     parameters: Map,
 }
 
-static SHARED: LazyLock<Common> = LazyLock::new(|| {
-    let mut doc = json::decode(COMMON.as_bytes(), Limits::SAFE).unwrap_or_default();
+static SHARED: LazyLock<&Common> = LazyLock::new(|| PARSED.as_ref().unwrap_or(&NONE));
+
+static NONE: LazyLock<Common> = LazyLock::new(Common::default);
+
+/// A server does not start without it: see [`check`].
+static PARSED: LazyLock<Result<Common, String>> = LazyLock::new(|| {
+    let mut doc = json::decode(COMMON.as_bytes(), Limits::SAFE).map_err(|e| e.to_string())?;
     let mut take = |key| {
         let part = doc.as_object_mut().and_then(|m| m.remove(key));
-        part.and_then(Value::into_object).unwrap_or_default()
+        let part = part.and_then(Value::into_object);
+        part.ok_or_else(|| format!("it has no {key}"))
     };
-    Common {
-        schemas: take("schemas"),
-        parameters: take("parameters"),
-    }
+    Ok(Common {
+        schemas: take("schemas")?,
+        parameters: take("parameters")?,
+    })
 });
+
+/// Fails if the embedded schemas cannot be parsed. They are part of the program; still, a server that would publish
+/// empty documents and accept fields of any type must not start.
+pub(crate) fn check() -> Result<(), String> {
+    match &*PARSED {
+        Ok(_) => models::check(),
+        Err(why) => Err(format!("common.json: {why}")),
+    }
+}
 
 /// The documents that were asked for lately, by name and hash.
 #[derive(Debug, Default)]

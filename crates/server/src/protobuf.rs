@@ -397,7 +397,9 @@ fn time(message: &[u8], format: &str) -> Result<Value, String> {
     for part in wire::fields(message) {
         match part? {
             (1, Held::Varint(n)) => seconds = n.cast_signed(),
-            (2, Held::Varint(n)) => nanos = i32::try_from(n.cast_signed()).unwrap_or_default(),
+            (2, Held::Varint(n)) => {
+                nanos = i32::try_from(n.cast_signed()).map_err(|_| "a time is out of range".to_owned())?;
+            }
             _ => {}
         }
     }

@@ -67,6 +67,7 @@ impl Server {
     /// Listens and serves.
     pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Server, StartError> {
         let fail = |e: String| StartError(e);
+        openapi::check().map_err(fail)?;
         let identity = match (
             &config.tls_cert_file,
             &config.tls_private_key_file,

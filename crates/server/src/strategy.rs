@@ -23,7 +23,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     fn read(&self, kind: &Kind, version: &Version, stored: Value) -> ApiResult<Value>;
 
     /// An object of a version as it is stored, for kinds that no webhook converts.
-    fn store(&self, kind: &Kind, version: &Version, object: Value) -> Value;
+    fn store(&self, kind: &Kind, version: &Version, object: Value) -> ApiResult<Value>;
 
     /// Brings an object of a request into the form of its kind; returns warnings. What strict decoding of the
     /// request's text found comes along.

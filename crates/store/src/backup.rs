@@ -100,7 +100,9 @@ pub async fn export(
         revision: page.revision,
     })?)?;
     for entry in &page.entries {
-        let value = entry.value.bytes();
+        let value = entry.value.unpacked().ok_or_else(|| {
+            std::io::Error::other(format!("the value of key `{}` cannot be unpacked", entry.key))
+        })?;
         let text = std::str::from_utf8(&value).ok();
         let line = Line {
             key: entry.key.to_string(),

@@ -307,8 +307,10 @@ impl EmbeddedStore {
 
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failed checkpoint; the journal has everything that was acknowledged.
-        let _ = self.shut_down();
+        // The journal has everything that was acknowledged.
+        if let Err(error) = self.shut_down() {
+            tracing::error!(%error, "the last checkpoint of the store failed");
+        }
     }
 }
 

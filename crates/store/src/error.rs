@@ -84,11 +84,11 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where in the file the damage begins, where that is known.
+        /// The offset in the file at which the damage begins, if it is known.
         offset: Option<u64>,
         /// What was found.
         detail: String,
-        /// What the operator can do about it.
+        /// Advice for the operator.
         remedy: Remedy,
     },
     /// The stored data was written in a format of another release.
@@ -120,7 +120,7 @@ pub enum StoreError {
     },
 }
 
-/// What an operator can do about damaged files.
+/// Advice for the operator of a store with damaged files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     /// The data itself is lost.

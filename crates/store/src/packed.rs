@@ -75,10 +75,24 @@ impl Packed {
     pub fn bytes(&self) -> Bytes {
         match &self.0 {
             Form::Plain(bytes) => bytes.clone(),
-            // INVARIANT: it has been packed by or unpacked in this process, so that it unpacks.
-            Form::Block { block, length } => lz4_flex::block::decompress(block, *length)
-                .unwrap_or_default()
-                .into(),
+            Form::Block { .. } => self.unpacked().unwrap_or_else(|| {
+                // The reader reports the key, because an empty text is not an object.
+                tracing::error!("a value in memory cannot be unpacked");
+                Bytes::new()
+            }),
+        }
+    }
+
+    /// The bytes, for durable copies: an empty text must not replace a value.
+    ///
+    /// INVARIANT: a block has been packed by or unpacked in this process, so that it unpacks.
+    pub(crate) fn unpacked(&self) -> Option<Bytes> {
+        match &self.0 {
+            Form::Plain(bytes) => Some(bytes.clone()),
+            Form::Block { block, length } => {
+                let bytes = lz4_flex::block::decompress(block, *length).ok()?;
+                (bytes.len() == *length).then(|| bytes.into())
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 pub const FILE_MODE: u32 = 0o600;
 /// The permissions of a new directory.
 pub const DIRECTORY_MODE: u32 = 0o700;
-/// What others than the owner may do.
+/// The permission bits of everyone but the owner.
 const OTHERS: u32 = 0o077;
 
 /// Creates a directory and those above it that are missing. One that exists is left as it is.
@@ -66,7 +66,7 @@ pub fn restrict_directory(path: &Path) -> io::Result<()> {
 
 /// A file that is written under another name in the same directory, and gets its own when it is whole.
 ///
-/// Nobody else can read it at any time, also where it replaces a file that everyone can read.
+/// Only the owner can read it at any time, even if it replaces a file that everyone can read.
 #[derive(Debug)]
 pub struct NewFile {
     file: NamedTempFile,

@@ -264,11 +264,11 @@ impl Strategy for Core {
         decoded.map_err(|e| ApiError::internal_error("a stored object cannot be read").private(e.to_string()))
     }
 
-    fn store(&self, _kind: &Kind, version: &Version, object: Value) -> Value {
-        match version.storage {
+    fn store(&self, _kind: &Kind, version: &Version, object: Value) -> ApiResult<Value> {
+        Ok(match version.storage {
             true => object,
             false => event::stored(object),
-        }
+        })
     }
 
     fn receive(

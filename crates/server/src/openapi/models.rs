@@ -12,19 +12,33 @@ const MODELS: &str = include_str!("models.yaml");
 const PLACE: &str = "#/components/schemas/";
 
 /// All models by their full names, as OpenAPI v3 writes them.
-static ALL: LazyLock<Map> = LazyLock::new(|| {
-    let Ok(Value::Object(packages)) = yaml::decode(MODELS.as_bytes(), Limits::SAFE) else {
-        return Map::new();
-    };
+static ALL: LazyLock<&Map> = LazyLock::new(|| PARSED.as_ref().unwrap_or(&NONE));
+
+static NONE: LazyLock<Map> = LazyLock::new(Map::new);
+
+/// A server does not start without it: see [`check`].
+static PARSED: LazyLock<Result<Map, String>> = LazyLock::new(parse);
+
+fn parse() -> Result<Map, String> {
+    let packages = yaml::decode(MODELS.as_bytes(), Limits::SAFE).map_err(|e| e.to_string())?;
+    let packages = packages.into_object().ok_or("it holds no packages")?;
     let mut all = Map::new();
     for (package, models) in packages {
-        let Value::Object(models) = models else { continue };
-        for (name, model) in models {
+        let models = models.into_object();
+        for (name, model) in models.ok_or_else(|| format!("{package} holds no models"))? {
             all.insert(format!("{package}.{name}"), expand(model, &package));
         }
     }
-    all
-});
+    Ok(all)
+}
+
+/// Fails if the models cannot be parsed.
+pub(super) fn check() -> Result<(), String> {
+    match &*PARSED {
+        Ok(_) => Ok(()),
+        Err(why) => Err(format!("models.yaml: {why}")),
+    }
+}
 
 /// The package of the models of a group and version; groups that definitions make have their names reversed.
 pub(crate) fn package(group: &str, version: &str) -> String {
@@ -214,6 +228,22 @@ fn expand(schema: Value, package: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn embedded_documents_are_whole() {
+        crate::openapi::check().unwrap();
+        let mut wanted = Vec::new();
+        for model in super::ALL.values().chain(super::SHARED.schemas.values()) {
+            super::references(model, &mut wanted);
+        }
+        assert!(wanted.len() > 100);
+        for name in wanted {
+            assert!(
+                super::ALL.contains_key(&name) || super::SHARED.schemas.contains_key(&name),
+                "{name} is referred to and not there"
+            );
+        }
+    }
+
     use super::*;
 
     #[test]

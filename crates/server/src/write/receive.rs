@@ -252,6 +252,7 @@ impl Write<'_> {
             (Refusal::TooLarge(why), _) => {
                 ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}: {why}"))
             }
+            (Refusal::Internal(why), _) => ApiError::internal_error(why),
         }
     }
 }

@@ -149,7 +149,10 @@ impl Checkpointer {
             }
             let outcome = outcome.and_then(|()| self.retire());
             let failed = outcome.is_err();
-            self.backlog.pending.lock().failure = outcome.err();
+            let before = std::mem::replace(&mut self.backlog.pending.lock().failure, outcome.err());
+            if let (None, Some(error)) = (before, &self.backlog.pending.lock().failure) {
+                tracing::error!(%error, "a checkpoint failed; it is tried again until it succeeds");
+            }
             self.backlog.done.notify_all();
             if failed {
                 std::thread::sleep(Duration::from_millis(100));

@@ -151,7 +151,7 @@ impl DataFile {
             detail: detail.to_owned(),
             remedy: Remedy::MoveAway,
         };
-        // A pipe that nobody writes to must not be waited for.
+        // Opening a pipe without a writer would block.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
         let file = match opened {

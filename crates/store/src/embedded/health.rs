@@ -1,4 +1,4 @@
-//! Whether writes can succeed.
+//! The ability of a store to write.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rustix::fs::StatVfsMountFlags;
 use super::file::failed;
 use crate::StoreError;
 
-/// How often a store that cannot write is asked to try.
+/// The time between two probes of a store that cannot write.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Failing {
     last_probe: Option<Instant>,
 }
 
-/// What is known about writes without trying one.
+/// The state of writes, as far as it is known without a probe.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// The last one succeeded.
@@ -63,7 +63,7 @@ impl Health {
         }
     }
 
-    /// Whether writes can succeed, as far as that is known. If it is not, the caller is the one to find out.
+    /// The state of writes. If it is unknown, the caller is to probe.
     pub(crate) fn verdict(&self) -> Verdict {
         if let Some(failing) = &mut *self.failing.lock() {
             let now = Instant::now();

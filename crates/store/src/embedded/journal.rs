@@ -3,7 +3,9 @@
 //! It is a chain of segments, files of a fixed size that are filled with zeros before they are used, because
 //! overwriting costs a flush half of what growing a file does. A segment begins with a header, which says how long the
 //! file is, and goes on with records. It gets its name only after its header is durable, so that a segment without one
-//! is damage. One record at most is under way at any time, and the next begins only after it is durable: bytes that are
+//! is damage.
+//!
+//! One record at most is under way at any time, and the next begins only after it is durable: bytes that are
 //! no record, with no record after them, are a write that was never acknowledged; with a record after them, they are
 //! damage. The last record of a segment names the one that follows, which has been made by then: a journal that ends
 //! with such a record has lost its end. Segments that are no longer needed become the next ones (see [`spare`]).
@@ -23,7 +25,7 @@ use crate::{Event, Remedy, Revision, StoreError};
 const PREFIX: &str = "journal-";
 /// A segment that is being made.
 const NEXT: &str = "journal.next";
-/// What a segment begins with; the byte after it is the format.
+/// The first bytes of a segment; the byte after them is the format.
 const MAGIC: &[u8; 7] = b"SCNTJRN";
 const FORMAT: u8 = b'2';
 /// Magic, number, first revision, salt, length of the file, checksum; padded.
@@ -64,7 +66,7 @@ impl Contents {
         self.before.max(self.compacted)
     }
 
-    /// Whether nothing has ever been written to the journal.
+    /// True if the journal has no records and never had any.
     pub(crate) fn is_new(&self) -> bool {
         let new = |tail: &Tail| (tail.id.number, tail.offset) == (1, HEADER as u64);
         self.sealed.is_empty() && self.tail.as_ref().is_none_or(new)

@@ -37,7 +37,7 @@ impl Lock {
         Ok(Self { _file: file })
     }
 
-    /// Takes the lock without changing the directory. Where there is no file to lock, no process has the store open.
+    /// Takes the lock without changing the directory. A store without a lock file is not open in any process.
     pub(crate) fn take_to_read(directory: &Path) -> Result<Option<Self>, StoreError> {
         let path = directory.join(FILE);
         let mut file = match options().open(&path) {
@@ -51,7 +51,7 @@ impl Lock {
 
 /// Removes a directory that holds nothing but the lock.
 pub(crate) fn remove_directory(directory: &Path) {
-    // What else is in it keeps it where it is.
+    // Other files keep the directory in place.
     let _ = std::fs::remove_file(directory.join(FILE)).and_then(|()| std::fs::remove_dir(directory));
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Overlay {
 struct Written {
     /// The length that the file would have.
     length: u64,
-    /// How much of the file itself still shows.
+    /// The part of the file itself that is still visible.
     shown: u64,
     blocks: BTreeMap<u64, Box<[u8]>>,
 }

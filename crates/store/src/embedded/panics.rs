@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic of this thread will be caught.
+    /// True while a panic of this thread would be caught.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -107,7 +107,7 @@ pub(crate) struct Batch {
     pub(crate) chores: Vec<(Chore, Reply<()>)>,
 }
 
-/// What is asked of the writer besides writes.
+/// Work for the writer besides writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chore {
     /// To forget history up to a revision.

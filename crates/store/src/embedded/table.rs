@@ -169,7 +169,7 @@ impl Draft {
         table.write(|state, meta| {
             let mut row = Vec::new();
             for entry in entries {
-                encode_row(&entry, &mut row);
+                encode_row(&entry, &mut row)?;
                 state.insert(&*entry.key, row.as_slice())?;
                 count += 1;
             }
@@ -407,7 +407,7 @@ impl Table {
             for (key, entry) in changes {
                 match entry {
                     Some(entry) => {
-                        encode_row(entry, &mut row);
+                        encode_row(entry, &mut row)?;
                         state.insert(key, row.as_slice())?;
                     }
                     None => {
@@ -460,17 +460,22 @@ impl Table {
     }
 }
 
-fn encode_row(entry: &Entry, out: &mut Vec<u8>) {
+fn encode_row(entry: &Entry, out: &mut Vec<u8>) -> Result<(), redb::Error> {
+    let value = entry.value.unpacked().ok_or_else(|| {
+        let why = format!("the value of key `{}` cannot be unpacked", entry.key);
+        redb::Error::Io(std::io::Error::other(why))
+    })?;
     out.clear();
     out.extend_from_slice(&[0; 4]);
     for number in [entry.create_revision, entry.mod_revision, entry.version] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    out.extend_from_slice(&entry.value.bytes());
+    out.extend_from_slice(&value);
     let sum = checksum(&entry.key, out);
     if let Some(slot) = out.get_mut(..4) {
         slot.copy_from_slice(&sum.to_le_bytes());
     }
+    Ok(())
 }
 
 fn decode_row(key: &str, row: &[u8]) -> Option<Entry> {

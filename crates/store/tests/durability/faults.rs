@@ -333,7 +333,7 @@ async fn readiness_follows_what_becomes_of_writes() {
     // A write that succeeds says the same as a probe.
     assert_eq!(create(&store, 4..5).await.len(), 1);
     store.check_writable().await.unwrap();
-    // Nobody writes: it finds out by itself.
+    // Without writes, a probe notices that the disk has recovered.
     faults.fail(Operation::Write, 1, 1, Failure::Error(ErrorKind::StorageFull));
     assert_eq!(create(&store, 5..6).await, BTreeMap::new());
     let revision = store.revision().await.unwrap();

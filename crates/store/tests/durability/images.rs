@@ -58,7 +58,7 @@ fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-/// What damage is reported as: the file, what is said of it, and the remedy.
+/// An expected report: the file, a part of the message, and the remedy.
 type Report = (&'static str, &'static str, Remedy);
 
 /// What is done to an image, in words and in fact, and what is reported.
@@ -108,7 +108,7 @@ async fn files_of_a_killed_server_that_do_not_fit_together() {
     let (image, _) = crashed(0..40).await;
     let (other, _) = crashed(100..140).await;
     assert_eq!(segments(image.path()).len(), 4);
-    // A journal as long as this one, of which less has been written.
+    // The same segments with fewer records.
     let (early, _) = crashed(0..1).await;
     let other = other.path();
     let early = early.path();

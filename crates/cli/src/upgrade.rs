@@ -292,6 +292,10 @@ impl Trial<'_> {
                 item.refuse(Issue::plain("RequestEntityTooLarge", why.to_string()));
                 errors.push(field(""));
             }
+            Some(Refusal::Internal(why)) => {
+                item.refuse(Issue::plain("InternalError", why.clone()));
+                errors.push(field(""));
+            }
             None => {
                 let flaws = check(after, &old, None, &options).errors;
                 if !flaws.is_empty() {

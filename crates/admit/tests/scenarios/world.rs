@@ -403,6 +403,7 @@ fn compare(step: &Step, outcome: &Outcome) -> Result<(), String> {
         Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => same_causes(errors, &step.answer),
         Some(Refusal::Undecodable(why)) => same_message(why, &step.answer),
         Some(Refusal::TooLarge(why)) => same_message(&why.to_string(), &step.answer),
+        Some(Refusal::Internal(why)) => same_message(why, &step.answer),
         Some(Refusal::Strict(found)) => same_message(
             &format!("strict decoding error: {}", found.join(", ")),
             &step.answer,

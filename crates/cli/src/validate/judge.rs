@@ -233,7 +233,7 @@ impl<'a> Judge<'a> {
                 trial.refuse_undecodable(&format!("strict decoding error: {}", found.join(", ")));
                 trial.place_strict(&patch::warnings(found));
             }
-            Some(Refusal::Undecodable(why)) => trial.refuse_undecodable(why),
+            Some(Refusal::Undecodable(why) | Refusal::Internal(why)) => trial.refuse_undecodable(why),
             Some(Refusal::TooLarge(why)) => trial.refuse_undecodable(&why.to_string()),
         }
         if let Some(unknown) = unknown {

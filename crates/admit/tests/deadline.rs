@@ -160,7 +160,7 @@ fn writes_and_reads_end_with_their_deadline() {
         }
         at_every_step(|| {
             let mut stored = new.clone();
-            load(&resource, &mut stored);
+            load(&resource, &mut stored).unwrap();
             stored
         });
     }

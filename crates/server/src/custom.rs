@@ -151,7 +151,9 @@ impl Strategy for Custom {
     fn checks(&self, version: &Version) -> u32 {
         let compiled = self.versions.iter().find(|(name, _)| *name == version.name);
         let resource = compiled.and_then(|(_, compiled)| compiled.resource.get());
-        resource.map_or(u32::MAX, |resource| resource.plan.root().weight())
+        // A version that is not compiled yet may be anything.
+        let weight = |resource: &Arc<Resource>| resource.plan.root().weight();
+        resource.and_then(|r| r.as_ref().ok()).map_or(u32::MAX, weight)
     }
 
     fn receive(

@@ -160,7 +160,7 @@ impl Renderer {
             columns: &version.columns,
             now: self.now,
         };
-        let item = shape.list_item(object);
+        let item = shape.list_item(object)?;
         match (self.wanted.encoding, &self.wanted.view) {
             (Encoding::Yaml, _) => out.extend_from_slice(yaml::encode(&Value::Array(vec![item])).as_bytes()),
             (_, View::Table(_)) => order::write_row(&item, out),

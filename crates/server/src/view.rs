@@ -178,9 +178,9 @@ impl<'a> Shape<'a> {
     }
 
     /// An object as an item of a list.
-    pub(crate) fn list_item(&self, mut object: Value) -> Value {
-        match self.wanted.view {
-            View::Table(v) => self.row(object, v),
+    pub(crate) fn list_item(&self, mut object: Value) -> ApiResult<Value> {
+        Ok(match self.wanted.view {
+            View::Table(v) => self.row(object, v, &mut Room::default())?,
             View::Metadata(v) | View::MetadataList(v) => partial(object, v),
             View::Object => {
                 // The list says which kind they are.
@@ -190,7 +190,7 @@ impl<'a> Shape<'a> {
                 }
                 object
             }
-        }
+        })
     }
 
     /// What stands around the items of a list.

@@ -302,6 +302,7 @@ fn source(event: &Value, _now: i64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Room;
     use scantling_value::{Limits, json};
 
     fn row(columns: &Columns, object: &str) -> String {

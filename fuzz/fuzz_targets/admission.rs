@@ -26,6 +26,7 @@ fuzz_target!(|text: &[u8]| {
         gates: Gates {
             immutability: true,
             unions: true,
+            rules_on_create: true,
             ..Gates::default()
         },
         ..Options::default()

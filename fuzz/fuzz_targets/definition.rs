@@ -25,6 +25,7 @@ fuzz_target!(|text: &[u8]| {
     let gates = Gates {
         immutability: true,
         unions: true,
+        rules_on_create: true,
         ..Gates::default()
     };
     let Ok(received) = Definition::decode(document, ApiVersion::V1, gates) else {

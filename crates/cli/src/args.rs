@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use scantling_admit::{FieldValidation, Gates};
 use scantling_cel::kubernetes::Version;
+use scantling_schema::gates;
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -391,7 +392,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "SCANTLING_ETCD_PREFIX", default_value = "/registry")]
     pub(crate) etcd_prefix: String,
     /// Features to switch on or off: `Name=true,Name=false`
-    #[arg(long, env = "SCANTLING_FEATURE_GATES", value_name = "NAME=BOOL,…", value_delimiter = ',', value_parser = switch)]
+    #[arg(long, env = "SCANTLING_FEATURE_GATES", value_name = "NAME=BOOL,…", value_delimiter = ',', value_parser = gates::parse)]
     pub(crate) feature_gates: Vec<(String, bool)>,
     /// How many requests are worked on at once; watches do not count
     #[arg(long, env = "SCANTLING_MAX_REQUESTS_INFLIGHT", default_value_t = 600)]
@@ -543,27 +544,11 @@ fn version(text: &str) -> Result<Version, String> {
     }
 }
 
+/// Reads `Name=true,Name=false`. Gates without effect are no error, as they are none for a server.
 fn gates(text: &str) -> Result<Gates, String> {
-    let mut gates = Gates::default();
-    for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-        let (name, on) = switch(part)?;
-        if !gates.set(&name, on) {
-            let known = Gates::NAMES.join(", ");
-            return Err(format!("there is no gate `{name}`: known ones are {known}"));
-        }
-    }
-    Ok(gates)
-}
-
-/// Reads `Name=true`.
-fn switch(text: &str) -> Result<(String, bool), String> {
-    let (name, on) = text
-        .split_once('=')
-        .ok_or_else(|| format!("`{text}` is not of the form Name=true"))?;
-    let on = on
-        .parse()
-        .map_err(|_| format!("`{on}` is neither true nor false"))?;
-    Ok((name.to_owned(), on))
+    let settings = text.split(',').filter(|setting| !setting.trim().is_empty());
+    let settings = settings.map(gates::parse).collect::<Result<_, _>>()?;
+    Ok(Gates::apply(&settings)?.gates)
 }
 
 /// Reads a number of seconds.

@@ -24,6 +24,7 @@ pub(crate) use validate::{has_unknown_type, spells_int_or_string, structural_err
 pub use versions::compare_versions;
 
 use crate::document::Schema;
+pub use crate::gates::Gates;
 use crate::rules::Environments;
 use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
@@ -63,59 +64,6 @@ impl ApiVersion {
             Some("apiextensions.k8s.io/v1beta1") => ApiVersion::V1Beta1,
             _ => ApiVersion::V1,
         }
-    }
-}
-
-/// The features that a server may switch on and off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gates {
-    /// `CRDValidationRatcheting`: what an update leaves as it was need not meet new limits.
-    pub ratcheting: bool,
-    /// `CustomResourceValidationExpressions`: `x-kubernetes-validations`.
-    pub expressions: bool,
-    /// `ServerSideFieldValidation`: unknown and duplicate fields are told.
-    pub field_validation: bool,
-    /// `x-kubernetes-immutable` and its kin.
-    pub immutability: bool,
-    /// `x-kubernetes-unions`.
-    pub unions: bool,
-}
-
-impl Default for Gates {
-    /// What a Kubernetes API server switches on: everything it has, and nothing that only we have.
-    fn default() -> Self {
-        Gates {
-            ratcheting: true,
-            expressions: true,
-            field_validation: true,
-            immutability: false,
-            unions: false,
-        }
-    }
-}
-
-impl Gates {
-    /// The names of the gates.
-    pub const NAMES: [&str; 5] = [
-        "CRDValidationRatcheting",
-        "CustomResourceValidationExpressions",
-        "ServerSideFieldValidation",
-        "CustomResourceImmutability",
-        "CustomResourceUnions",
-    ];
-
-    /// Switches a gate by its name; false if no gate has that name.
-    pub fn set(&mut self, name: &str, on: bool) -> bool {
-        let gate = match name {
-            "CRDValidationRatcheting" => &mut self.ratcheting,
-            "CustomResourceValidationExpressions" => &mut self.expressions,
-            "ServerSideFieldValidation" => &mut self.field_validation,
-            "CustomResourceImmutability" => &mut self.immutability,
-            "CustomResourceUnions" => &mut self.unions,
-            _ => return false,
-        };
-        *gate = on;
-        true
     }
 }
 

@@ -11,6 +11,7 @@ pub mod definition;
 pub mod document;
 pub mod field_path;
 mod fingerprint;
+pub mod gates;
 pub mod immutable;
 pub mod listtype;
 pub mod meta;

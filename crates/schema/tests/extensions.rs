@@ -19,6 +19,8 @@ const ON: Gates = Gates {
     field_validation: true,
     immutability: true,
     unions: true,
+    rules_on_create: true,
+    cbor: false,
 };
 
 fn document(schema: &str, api: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use crate::api::Call;
 use crate::cbor::{self, Fault};
-use crate::media::Encoding;
+use crate::media::{self, Encoding};
 use crate::protobuf;
 use crate::status::{ApiError, ApiResult};
 use crate::write::{cannot_be_handled, cannot_be_handled_by_default};
@@ -73,6 +73,11 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: Encoding, mode: FieldVa
             yaml::decode_strict(text, Limits::SERVER).map_err(|e| unrecognized(e.to_string()))?
         }
         Encoding::Protobuf => {
+            if let Some(why) = call.kind.strategy.no_protobuf() {
+                let e = ApiError::unsupported_media_type(&media::without_protobuf(call.accept.spoken));
+                let message = format!("{}: {why}", e.message());
+                return Err(e.with_message(message));
+            }
             let envelope = protobuf::open(text).map_err(unrecognized)?;
             let described = envelope.described().filter(|_| call.kind.built_in);
             let read = described.map_or_else(|| Err(NO_MESSAGE.to_owned()), |m| envelope.read(m));

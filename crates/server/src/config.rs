@@ -131,9 +131,6 @@ impl Default for Config {
     }
 }
 
-/// The gate of an encoding: of the server alone, and not of definitions.
-const CBOR: &str = "CBORServingAndStorage";
-
 impl Config {
     /// The header that says how TLS is to be used, if there is anything to say.
     pub(crate) fn strict_transport_security(&self) -> Result<Option<HeaderValue>, String> {
@@ -144,26 +141,12 @@ impl Config {
         let header = HeaderValue::from_str(&directives);
         header.map(Some).map_err(|e| format!("{directives}: {e}"))
     }
+}
 
-    /// The gates, as the feature gates set them. What only this server has is off unless switched on.
-    pub(crate) fn gates(&self) -> Result<Gates, String> {
-        let mut gates = Gates::default();
-        for (name, on) in self.feature_gates.iter().filter(|(name, _)| *name != CBOR) {
-            if !gates.set(name, *on) {
-                let known = Gates::NAMES.join(", ");
-                return Err(format!(
-                    "unknown feature gate {name}: known ones are {known}, {CBOR}"
-                ));
-            }
-        }
-        Ok(gates)
-    }
-
-    /// What requests and answers may be written in.
-    pub(crate) fn spoken(&self) -> Encodings {
-        match self.feature_gates.get(CBOR) {
-            Some(true) => Encoding::WITH_CBOR,
-            _ => Encoding::USUAL,
-        }
+/// The encodings of requests and responses.
+pub(crate) fn encodings(gates: Gates) -> Encodings {
+    match gates.cbor {
+        true => Encoding::WITH_CBOR,
+        false => Encoding::USUAL,
     }
 }

@@ -305,6 +305,14 @@ impl Strategy for Definitions {
         false
     }
 
+    /// The protobuf message of Kubernetes has no fields for the extensions, and clients in Go drop fields that they do
+    /// not know. A client that reads a definition and writes it back must not remove them unnoticed.
+    fn no_protobuf(&self) -> Option<&'static str> {
+        let reason = "the protobuf form of CustomResourceDefinition cannot hold x-kubernetes-immutable and its relatives, \
+                      x-kubernetes-unions and appliesOnCreate, whose feature gates are on: use JSON, YAML or CBOR";
+        self.compiler.gates.extend_definitions().then_some(reason)
+    }
+
     fn bare(&self, version: &Version) -> Option<Value> {
         let api = api_version(version);
         let (bare, _) = self.decode(Map::new().into(), api).ok()?;

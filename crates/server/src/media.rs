@@ -104,6 +104,8 @@ pub(crate) enum Offer {
     WithoutColumns,
     /// Objects that have none.
     Custom,
+    /// Such objects where nothing says what a table of them would show.
+    CustomWithoutColumns,
 }
 
 /// One alternative of an `Accept` header.
@@ -212,6 +214,12 @@ pub(crate) fn not_acceptable(spoken: Encodings) -> ApiError {
     ApiError::not_acceptable(format!("only the following media types are accepted: {offered}"))
 }
 
+/// The media types of objects that have no protobuf form.
+pub(crate) fn without_protobuf(spoken: Encodings) -> Vec<&'static str> {
+    let others = spoken.iter().filter(|encoding| **encoding != Encoding::Protobuf);
+    others.map(|encoding| encoding.content_type()).collect()
+}
+
 /// What a route leads to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Route {
@@ -293,9 +301,9 @@ fn form(clause: &Clause<'_>, encoding: Encoding, offer: Offer) -> Option<Wanted>
     let view = view_of(clause)?;
     let possible = match (encoding, &view) {
         (_, View::Table(_) | View::Metadata(_) | View::MetadataList(_)) if offer == Offer::Document => false,
-        (Encoding::Protobuf, View::Object) => offer != Offer::Custom,
+        (Encoding::Protobuf, View::Object) => !matches!(offer, Offer::Custom | Offer::CustomWithoutColumns),
         (Encoding::Protobuf | Encoding::Cbor, View::Table(_)) => false,
-        (_, View::Table(_)) => offer != Offer::WithoutColumns,
+        (_, View::Table(_)) => !matches!(offer, Offer::WithoutColumns | Offer::CustomWithoutColumns),
         _ => true,
     };
     possible.then_some(Wanted { encoding, view })

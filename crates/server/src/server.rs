@@ -3,7 +3,7 @@
 use crate::api::Api;
 use crate::auth::{MASTERS, Tokens, User};
 use crate::compute::Pool;
-use crate::config::Config;
+use crate::config::{Config, encodings};
 use crate::controller::Controller;
 use crate::definitions::{Compiler, Fresh};
 use crate::kind::Kinds;
@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::text::Stored;
 use crate::{builtin, listen, openapi, tls};
 use arc_swap::ArcSwap;
+use scantling_schema::gates::{Applied, Gates};
 use scantling_store::{KeySpace, Store, StoreError, Write};
 use scantling_value::{Map, Value};
 use std::fmt;
@@ -106,7 +107,11 @@ impl Server {
         let address = listener.local_addr().map_err(|e| StartError(e.to_string()))?;
         let (stop, stopped) = watch::channel(false);
         let metrics = Arc::new(Metrics::new());
-        let compiler = Compiler::new(config.gates().map_err(fail)?, &metrics);
+        let Applied { gates, notes } = Gates::apply(&config.feature_gates).map_err(fail)?;
+        for note in notes {
+            tracing::warn!("{note}");
+        }
+        let compiler = Compiler::new(gates, &metrics);
         let mut kinds = Kinds::default();
         for kind in builtin::kinds(&compiler) {
             kinds.insert(Arc::new(kind));
@@ -122,7 +127,7 @@ impl Server {
             tokens,
             anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
             authorization: config.authorization_mode,
-            spoken: config.spoken(),
+            spoken: encodings(gates),
             metrics,
             in_flight: Arc::new(Semaphore::new(config.max_requests_inflight)),
             compute: Pool::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get)),

@@ -85,6 +85,11 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         true
     }
 
+    /// The reason why objects of a built-in kind have no protobuf form, if they have none.
+    fn no_protobuf(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What writes to the status leave alone, whatever they say of it.
     fn kept_by_status(&self) -> &'static [&'static str] {
         &["spec", "metadata"]

@@ -20,6 +20,8 @@ const GATES: Gates = Gates {
     field_validation: true,
     immutability: true,
     unions: true,
+    rules_on_create: true,
+    cbor: false,
 };
 
 /// How things stand.

@@ -76,6 +76,7 @@ fn behind_a_gate(field: &PathBuf) -> Option<Advice> {
         return None;
     };
     let gate = match extension {
+        "appliesOnCreate" => "CustomResourceRulesOnCreate",
         "x-kubernetes-unions" => "CustomResourceUnions",
         _ if Mutability::ALL.iter().any(|m| m.keyword() == extension) => "CustomResourceImmutability",
         _ => return None,
@@ -83,7 +84,10 @@ fn behind_a_gate(field: &PathBuf) -> Option<Advice> {
     Some(Advice {
         code: "SCT0403",
         field: field.to_string(),
-        message: format!("no cluster knows this extension; Scantling does with --feature-gates {gate}=true"),
+        message: format!(
+            "a Kubernetes cluster ignores this field; `scantling lint`, `validate` and `serve` take it with \
+             --feature-gates {gate}=true"
+        ),
         place: None,
     })
 }

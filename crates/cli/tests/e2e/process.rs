@@ -29,7 +29,7 @@ fn wrong_flags_are_refused() {
     for (flags, said) in [
         (
             &["--feature-gates", "Perpetuum=true"][..],
-            "unknown feature gate Perpetuum: known ones are ",
+            "unrecognized feature gate: Perpetuum",
         ),
         (&["--feature-gates", "Perpetuum"], "Perpetuum"),
         (&["--authorization-mode", "RBAC"], "AlwaysAllow, AlwaysDeny"),
@@ -62,7 +62,7 @@ fn wrong_flags_are_refused() {
                 "--feature-gates",
                 "Perpetuum=true",
             ],
-            "unknown feature gate Perpetuum",
+            "unrecognized feature gate: Perpetuum",
         ),
         (
             &["--min-request-timeout", "-1"],

@@ -85,7 +85,7 @@ fn options(version: ApiVersion, gates: Gates) -> Options {
         package: version.as_str(),
         immutability: gates.immutability,
         unions: gates.unions,
-        applies_on_create: gates.ratcheting,
+        applies_on_create: gates.rules_on_create,
     }
 }
 

@@ -97,18 +97,30 @@ impl<'a> Call<'a> {
 
     /// What the client would have the answer be.
     pub(crate) fn wanted(&self) -> ApiResult<media::Wanted> {
-        let has_form = self.kind.built_in && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
+        let no_protobuf = self.kind.strategy.no_protobuf();
+        let has_form = self.kind.built_in
+            && no_protobuf.is_none()
+            && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
         let has_columns = match self.path.subresource.as_deref() {
             Some("status") => self.kind.strategy.status_has_columns(),
             Some("finalize") => false,
             _ => true,
         };
-        let offer = match has_form {
-            false => media::Offer::Custom,
-            true if !has_columns => media::Offer::WithoutColumns,
-            true => media::Offer::BuiltIn,
+        let offer = match (has_form, has_columns) {
+            (false, true) => media::Offer::Custom,
+            (false, false) => media::Offer::CustomWithoutColumns,
+            (true, false) => media::Offer::WithoutColumns,
+            (true, true) => media::Offer::BuiltIn,
         };
-        media::wanted(self.accept, offer)
+        media::wanted(self.accept, offer).map_err(|e| match no_protobuf {
+            Some(why) => {
+                let offered = media::without_protobuf(self.accept.spoken).join(", ");
+                ApiError::not_acceptable(format!(
+                    "only the following media types are accepted: {offered}: {why}"
+                ))
+            }
+            None => e,
+        })
     }
 
     /// The form of the answer.

@@ -1,7 +1,7 @@
 //! CBOR, where its gate is on: bodies, answers, applies, streams, and what is stored.
 
 use crate::client::{Answer, Asking, Client};
-use crate::support::{WIDGETS, define, serve_widgets, widget};
+use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, serve_widgets, widget};
 use ciborium::Value as Item;
 use scantling_server::{Config, Server};
 use scantling_store::{ListRequest, MemStore, Store};
@@ -195,4 +195,48 @@ async fn what_is_stored_is_read_with_and_without_the_gate() {
         .map(|e| e.value.bytes().starts_with(&[0xd9, 0xd9, 0xf7]))
         .collect();
     assert_eq!(forms, [false, true, false]);
+}
+
+/// Unlike protobuf, CBOR holds whatever JSON does.
+#[tokio::test]
+async fn definitions_keep_their_extensions() {
+    let mut config = config(true);
+    for gate in [
+        "CustomResourceImmutability",
+        "CustomResourceUnions",
+        "CustomResourceRulesOnCreate",
+    ] {
+        config.feature_gates.insert(gate.to_owned(), true);
+    }
+    let (server, mut client) = serve_widgets(config).await;
+    let extended = DEFINITION.replace(
+        r#""spec":{"type":"object","#,
+        r#""x":{"type":"object","x-kubernetes-unions":[{"fields":{"a":"A","b":"B"},"discriminator":"type"}],
+            "properties":{"type":{"type":"string"},"a":{"type":"string"},"b":{"type":"string"},
+            "i":{"type":"string","x-kubernetes-immutable":true,
+            "x-kubernetes-validations":[{"rule":"oldSelf == null || self == oldSelf","appliesOnCreate":true}]},
+            "k":{"type":"object","additionalProperties":{"type":"string"},"x-kubernetes-immutable-keys":true},
+            "p":{"type":"object","additionalProperties":{"type":"string"},"x-kubernetes-addition-only":true},
+            "d":{"type":"object","additionalProperties":{"type":"string"},"x-kubernetes-deletion-only":true}}},
+            "spec":{"type":"object","#,
+    );
+    let extended = extended
+        .replace("widgets", "gadgets")
+        .replace("Widget", "Gadget")
+        .replace("widget", "gadget");
+    let extended = extended.replace(r#""shortNames":["wd"]"#, r#""shortNames":["gd"]"#);
+    let made = ask(&mut client, "POST", DEFINITIONS, Some((CBOR, written(&extended)))).await;
+    assert_eq!(made.status, 201, "{:?}", read(&made.body));
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let schema = |answer: &Answer| {
+        let body = &read(&answer.body)[0];
+        body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["x"].clone()
+    };
+    let got = ask(&mut client, "GET", &path, None).await;
+    let sent: serde_json::Value = serde_json::from_str(&extended).expect("JSON");
+    assert_eq!(
+        schema(&got),
+        sent["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["x"]
+    );
+    server.stop().await;
 }

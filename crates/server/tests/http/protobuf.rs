@@ -20,6 +20,56 @@ fn content_type(answer: &Answer) -> &str {
     header.and_then(|h| h.to_str().ok()).unwrap_or_default()
 }
 
+/// A client in Go would drop the extensions of a definition that it reads and writes in protobuf.
+#[tokio::test]
+async fn extensions_are_not_lost_in_protobuf() {
+    for gate in [
+        "CustomResourceImmutability",
+        "CustomResourceUnions",
+        "CustomResourceRulesOnCreate",
+    ] {
+        let on = Config {
+            feature_gates: [(gate.to_owned(), true)].into(),
+            ..Config::default()
+        };
+        let (_off, mut client) = serve_widgets(Config::default()).await;
+        let definition = format!("{DEFINITIONS}/widgets.example.com");
+        let message = get(&mut client, &definition, PROTOBUF).await.body.to_vec();
+        let (server, mut client) = serve_widgets(on).await;
+        for path in [
+            DEFINITIONS,
+            &definition,
+            &format!("{definition}/status"),
+            &format!("{DEFINITIONS}?watch=1"),
+        ] {
+            let (status, message) = get(&mut client, path, PROTOBUF).await.said();
+            assert_eq!(status, 406, "{path}");
+            assert!(
+                message.contains("whose feature gates are on: use JSON, YAML or CBOR"),
+                "{message}"
+            );
+        }
+        let both = format!("{PROTOBUF},application/json");
+        let got = get(&mut client, &definition, &both).await;
+        assert_eq!((got.status, content_type(&got)), (200, "application/json"));
+        let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+        assert_eq!(get(&mut client, &definition, &metadata).await.status, 200);
+        for (method, path) in [("POST", DEFINITIONS), ("PUT", &definition)] {
+            let asking = Asking {
+                body: Some(message.clone()),
+                content_type: Some(PROTOBUF),
+                ..Asking::default()
+            };
+            let (status, message) = client.ask(method, path, asking).await.expect("an answer").said();
+            assert_eq!(status, 415, "{method}: {message}");
+            assert!(message.contains("use JSON, YAML or CBOR"), "{message}");
+        }
+        // Other kinds keep their form.
+        assert_eq!(get(&mut client, "/api/v1/namespaces", PROTOBUF).await.status, 200);
+        server.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn built_in_objects_come_and_go_in_protobuf() {
     let (server, mut client) = serve_widgets(Config::default()).await;

@@ -170,7 +170,11 @@ fn check(runtime: &Runtime, case: Case) -> Result<(), Failed> {
 async fn replay(case: Case) -> Result<(), String> {
     let mut config = Config::default();
     if case.recorded.is_none() {
-        for gate in ["CustomResourceImmutability", "CustomResourceUnions"] {
+        for gate in [
+            "CustomResourceImmutability",
+            "CustomResourceRulesOnCreate",
+            "CustomResourceUnions",
+        ] {
             config.feature_gates.insert(gate.to_owned(), true);
         }
     }

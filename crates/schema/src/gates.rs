@@ -1,0 +1,339 @@
+//! Feature gates: which there are, which can be switched, and what the others mean here.
+
+mod kubernetes;
+
+use kubernetes::{KUBERNETES, Known};
+use std::collections::BTreeMap;
+
+/// The features that can be switched on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gates {
+    /// `CRDValidationRatcheting`: what an update leaves as it was need not meet new limits.
+    pub ratcheting: bool,
+    /// `CustomResourceValidationExpressions`: `x-kubernetes-validations`.
+    pub expressions: bool,
+    /// `ServerSideFieldValidation`: unknown and duplicate fields are reported.
+    pub field_validation: bool,
+    /// `CustomResourceImmutability`: `x-kubernetes-immutable` and its relatives.
+    pub immutability: bool,
+    /// `CustomResourceUnions`: `x-kubernetes-unions`.
+    pub unions: bool,
+    /// `CustomResourceRulesOnCreate`: `appliesOnCreate` of a rule.
+    pub rules_on_create: bool,
+    /// `CBORServingAndStorage`: CBOR as a media type and as the form in which custom resources are stored.
+    pub cbor: bool,
+}
+
+impl Default for Gates {
+    /// The defaults of a kube-apiserver; the features of our own are off.
+    fn default() -> Self {
+        Gates {
+            ratcheting: true,
+            expressions: true,
+            field_validation: true,
+            immutability: false,
+            unions: false,
+            rules_on_create: false,
+            cbor: false,
+        }
+    }
+}
+
+/// How far a feature has come. `AllAlpha` and `AllBeta` set the gates of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Alpha,
+    Beta,
+    General,
+    Deprecated,
+}
+
+/// A gate that can be switched.
+struct Switch {
+    name: &'static str,
+    stage: Stage,
+    field: fn(&mut Gates) -> &mut bool,
+}
+
+/// The gates that can be switched. Kubernetes 1.37 has locked or removed the first three; they can still be switched
+/// here, so that definitions can be checked as an older cluster checks them.
+const SWITCHES: [Switch; 7] = [
+    Switch {
+        name: "CRDValidationRatcheting",
+        stage: Stage::General,
+        field: |gates| &mut gates.ratcheting,
+    },
+    Switch {
+        name: "CustomResourceValidationExpressions",
+        stage: Stage::General,
+        field: |gates| &mut gates.expressions,
+    },
+    Switch {
+        name: "ServerSideFieldValidation",
+        stage: Stage::General,
+        field: |gates| &mut gates.field_validation,
+    },
+    Switch {
+        name: "CBORServingAndStorage",
+        stage: Stage::Alpha,
+        field: |gates| &mut gates.cbor,
+    },
+    Switch {
+        name: "CustomResourceImmutability",
+        stage: Stage::Alpha,
+        field: |gates| &mut gates.immutability,
+    },
+    Switch {
+        name: "CustomResourceUnions",
+        stage: Stage::Alpha,
+        field: |gates| &mut gates.unions,
+    },
+    Switch {
+        name: "CustomResourceRulesOnCreate",
+        stage: Stage::Alpha,
+        field: |gates| &mut gates.rules_on_create,
+    },
+];
+
+/// Gates of Kubernetes whose feature clients can see, and which this server has always or never: as their default says.
+/// The other gates of Kubernetes concern parts that this server does not have, or do not change what clients see.
+const FIXED: [&str; 11] = [
+    "APIResponseCompression",
+    "AllowUnsafeMalformedObjectDeletion",
+    "CRDObservedGenerationTracking",
+    "ConstrainedImpersonation",
+    "CoordinatedLeaderElection",
+    "CustomResourceFieldSelectors",
+    "OpenAPIEnums",
+    "ShardedListAndWatch",
+    "StorageVersionAPI",
+    "StorageVersionHash",
+    "WatchList",
+];
+
+/// The result of applying settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The gates.
+    pub gates: Gates,
+    /// Remarks on settings that were accepted and change nothing.
+    pub notes: Vec<String>,
+}
+
+/// Reads a setting such as `WatchList=true`. As for a kube-apiserver, the name may follow the component `kube:`.
+pub fn parse(setting: &str) -> Result<(String, bool), String> {
+    let setting = setting.trim();
+    let setting = setting.strip_prefix("kube:").unwrap_or(setting);
+    let Some((name, value)) = setting.split_once('=') else {
+        return Err(format!("missing bool value for {setting}"));
+    };
+    let (name, value) = (name.trim(), value.trim());
+    let on = match value {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
+        _ => {
+            let quoted = scantling_value::go::quote(value);
+            return Err(format!(
+                "invalid value of {name}={value}, err: strconv.ParseBool: parsing {quoted}: invalid syntax"
+            ));
+        }
+    };
+    Ok((name.to_owned(), on))
+}
+
+impl Gates {
+    /// Returns whether definitions may have fields that Kubernetes does not know.
+    pub fn extend_definitions(self) -> bool {
+        self.immutability || self.unions || self.rules_on_create
+    }
+
+    /// Applies settings to the defaults. A setting of one gate takes precedence over `AllAlpha` and `AllBeta`.
+    pub fn apply(settings: &BTreeMap<String, bool>) -> Result<Applied, String> {
+        let mut applied = Applied {
+            gates: Gates::default(),
+            notes: Vec::new(),
+        };
+        for (all, stage) in [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)] {
+            if let Some(on) = settings.get(all) {
+                applied.set_all(all, stage, *on, settings);
+            }
+        }
+        for (name, on) in settings {
+            if !matches!(name.as_str(), "AllAlpha" | "AllBeta") {
+                applied.set(name, *on)?;
+            }
+        }
+        Ok(applied)
+    }
+}
+
+impl Applied {
+    fn set_all(&mut self, all: &str, stage: Stage, on: bool, settings: &BTreeMap<String, bool>) {
+        for switch in SWITCHES.iter().filter(|switch| switch.stage == stage) {
+            *(switch.field)(&mut self.gates) = on;
+        }
+        let mut fixed = KUBERNETES
+            .iter()
+            .filter(|known| known.stage == stage && known.default != on);
+        let names = fixed.by_ref().flat_map(|known| known.names);
+        let names = names.filter(|name| FIXED.contains(name) && !settings.contains_key(**name));
+        let names: Vec<&str> = names.copied().collect();
+        if !names.is_empty() {
+            let (is, names) = (if on { "off" } else { "on" }, names.join(", "));
+            self.notes.push(format!(
+                "feature gate {all}={on} does not change what is always {is} here: {names}"
+            ));
+        }
+    }
+
+    fn set(&mut self, name: &str, on: bool) -> Result<(), String> {
+        if let Some(switch) = SWITCHES.iter().find(|switch| switch.name == name) {
+            *(switch.field)(&mut self.gates) = on;
+            return Ok(());
+        }
+        let known = |known: &&Known| known.names.contains(&name);
+        let Some(known) = KUBERNETES.iter().find(known) else {
+            return Err(format!("unrecognized feature gate: {name}"));
+        };
+        if known.locked && known.default != on {
+            return Err(format!(
+                "cannot set feature gate {name} to {on}, feature is locked to {}",
+                known.default
+            ));
+        }
+        match FIXED.contains(&name) {
+            true if known.default == on => Ok(()),
+            true if on => Err(format!(
+                "cannot set feature gate {name} to true: this server does not have the feature"
+            )),
+            true => Err(format!(
+                "cannot set feature gate {name} to false: this server always has the feature"
+            )),
+            false => {
+                self.notes
+                    .push(format!("feature gate {name}={on} has no effect on this server"));
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apply(text: &str) -> Result<Applied, String> {
+        let settings: Result<BTreeMap<_, _>, _> = text.split(',').map(parse).collect();
+        Gates::apply(&settings?)
+    }
+
+    #[test]
+    fn names_are_known_once() {
+        let mut names: Vec<&str> = KUBERNETES.iter().flat_map(|known| known.names).copied().collect();
+        names.extend(SWITCHES.iter().map(|switch| switch.name));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(FIXED.iter().all(|name| names.contains(name)));
+    }
+
+    #[test]
+    fn one_gate_takes_precedence_over_its_stage() {
+        let on = |text: &str| {
+            let gates = apply(text).expect("applied").gates;
+            [
+                gates.immutability,
+                gates.unions,
+                gates.rules_on_create,
+                gates.cbor,
+            ]
+        };
+        for (text, want) in [
+            ("AllBeta=true", [false; 4]),
+            ("AllAlpha=true", [true; 4]),
+            (
+                "AllAlpha=true,CustomResourceUnions=false",
+                [true, false, true, true],
+            ),
+            (
+                "CustomResourceUnions=false,AllAlpha=true",
+                [true, false, true, true],
+            ),
+            (
+                "AllAlpha=false,CustomResourceUnions=true",
+                [false, true, false, false],
+            ),
+            (
+                "CBORServingAndStorage=T, kube:CustomResourceUnions = 1",
+                [false, true, false, true],
+            ),
+        ] {
+            assert_eq!(on(text), want, "{text}");
+        }
+        assert!(
+            !apply("CRDValidationRatcheting=false")
+                .expect("applied")
+                .gates
+                .ratcheting
+        );
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for (text, want) in [
+            ("Nonsense=true", "unrecognized feature gate: Nonsense"),
+            ("watchlist=true", "unrecognized feature gate: watchlist"),
+            ("WatchList", "missing bool value for WatchList"),
+            (
+                "WatchList=yes",
+                "invalid value of WatchList=yes, err: strconv.ParseBool: parsing \"yes\": invalid syntax",
+            ),
+            (
+                "WatchList=false",
+                "cannot set feature gate WatchList to false: this server always has the feature",
+            ),
+            (
+                "ShardedListAndWatch=true",
+                "cannot set feature gate ShardedListAndWatch to true: this server does not have the feature",
+            ),
+            (
+                "CustomResourceFieldSelectors=false",
+                "cannot set feature gate CustomResourceFieldSelectors to false, feature is locked to true",
+            ),
+            (
+                "KMSv1=true,SeparateCacheWatchRPC=true",
+                "cannot set feature gate SeparateCacheWatchRPC to true, feature is locked to false",
+            ),
+        ] {
+            assert_eq!(apply(text), Err(want.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_accepted_without_effect() {
+        for (text, want) in [
+            ("WatchList=true,CustomResourceFieldSelectors=true", &[][..]),
+            (
+                "GracefulNodeShutdown=false",
+                &["feature gate GracefulNodeShutdown=false has no effect on this server"],
+            ),
+            (
+                "AllAlpha=true",
+                &[
+                    "feature gate AllAlpha=true does not change what is always off here: ShardedListAndWatch, StorageVersionAPI",
+                ],
+            ),
+            ("AllAlpha=false", &[]),
+            (
+                "AllBeta=true",
+                &[
+                    "feature gate AllBeta=true does not change what is always off here: CoordinatedLeaderElection",
+                ],
+            ),
+        ] {
+            let notes = apply(text).expect("applied").notes;
+            assert_eq!(notes, want, "{text}");
+        }
+    }
+}

@@ -12,6 +12,8 @@
 #[path = "support/server.rs"]
 mod server;
 
+use scantling_merge::json_patch::JsonPatch;
+use scantling_value::{Limits, yaml};
 use server::Server;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -30,6 +32,24 @@ fn the_walk_through_shows_what_the_program_prints() {
 #[test]
 fn the_page_on_features_of_our_own_shows_what_the_program_prints() {
     check("docs/beyond-kubernetes.md");
+}
+
+/// The definition is what controller-gen wrote, with the patch applied.
+#[test]
+fn the_example_for_markers_is_up_to_date() {
+    let read = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../examples/markers")
+            .join(name);
+        yaml::decode(&std::fs::read(path).unwrap(), Limits::SAFE).unwrap()
+    };
+    let patch = read("extensions.yaml");
+    let text = patch.to_json();
+    let patch = JsonPatch::from_value(patch, text.as_bytes()).unwrap();
+    assert_eq!(
+        patch.apply(read("generated.yaml")).unwrap(),
+        read("definition.yaml")
+    );
 }
 
 fn check(page: &str) {

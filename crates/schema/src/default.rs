@@ -1,8 +1,10 @@
 //! Fills in defaults, and says what is wrong with those of a definition.
 
 mod check;
+mod coerce;
 
 pub use check::{Pruned, check_defaults};
+pub(crate) use coerce::coerce_defaults;
 
 use crate::plan::{Features, Node};
 use scantling_value::{Map, Str, Value, deadline};

@@ -9,8 +9,12 @@
 use expect_test::{Expect, expect};
 use scantling_cel::kubernetes::Version;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
+use scantling_schema::document::Schema;
+use scantling_schema::immutable;
+use scantling_schema::plan::Compiler;
 use scantling_schema::publish::{self, Format};
 use scantling_schema::rules::Environments;
+use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Value, json, yaml};
 
 const ON: Gates = Gates {
@@ -317,4 +321,80 @@ fn rules_may_apply_on_create() {
         "{a: {type: string, maxLength: 10, x-kubernetes-validations: [{rule: 'size(self) >= 5 || (oldSelf != null && \
          size(oldSelf) < size(self))', appliesOnCreate: true}]}}",
     ));
+}
+
+/// As on a server, where the validation of a default changes it.
+#[test]
+fn defaults_lose_unknown_metadata_of_embedded_resources() {
+    let embedded =
+        "type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true";
+    let default = "{apiVersion: v1, kind: A, metadata: {name: a, zz: 1}, free: {metadata: {zz: 1}}}";
+    let schema = format!(
+        "{{type: object, properties: {{spec: {{type: object, default: {{e: {default}}}, properties: {{
+            e: {{{embedded}}},
+            own: {{{embedded}, default: {default}}},
+            list: {{type: array, default: [{default}], items: {{{embedded}}}}},
+            plain: {{type: object, x-kubernetes-preserve-unknown-fields: true, default: {default}}},
+            inside: {{{embedded}, properties: {{metadata: {{type: object, default: {{name: b}}}}}}}}
+        }}}}}}}}"
+    );
+    let (accepted, _) = accept(&schema, ApiVersion::V1, Gates::default()).unwrap();
+    let document = accepted.into_inner().into_document(ApiVersion::V1);
+    let spec = document
+        .at(["spec", "versions"])
+        .and_then(Value::as_array)
+        .unwrap()[0]
+        .at(["schema", "openAPIV3Schema", "properties", "spec"])
+        .unwrap()
+        .clone();
+    let kept = r#"{"apiVersion":"v1","free":{"metadata":{"zz":1}},"kind":"A","metadata":{"name":"a"}}"#;
+    let json = |path: &[&str]| spec.at(path.iter().copied()).unwrap().to_json();
+    assert_eq!(json(&["default", "e"]), kept);
+    assert_eq!(json(&["properties", "own", "default"]), kept);
+    assert_eq!(json(&["properties", "list", "default"]), format!("[{kept}]"));
+    assert!(json(&["properties", "plain", "default"]).contains(r#""metadata":{"name":"a","zz":1}"#));
+    assert_eq!(
+        json(&["properties", "inside", "properties", "metadata", "default"]),
+        r#"{"name":"b"}"#
+    );
+}
+
+/// Immutability is a property of a plan, whatever the schema comes from: here, the schema of a built-in kind.
+#[test]
+fn built_in_kinds_use_the_same_plan() {
+    let schema = "{type: object, properties: {
+        immutable: {type: boolean},
+        type: {type: string, x-kubernetes-immutable: true},
+        data: {type: object, additionalProperties: {type: string}, x-kubernetes-addition-only: true},
+        binaryData: {type: object, additionalProperties: {type: string, x-kubernetes-immutable: true}}}}";
+    let schema = yaml::decode(schema.as_bytes(), Limits::SAFE).unwrap();
+    let structural = Schema::new(&schema).structural(&mut Interner::new()).unwrap();
+    let plan = Compiler::new().compile(&structural);
+    let changes = |old: &str, new: &str| {
+        let [old, new] = [old, new].map(|text| yaml::decode(text.as_bytes(), Limits::SAFE).unwrap());
+        let (old, new) = (old.into_object().unwrap(), new.into_object().unwrap());
+        let changes = immutable::changes(plan.root(), &old, &new);
+        let forbidden: Vec<String> = changes.forbidden.iter().map(ToString::to_string).collect();
+        (changes.any, forbidden)
+    };
+    let old = "{metadata: {name: a}, type: Opaque, data: {a: x}, binaryData: {b: eA==}}";
+    assert_eq!(changes(old, old), (false, Vec::new()));
+    assert_eq!(
+        changes(old, "{metadata: {name: b}, type: Opaque, data: {a: y, b: z}}"),
+        (true, Vec::new())
+    );
+    assert_eq!(
+        changes(
+            old,
+            "{metadata: {name: a}, type: Other, data: {}, binaryData: {b: eQ==}}"
+        ),
+        (
+            true,
+            vec![
+                r#"binaryData[b]: Invalid value: "eQ==": field is immutable, was "eA==""#.to_owned(),
+                r#"data[a]: Invalid value: null: only additions are allowed, was "x""#.to_owned(),
+                r#"type: Invalid value: "Other": field is immutable, was "Opaque""#.to_owned(),
+            ]
+        )
+    );
 }

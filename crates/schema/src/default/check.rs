@@ -39,7 +39,7 @@ struct Walk {
 
 /// What a default stands in.
 #[derive(Clone, Copy, PartialEq)]
-enum Inside {
+pub(super) enum Inside {
     /// `apiVersion`, `kind` or `metadata` of a resource.
     Metadata,
     /// Anything else.

@@ -1,8 +1,10 @@
 //! Definitions that a server has accepted.
 
 use super::{Definition, Setting, Status, Version, warnings};
+use crate::default;
 use crate::document::Schema;
 use crate::meta::{self, Scope};
+use crate::plan::Compiler;
 use crate::structural::{Interner, Structural};
 use scantling_value::{ErrorList, Path, Value};
 use std::ops::Deref;
@@ -34,6 +36,7 @@ impl Accepted {
         if !errors.is_empty() {
             return Err(errors);
         }
+        coerce_defaults(&mut definition);
         let warnings = warnings(&definition, None);
         Ok(Acceptance {
             accepted: Accepted(definition),
@@ -53,6 +56,7 @@ impl Accepted {
         if !errors.is_empty() {
             return Err(errors);
         }
+        coerce_defaults(&mut definition);
         let warnings = warnings(&definition, Some(old));
         Ok(Acceptance {
             accepted: Accepted(definition),
@@ -118,6 +122,33 @@ impl Deref for Accepted {
 
     fn deref(&self) -> &Definition {
         &self.0
+    }
+}
+
+/// Brings the defaults of all schemas into the form in which a server stores them.
+fn coerce_defaults(definition: &mut Definition) {
+    let spec = &mut definition.spec;
+    let versions = spec.versions.iter_mut().flatten();
+    let places = versions.map(|version| &mut version.validation);
+    for validation in places.chain([&mut spec.validation]).flatten() {
+        let Some(document) = validation.schema.as_mut().filter(|schema| embeds(schema)) else {
+            continue;
+        };
+        if let Ok(schema) = Schema::new(document).structural(&mut Interner::new()) {
+            let plan = Compiler::new().compile(&schema);
+            default::coerce_defaults(&plan, Arc::make_mut(document));
+        }
+    }
+}
+
+/// Returns whether a schema document describes embedded resources anywhere.
+fn embeds(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.contains_key("x-kubernetes-embedded-resource") || members.values().any(embeds)
+        }
+        Value::Array(list) => list.iter().any(embeds),
+        _ => false,
     }
 }
 

@@ -1,0 +1,45 @@
+//! The metadata of embedded resources in the defaults of a definition.
+
+use super::check::Inside;
+use crate::meta::{self, Malformed};
+use crate::plan::{Features, Node, Plan};
+use crate::prune::is_meta;
+use scantling_value::{Map, Path, Value};
+
+/// Drops the unknown fields of such metadata from a schema document. A kube-apiserver stores a definition so, because
+/// the validation of defaults changes the definition that it validates.
+pub(crate) fn coerce_defaults(plan: &Plan, schema: &mut Value) {
+    walk(plan.root(), schema, Inside::Values, true);
+}
+
+fn walk(node: &Node, schema: &mut Value, inside: Inside, is_root: bool) {
+    if !node.has(Features::DEFAULT) || !node.has(Features::EMBEDDED) {
+        return;
+    }
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    let is_embedded = node.is(Features::EMBEDDED);
+    let inside = if is_embedded { Inside::Values } else { inside };
+    if inside == Inside::Values
+        && let Some(default) = schema.get_mut("default")
+    {
+        // The definition was accepted, so that nothing in the default is malformed.
+        let _ = meta::coerce_embedded(node, default, Malformed::Refuse, &Path::ROOT);
+    }
+    if let (Some(items), Some(schema)) = (node.items(), schema.get_mut("items")) {
+        walk(items, schema, inside, false);
+    }
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for (name, field) in node.fields() {
+        let inside = match (is_root || is_embedded) && is_meta(name) {
+            true => Inside::Metadata,
+            false => inside,
+        };
+        if let Some(schema) = Map::get_mut(properties, name) {
+            walk(field, schema, inside, false);
+        }
+    }
+}

@@ -5,12 +5,13 @@ use crate::cluster::Cluster;
 use crate::files::Source;
 use crate::input::{Document, Object};
 use crate::locate::{Origin, Place};
-use crate::problem::{Problem, warn};
+use crate::problem::{Problem, note, warn};
+use crate::report::count;
 use crate::stream;
 use crate::validate::title;
 use rayon::prelude::*;
 use scantling_admit::{Resource, Workshop};
-use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Version};
+use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting, Spec, Version};
 use scantling_schema::names::group_version;
 use scantling_schema::rules::Environments;
 use scantling_value::{ErrorList, FieldError, PathBuf, Value};
@@ -67,6 +68,19 @@ impl Entry {
         }
     }
 
+    /// The errors of the CRD, if [`Catalog::refused`] has looked for them.
+    pub(crate) fn refused_if_asked(&self) -> Option<&[FieldError]> {
+        self.refused.get().map(|errors| &**errors)
+    }
+
+    /// The `apiVersion` that the CRD is written in.
+    pub(crate) fn api_version(&self) -> &'static str {
+        match self.api {
+            ApiVersion::V1 => "apiextensions.k8s.io/v1",
+            ApiVersion::V1Beta1 => "apiextensions.k8s.io/v1beta1",
+        }
+    }
+
     /// Why nothing can be done with the definition.
     pub(crate) fn unusable(&self, why: &str) -> Problem {
         let what = format!(
@@ -96,6 +110,8 @@ pub(crate) struct Catalog {
     kinds: BTreeMap<String, BTreeMap<String, (usize, usize)>>,
     /// One for each thread, once it has something to compile: compiling changes what it shares.
     workshops: Vec<Mutex<Option<Workshop>>>,
+    /// The objects beside the CRDs, as `file: title`.
+    skipped: Vec<String>,
 }
 
 /// A version of a definition that an object is of.
@@ -124,17 +140,18 @@ impl Catalog {
             workshops: (0..=rayon::current_num_threads())
                 .map(|_| Mutex::new(None))
                 .collect(),
+            skipped: Vec::new(),
         }
     }
 
     /// Reads all definitions in some files. Of definitions of one kind the last one counts.
     pub(crate) fn load(&mut self, sources: &[Source], other: OtherObjects) -> Vec<Problem> {
         let before = self.entries.len();
-        let (mut entries, mut problems) = (Vec::new(), Vec::new());
+        let (mut entries, mut skipped, mut problems) = (Vec::new(), Vec::new(), Vec::new());
         let (target, texts) = (self.target, self.texts);
         let chosen: Vec<Source>;
         let sources = match other {
-            OtherObjects::Unexpected => sources,
+            OtherObjects::Listed => sources,
             OtherObjects::Skipped => {
                 chosen = sources
                     .par_iter()
@@ -147,13 +164,14 @@ impl Catalog {
         let unread = stream::each_document(
             sources,
             |document| definitions(document, target, other, texts),
-            |(found, more): (Vec<Entry>, Vec<Problem>)| {
-                entries.extend(found);
-                problems.extend(more);
+            |found: Definitions| {
+                entries.extend(found.entries);
+                skipped.extend(found.skipped);
+                problems.extend(found.problems);
             },
         );
         if other == OtherObjects::Skipped {
-            // Whoever reads the objects of these files will say so.
+            // The command reads the objects of these files itself, and reports these problems then.
             problems.clear();
         } else {
             problems.extend(unread);
@@ -161,13 +179,15 @@ impl Catalog {
         for entry in entries {
             self.add(entry);
         }
-        if other == OtherObjects::Unexpected && problems.is_empty() {
-            let loaded = self.entries.get(before..).unwrap_or_default();
-            let without = |s: &&Source| !loaded.iter().any(|e| e.file == s.name);
-            problems.extend(sources.iter().filter(without).map(|source| {
-                Problem::plain(format!("no definition in {}", source.name))
-                    .hint("a definition is an object of kind CustomResourceDefinition")
-            }));
+        self.skipped.extend(skipped);
+        let nothing = self.entries.len() == before && problems.is_empty();
+        if let (OtherObjects::Listed, true, Some(first)) = (other, nothing, sources.first()) {
+            let more = match sources.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {}", count(more, "other file")),
+            };
+            let what = format!("no CustomResourceDefinition in {}{more}", first.name);
+            problems.push(Problem::plain(what));
         }
         problems
     }
@@ -208,6 +228,13 @@ impl Catalog {
         self.entries.push(entry);
     }
 
+    /// Tells the user which objects beside the CRDs were skipped.
+    pub(crate) fn note_skipped(&self) {
+        for object in &self.skipped {
+            note(&format!("{object}: skipped: not a CustomResourceDefinition"));
+        }
+    }
+
     /// All definitions, in the order in which they were read.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
@@ -223,6 +250,38 @@ impl Catalog {
         let (entry, version) = *self.kinds.get(api_version)?.get(kind)?;
         let entry = self.entries.get(entry)?;
         Some(Found { entry, version })
+    }
+
+    /// The kind that the author of an object may have meant, for an object whose kind is not defined: another version of
+    /// the kind, or a similar kind or group.
+    pub(crate) fn suggestion(&self, api_version: &str, kind: &str) -> Option<String> {
+        let (group, _) = group_version(api_version);
+        let similar = |a: &str, b: &str| {
+            let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+            let allowed = (a.len().max(b.len()) / 4).clamp(1, 3);
+            strsim::osa_distance(&a, &b) <= allowed
+        };
+        let distance = |spec: &Spec| match (spec.group == group, spec.names.kind == kind) {
+            (true, true) => Some(0),
+            (true, false) => similar(&spec.names.kind, kind).then_some(1),
+            (false, true) => similar(&spec.group, group).then_some(2),
+            (false, false) => None,
+        };
+        let specs = self.entries.iter().map(|entry| &entry.definition.spec);
+        let (_, spec) = specs
+            .filter_map(|spec| Some((distance(spec)?, spec)))
+            .min_by_key(|(distance, _)| *distance)?;
+        let served: Vec<String> = spec
+            .versions()
+            .iter()
+            .filter(|v| v.served)
+            .map(|v| format!("{}/{}", spec.group, v.name))
+            .collect();
+        Some(format!(
+            "did you mean kind {} in {}?",
+            spec.names.kind,
+            served.join(" or ")
+        ))
     }
 
     /// Whether updates may leave what is wrong with an object as it is.
@@ -286,10 +345,10 @@ impl Catalog {
 /// What becomes of objects among the definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OtherObjects {
-    /// They are of no interest here: whoever asks reads them on their own.
+    /// The command reads them itself.
     Skipped,
-    /// A file that holds none but them is a mistake.
-    Unexpected,
+    /// The catalog lists them as skipped.
+    Listed,
 }
 
 /// The kind of definitions.
@@ -318,35 +377,47 @@ fn mentions_definitions(source: &Source) -> bool {
     }
 }
 
-/// The definitions in a document.
-fn definitions(
-    document: &Document<'_>,
-    target: Target,
-    other: OtherObjects,
-    texts: Texts,
-) -> (Vec<Entry>, Vec<Problem>) {
+/// The CRDs of a document, and everything else in it.
+#[derive(Default)]
+struct Definitions {
+    entries: Vec<Entry>,
+    skipped: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+fn definitions(document: &Document<'_>, target: Target, other: OtherObjects, texts: Texts) -> Definitions {
+    let mut found = Definitions::default();
     if other == OtherObjects::Skipped && memchr::memmem::find(document.text, KIND.as_bytes()).is_none() {
-        return (Vec::new(), Vec::new());
+        return found;
     }
     let objects = match document.objects() {
         Ok(objects) => objects,
-        Err(problem) => return (Vec::new(), vec![problem]),
+        Err(problem) => {
+            found.problems.push(problem);
+            return found;
+        }
     };
-    let (mut entries, mut problems) = (Vec::new(), Vec::new());
     let text = (texts == Texts::Kept).then(|| Arc::from(document.text));
-    for object in objects.into_iter().filter(Object::is_definition) {
+    for object in objects {
+        if !object.is_definition() {
+            if other == OtherObjects::Listed {
+                let title = title(object.kind(), object.namespace(), object.name());
+                found.skipped.push(format!("{}: {title}", document.file));
+            }
+            continue;
+        }
         let origin = text
             .as_ref()
             .map(|text| Origin::of(document, text, &object.index));
         match entry(document.file, object, target) {
-            Ok(entry) => entries.push(Entry { origin, ..entry }),
+            Ok(entry) => found.entries.push(Entry { origin, ..entry }),
             Err(why) => {
-                let place = format!("{}:{}", document.file, document.start.line + 1);
-                problems.push(Problem::new(place, why));
+                let place = Some(document.first_line());
+                found.problems.push(Problem::in_file(document.file, place, why));
             }
         }
     }
-    (entries, problems)
+    found
 }
 
 /// Reads a definition.

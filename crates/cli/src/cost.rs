@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
     let (sources, mut problems) = files::find(flags.definitions.iter().chain(&flags.crds), flags.limits);
     let mut catalog = Catalog::new(flags.target, Texts::Kept);
-    problems.extend(catalog.load(&sources, OtherObjects::Unexpected));
+    problems.extend(catalog.load(&sources, OtherObjects::Listed));
     let (objects, more) = files::find(&flags.filename, flags.limits);
     problems.extend(more);
     let cluster = cluster::asked_for(&flags.cluster)?;
@@ -54,6 +54,7 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
     for item in &items {
         report.tell(item)?;
     }
+    report.tell_problems(&problems)?;
     report.section("schemas");
     for schema in &schemas {
         report.tell(schema)?;
@@ -63,6 +64,9 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
         for object in &measurements.objects {
             report.tell(object)?;
         }
+    }
+    if flags.output.verbose {
+        catalog.note_skipped();
     }
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
@@ -84,6 +88,8 @@ struct Item {
     rule: String,
     cost: u64,
     cardinality: u64,
+    /// How often the rule is evaluated at most.
+    evaluations: u64,
     message_expression_cost: u64,
     error: String,
     uses_old_self: bool,
@@ -246,6 +252,7 @@ impl Item {
             index: rule.index,
             cost: rule.cost,
             cardinality: rule.cardinality,
+            evaluations: rule.evaluations,
             message_expression_cost: rule.message_cost,
             error: rule.error.unwrap_or_default(),
             uses_old_self: rule.uses_old_self,
@@ -276,8 +283,12 @@ impl Item {
             ),
         };
         format!(
-            "costs {} each, {} in all: {:.1}% of a rule's limit: {}{measured}",
+            "costs {} × {} = {}: {:.1}% of a rule's limit: {}{measured}",
             self.cost,
+            count(
+                usize::try_from(self.evaluations).unwrap_or(usize::MAX),
+                "evaluation"
+            ),
             self.total_cost,
             self.rule_share * 100.0,
             self.rule

@@ -159,13 +159,13 @@ fn in_utf8(text: Vec<u8>) -> Vec<u8> {
 
 /// The problem with a file that cannot be read.
 pub(crate) fn unreadable(name: impl std::fmt::Display, error: &io::Error) -> Problem {
-    let what = format!("cannot read {name}");
+    let file = name.to_string().into();
+    let problem =
+        |why: &dyn std::fmt::Display| Problem::in_file(&file, None, format_args!("cannot read: {why}"));
     match error.kind() {
-        io::ErrorKind::NotFound => Problem::new(what, "there is no such file or directory"),
-        io::ErrorKind::FileTooLarge => {
-            Problem::new(what, error).hint("raise the limit with --max-input-bytes")
-        }
-        _ => Problem::new(what, error),
+        io::ErrorKind::NotFound => problem(&"no such file or directory"),
+        io::ErrorKind::FileTooLarge => problem(error).hint("raise the limit with --max-input-bytes"),
+        _ => problem(error),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Documents and the objects in them.
 
+use crate::locate::Place;
 use crate::problem::Problem;
 use crate::split::lines;
 use scantling_value::{DecodeError, Decoded, Limits, Position, Value, json, yaml};
@@ -134,10 +135,9 @@ impl Document<'_> {
             return Ok(Vec::new());
         }
         if value.as_object().is_none() {
-            return Err(
-                Problem::new(self.place(&[]), "the document is no Kubernetes object")
-                    .hint("an object is a mapping with apiVersion and kind"),
-            );
+            let why = self.describe(&[], "the document is not a Kubernetes object");
+            return Err(Problem::in_file(self.file, Some(self.first_line()), why)
+                .hint("an object is a mapping with apiVersion and kind"));
         }
         if let Some(within) = &self.within {
             complete(&mut value, &within.kind, &within.api_version);
@@ -157,26 +157,30 @@ impl Document<'_> {
                 } else {
                     "apiVersion"
                 };
-                let what = format!("the object has no {member}");
-                Err(Problem::new(self.place(&object.index), what))
+                let why = self.describe(&object.index, &format!("the object has no {member}"));
+                Err(Problem::in_file(self.file, Some(self.first_line()), why))
             }
             None => Ok(objects),
         }
     }
 
-    /// The document, or an object of it, for messages.
-    fn place(&self, index: &[usize]) -> String {
+    /// A message about the document, or about an object of the list that it is.
+    fn describe(&self, index: &[usize], message: &str) -> String {
         let within = self.within.iter().map(|within| within.index);
         let steps: Vec<String> = within
             .chain(index.iter().copied())
             .map(|index| format!("items[{index}]"))
             .collect();
-        let line = format!("{}:{}", self.file, self.start.line + 1);
         if steps.is_empty() {
-            line
+            message.to_owned()
         } else {
-            format!("{line} {}", steps.join("."))
+            format!("{}: {message}", steps.join("."))
         }
+    }
+
+    pub(crate) fn first_line(&self) -> Place {
+        let first = Position { line: 1, column: 1 };
+        Place::in_text(self.text, self.start, first)
     }
 }
 
@@ -226,17 +230,12 @@ fn complete(element: &mut Value, kind: &str, api_version: &str) {
 }
 
 /// Why a text cannot be read, and where.
-pub(crate) fn undecodable(file: &str, text: &[u8], start: Start, error: &DecodeError) -> Problem {
+pub(crate) fn undecodable(file: &Arc<str>, text: &[u8], start: Start, error: &DecodeError) -> Problem {
     let at = Position::of_error(text, error);
-    let place = match at {
-        Some(Position { line: 1, column }) => {
-            format!("{file}:{}:{}", start.line + 1, start.column + column)
-        }
-        Some(at) => format!("{file}:{}:{}", at.line + start.line, at.column),
-        None if start.line > 0 => format!("{file}: the document at line {}", start.line + 1),
-        None => file.to_owned(),
-    };
-    let problem = Problem::new(place, error);
+    // Where the decoder gives no position, the document is what the user has to look at.
+    let position = at.unwrap_or(Position { line: 1, column: 1 });
+    let place = Place::in_text(text, start, position);
+    let problem = Problem::in_file(file, Some(place), error);
     match hint(text, at) {
         Some(hint) => problem.hint(hint),
         None => problem,

@@ -65,6 +65,7 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
     if summary.definitions == 0 && problems.is_empty() {
         problems.push(Problem::plain("there is no definition among the inputs"));
     }
+    report.tell_problems(&problems)?;
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
     Ok(Verdict::after(summary.refused > 0, &problems))

@@ -135,15 +135,27 @@ pub(crate) fn place_all<T>(
     placed.collect()
 }
 
-fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Place {
-    let text = lines.get(at.line.saturating_sub(1)).copied().unwrap_or_default();
-    let missing = if at.line == 1 { document.start.column } else { 0 };
-    Place {
-        line: at.line + document.start.line,
-        column: at.column + missing,
-        text: String::from_utf8_lossy(text).trim_end().to_owned(),
-        missing,
+impl Place {
+    /// A position in a text that begins somewhere in its file.
+    pub(crate) fn in_text(text: &[u8], start: Start, at: Position) -> Self {
+        let line = text.split(|b| *b == b'\n').nth(at.line.saturating_sub(1));
+        Place::on_line(line.unwrap_or_default(), start, at)
     }
+
+    fn on_line(line: &[u8], start: Start, at: Position) -> Self {
+        let missing = if at.line == 1 { start.column } else { 0 };
+        Place {
+            line: at.line + start.line,
+            column: at.column + missing,
+            text: String::from_utf8_lossy(line).trim_end().to_owned(),
+            missing,
+        }
+    }
+}
+
+fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Place {
+    let line = lines.get(at.line.saturating_sub(1)).copied().unwrap_or_default();
+    Place::on_line(line, document.start, at)
 }
 
 /// The text of an object, kept so that places can be looked up after its file is left.

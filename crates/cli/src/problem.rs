@@ -1,8 +1,10 @@
 //! What keeps a command from doing its work, and how commands end.
 
+use crate::locate::Place;
 use anstyle::{AnsiColor, Style};
 use std::fmt;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,11 +31,14 @@ impl From<Verdict> for ExitCode {
 }
 
 impl Verdict {
-    /// How a command ends whose results are told already: problems, which are told now, outweigh findings.
+    /// The verdict of a command that has written its report. Problems outweigh findings; those that the report does not
+    /// contain are printed now.
     pub(crate) fn after(found: bool, problems: &[Problem]) -> Self {
         let results = if found { Verdict::Findings } else { Verdict::Well };
         let problems = problems.iter().map(|problem| {
-            problem.print();
+            if problem.input.is_none() {
+                problem.print();
+            }
             problem.verdict
         });
         problems.fold(results, Ord::max)
@@ -46,6 +51,15 @@ pub(crate) struct Problem {
     what: String,
     hint: Option<String>,
     verdict: Verdict,
+    input: Option<Box<InputProblem>>,
+}
+
+/// The input that a problem is about. Reports list such problems beside their findings.
+#[derive(Debug)]
+pub(crate) struct InputProblem {
+    pub(crate) file: Arc<str>,
+    pub(crate) place: Option<Place>,
+    pub(crate) message: String,
 }
 
 impl Problem {
@@ -58,7 +72,36 @@ impl Problem {
             what: what.into(),
             hint: None,
             verdict: Verdict::Unreadable,
+            input: None,
         }
+    }
+
+    /// An input that cannot be read or decoded.
+    pub(crate) fn in_file(file: &Arc<str>, place: Option<Place>, why: impl fmt::Display) -> Self {
+        let message = why.to_string();
+        let what = match &place {
+            Some(place) => format!("{file}:{}:{}: {message}", place.line, place.column),
+            None => format!("{file}: {message}"),
+        };
+        let input = InputProblem {
+            file: Arc::clone(file),
+            place,
+            message,
+        };
+        Problem {
+            input: Some(Box::new(input)),
+            ..Problem::plain(what)
+        }
+    }
+
+    /// The input that the problem is about.
+    pub(crate) fn input(&self) -> Option<&InputProblem> {
+        self.input.as_deref()
+    }
+
+    /// The advice for the user.
+    pub(crate) fn help(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// A command line that makes no sense.
@@ -106,6 +149,11 @@ impl<T> From<Problem> for Result<T, Problem> {
 /// Tells the user of something that does not keep the command from working.
 pub(crate) fn warn(text: &str) {
     say(AnsiColor::Yellow.on_default().bold(), "warning", text);
+}
+
+/// Tells the user of something that they asked to see.
+pub(crate) fn note(text: &str) {
+    say(Style::new().dimmed(), "note", text);
 }
 
 /// Tells the user what may help.

@@ -10,7 +10,7 @@ mod text;
 
 use crate::args::{Form, Output};
 use crate::problem::Problem;
-use crate::report::{Item, Level};
+use crate::report::{Item, Level, UnreadableInput};
 use scantling_value::{Limits, json, yaml};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -38,6 +38,7 @@ pub(crate) struct Piece {
 struct Kept {
     file: Arc<str>,
     failed: bool,
+    unreadable: bool,
     codes: Vec<String>,
 }
 
@@ -68,8 +69,10 @@ impl Renderer {
             Form::Junit => junit::case(&subject),
             _ => sarif::results(&subject)?,
         };
+        let has = |level| subject.findings.iter().any(|f| f.level == level);
         let kept = Kept {
-            failed: subject.findings.iter().any(|f| f.level == Level::Error),
+            failed: has(Level::Error),
+            unreadable: has(Level::Unreadable),
             codes: subject.findings.iter().map(|f| f.code.clone()).collect(),
             file: subject.file,
         };
@@ -150,6 +153,14 @@ impl Report {
     pub(crate) fn tell<I: Item>(&mut self, item: &I) -> Result<(), Problem> {
         let piece = self.renderer.piece(item)?;
         self.add(piece);
+        Ok(())
+    }
+
+    /// Lists the problems that are about inputs.
+    pub(crate) fn tell_problems(&mut self, problems: &[Problem]) -> Result<(), Problem> {
+        for item in problems.iter().filter_map(UnreadableInput::new) {
+            self.tell(&item)?;
+        }
         Ok(())
     }
 

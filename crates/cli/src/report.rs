@@ -1,6 +1,7 @@
 //! What commands report, in the form that all renderers understand.
 
 use crate::locate::Place;
+use crate::problem::{InputProblem, Problem};
 use scantling_value::FieldError;
 use serde::Serialize;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(crate) struct Issue {
     pub(crate) also: Vec<Place>,
     /// What the user may do about it.
     #[serde(skip)]
-    pub(crate) help: Option<&'static str>,
+    pub(crate) help: Option<String>,
 }
 
 impl Issue {
@@ -82,6 +83,8 @@ pub(crate) const UNDEFINED: &str = "NotFound";
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
+    /// The input cannot be read or decoded.
+    Unreadable,
     /// A server refuses it.
     Error,
     /// A server warns of it.
@@ -91,9 +94,13 @@ pub(crate) enum Level {
 }
 
 impl Level {
+    pub(crate) fn is_error(self) -> bool {
+        matches!(self, Level::Unreadable | Level::Error)
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Level::Error => "error",
+            Level::Unreadable | Level::Error => "error",
             Level::Warning => "warning",
             Level::Advice => "advice",
         }
@@ -155,10 +162,78 @@ pub(crate) struct Subject {
     pub(crate) body: Option<String>,
 }
 
+impl Subject {
+    /// A text about the subject, after its name.
+    pub(crate) fn titled(&self, text: &str) -> String {
+        if self.name.is_empty() {
+            text.to_owned()
+        } else {
+            format!("{}: {text}", self.name)
+        }
+    }
+}
+
 /// One thing that a command reports about. Its serialised form is that of the JSON contract.
 pub(crate) trait Item: Serialize {
     /// The same in the form that all renderers understand.
     fn subject(&self) -> Subject;
+}
+
+/// An input that cannot be read or decoded, as an item of a report.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UnreadableInput {
+    file: Arc<str>,
+    api_version: &'static str,
+    kind: &'static str,
+    namespace: &'static str,
+    name: &'static str,
+    accepted: bool,
+    errors: [Issue; 1],
+    warnings: [String; 0],
+    #[serde(skip)]
+    help: Option<String>,
+}
+
+impl UnreadableInput {
+    /// The item for a problem that is about an input.
+    pub(crate) fn new(problem: &Problem) -> Option<Self> {
+        let InputProblem { file, place, message } = problem.input()?;
+        let mut issue = Issue::plain("BadRequest", message);
+        issue.place.clone_from(place);
+        Some(UnreadableInput {
+            file: Arc::clone(file),
+            api_version: "",
+            kind: "",
+            namespace: "",
+            name: "",
+            accepted: false,
+            errors: [issue],
+            warnings: [],
+            help: problem.help().map(str::to_owned),
+        })
+    }
+}
+
+impl Item for UnreadableInput {
+    fn subject(&self) -> Subject {
+        let [issue] = &self.errors;
+        let notes = self.help.iter().map(|help| format!("help: {help}"));
+        let finding = Finding {
+            level: Level::Unreadable,
+            notes: notes.collect(),
+            ..Finding::error(issue)
+        };
+        Subject {
+            file: Arc::clone(&self.file),
+            place: None,
+            name: String::new(),
+            findings: vec![finding],
+            outcome: String::new(),
+            details: Vec::new(),
+            body: None,
+        }
+    }
 }
 
 fn notes(issue: &Issue) -> Vec<String> {

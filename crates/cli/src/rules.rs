@@ -49,8 +49,10 @@ pub(crate) struct Rule {
     pub(crate) has_message: bool,
     /// What one evaluation is estimated to cost at most.
     pub(crate) cost: u64,
-    /// How often it may be evaluated, as far as the size of requests limits that.
+    /// The estimator's bound on the number of values in one request, wherever the rule is.
     pub(crate) cardinality: u64,
+    /// How often the rule is evaluated at most.
+    pub(crate) evaluations: u64,
     /// What all evaluations together cost at most: what the limits are about.
     pub(crate) total: u64,
     /// The cost of its message expression.
@@ -95,6 +97,7 @@ impl Walk<'_> {
                 };
                 let error = |e: &Option<Result<Expression, String>>| e.as_ref()?.as_ref().err().cloned();
                 let once = cost(&compiled.rule);
+                let evaluations = times.unwrap_or(compiled.max_cardinality);
                 self.found.push(Rule {
                     at: self.at.clone(),
                     index,
@@ -102,7 +105,8 @@ impl Walk<'_> {
                     has_message: !rule.message.is_empty() || !rule.message_expression.is_empty(),
                     cost: once,
                     cardinality: compiled.max_cardinality,
-                    total: once.saturating_mul(times.unwrap_or(compiled.max_cardinality)),
+                    evaluations,
+                    total: once.saturating_mul(evaluations),
                     message_cost: cost(&compiled.message),
                     error: error(&compiled.rule).or_else(|| error(&compiled.message)),
                     uses_old_self: compiled.uses_old_self,
@@ -212,12 +216,6 @@ fn bound(schema: &Structural, at: &[Step]) -> Option<Bound> {
     })
 }
 
-/// The bound that a schema lacks.
-pub(crate) fn unbounded(schema: &Structural) -> Option<&'static str> {
-    let bound = bound(schema, &[])?;
-    bound.now.is_none().then_some(bound.keyword)
-}
-
 /// Formats whose texts have a length that rules are charged for instead of a bound.
 fn is_short(format: &str) -> bool {
     matches!(format, "date" | "date-time" | "duration")
@@ -271,6 +269,54 @@ pub(crate) fn remedy(
         hints = trial.hints(trial.helping(bounds.iter()));
     }
     Remedy { unbounded, hints }
+}
+
+/// A missing bound that would lower the estimated cost of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct Saving {
+    pub(crate) bound: Bound,
+    /// The value of the bound for which the saving was estimated.
+    pub(crate) value: u64,
+    /// The difference in total cost.
+    pub(crate) saved: u64,
+}
+
+/// The missing bounds that would lower the estimated cost of a rule by at least `worth`.
+pub(crate) fn savings(
+    document: &Value,
+    schema: &Structural,
+    rule: &Rule,
+    environments: &Environments,
+    worth: u64,
+) -> Vec<Saving> {
+    if rule.total < worth {
+        return Vec::new();
+    }
+    let Some(document) = reduced(document, &rule.at, rule.index) else {
+        return Vec::new();
+    };
+    let trial = Trial {
+        document,
+        rule,
+        environments,
+    };
+    let mut missing = bounds(schema, &rule.at);
+    missing.retain(|bound| bound.now.is_none());
+    missing.sort_by_key(|bound| !rule.may_look_at(&bound.at));
+    let saving = |bound: Bound| {
+        let value = match bound.keyword {
+            "maxLength" => 256,
+            _ => 64,
+        };
+        let total = trial.total(std::slice::from_ref(&bound), value)?;
+        let saved = rule.total.checked_sub(total).filter(|saved| *saved >= worth)?;
+        Some(Saving { bound, value, saved })
+    };
+    missing
+        .into_iter()
+        .take(MAX_CANDIDATES)
+        .filter_map(saving)
+        .collect()
 }
 
 impl Rule {

@@ -13,7 +13,7 @@ use crate::cluster;
 use crate::files;
 use crate::input::{Document, Object};
 use crate::locate::{Place, Sent, Spots, path_in, path_of, place_all};
-use crate::problem::{Problem, Verdict};
+use crate::problem::{Problem, Verdict, note};
 use crate::render::{Piece, Renderer, Report};
 use crate::report::{self, Finding, Issue, Level, Subject, count};
 use crate::stream;
@@ -38,13 +38,13 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
         Catalog::new(flags.target, Texts::Kept),
         Catalog::new(flags.target, Texts::Kept),
     );
-    problems.extend(after.load(&to, OtherObjects::Unexpected));
+    problems.extend(after.load(&to, OtherObjects::Listed));
     match &cluster {
         Some(cluster) if flags.from.is_empty() => {
             let wanted = |name: &str| after.entries().iter().any(|e| e.definition.name() == name);
             problems.extend(before.load_from(cluster, wanted));
         }
-        _ => problems.extend(before.load(&from, OtherObjects::Unexpected)),
+        _ => problems.extend(before.load(&from, OtherObjects::Listed)),
     }
     let mut report = Report::begin("UpgradeReport", "upgrade", &flags.output);
     report.section("definitions");
@@ -59,12 +59,18 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
         flags,
     };
     let renderer = report.renderer();
-    let (mut summary, mut unusable) = (Summary::default(), Vec::new());
+    let (mut summary, mut unusable, mut skipped) = (Summary::default(), Vec::new(), Vec::new());
     let unread = stream::each_document(
         &sources,
         |document| trial.document(document, &renderer),
         |tried| match tried {
-            Ok(items) => summary.tell(items, &mut report),
+            Ok((items, unknown)) => {
+                summary.tell(items, &mut report);
+                summary.skipped += unknown.len();
+                if flags.output.verbose {
+                    skipped.extend(unknown);
+                }
+            }
             Err(problem) => unusable.push(problem),
         },
     );
@@ -81,8 +87,16 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
             Ok(())
         }));
     }
+    report.tell_problems(&problems)?;
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    if flags.output.verbose {
+        before.note_skipped();
+        after.note_skipped();
+        skipped
+            .iter()
+            .for_each(|object| note(&format!("{object}: skipped: neither side defines its kind")));
+    }
     let breaks = summary.refused > 0 || definitions.iter().any(changes::Definition::breaks);
     Ok(Verdict::after(breaks, &problems))
 }
@@ -92,6 +106,8 @@ struct Summary {
     ok: usize,
     ratcheted: usize,
     refused: usize,
+    /// Objects of kinds that neither side defines.
+    skipped: usize,
 }
 
 impl Summary {
@@ -111,9 +127,14 @@ impl Summary {
             ok,
             ratcheted,
             refused,
+            skipped,
         } = self;
         let all = count(ok + ratcheted + refused, "object");
-        format!("{all}: {ok} ok, {ratcheted} ratcheted, {refused} refused")
+        let skipped = match skipped {
+            0 => String::new(),
+            skipped => format!(", {skipped} skipped"),
+        };
+        format!("{all}: {ok} ok, {ratcheted} ratcheted, {refused} refused{skipped}")
     }
 }
 
@@ -196,16 +217,31 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn document(&self, document: &Document<'_>, renderer: &Renderer) -> Result<Vec<(Fate, Piece)>, Problem> {
+    /// Tries all objects of a document. Those of kinds that neither side defines are named beside the results.
+    fn document(
+        &self,
+        document: &Document<'_>,
+        renderer: &Renderer,
+    ) -> Result<(Vec<(Fate, Piece)>, Vec<String>), Problem> {
         let sent = Sent::new(document);
-        let tried = document
-            .objects()?
-            .into_par_iter()
-            .filter(|o| !o.is_definition())
-            .map(|object| self.object(document.file, Some(&sent), &object));
-        let tried: Vec<_> = tried.collect::<Result<_, Problem>>()?;
-        let tried = tried.into_iter().flatten().collect();
-        rendered(place_all(&sent, tried, Item::placed), renderer)
+        let objects = document.objects()?.into_par_iter().filter(|o| !o.is_definition());
+        let tried = objects.map(|object| {
+            let tried = self.object(document.file, Some(&sent), &object)?;
+            let title = || title(object.kind(), object.namespace(), object.name());
+            Ok(tried.ok_or_else(|| format!("{}: {}", document.file, title())))
+        });
+        let tried: Vec<Result<_, String>> = tried.collect::<Result<_, Problem>>()?;
+        let (mut items, mut skipped) = (Vec::with_capacity(tried.len()), Vec::new());
+        for tried in tried {
+            match tried {
+                Ok(item) => items.push(item),
+                Err(title) => skipped.push(title),
+            }
+        }
+        Ok((
+            rendered(place_all(&sent, items, Item::placed), renderer)?,
+            skipped,
+        ))
     }
 
     /// The compiled kind of an object in a set of definitions.
@@ -239,10 +275,14 @@ impl Trial<'_> {
         let spot = |path: &PathBuf| sent.and_then(|sent| sent.spot(&object.index, path));
         let field = |name: &str| spot(&PathBuf::from(&Path::ROOT.field(name)));
         let Some(after) = after else {
-            if before.is_none() {
+            let help = self.after.suggestion(object.api_version(), object.kind());
+            if before.is_none() && help.is_none() {
                 return Ok(None);
             }
-            item.refuse(Issue::undefined(object.kind(), object.api_version()));
+            item.refuse(Issue {
+                help,
+                ..Issue::undefined(object.kind(), object.api_version())
+            });
             return Ok(Some((item, [vec![field("kind")], Vec::new(), Vec::new()])));
         };
         let mut stored = object.value.clone();

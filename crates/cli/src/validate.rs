@@ -7,11 +7,11 @@ use crate::catalog::{Catalog, OtherObjects, Stored, Texts};
 use crate::cluster;
 use crate::files;
 use crate::locate::Place;
-use crate::problem::{Problem, Verdict, hint, warn};
+use crate::problem::{Problem, Verdict, hint, note, warn};
 use crate::render::{Piece, Report};
 use crate::report::{Finding, Issue, Item, Subject, UNDEFINED, count};
 use crate::stream;
-use judge::{Judge, Missing};
+use judge::{Judge, Missing, Skipped};
 use scantling_value::Value;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -24,7 +24,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     problems.extend(more);
     let (olds, more) = files::find(&flags.old, flags.limits);
     problems.extend(more);
-    let mut catalog = Catalog::new(flags.target, Texts::Dropped);
+    let mut catalog = Catalog::new(flags.target, Texts::Kept);
     let cluster = cluster::asked_for(&flags.cluster)?;
     match &cluster {
         Some(cluster) => problems.extend(catalog.load_from(cluster, |_| true)),
@@ -34,7 +34,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
         }
         None => {}
     }
-    problems.extend(catalog.load(&crds, OtherObjects::Unexpected));
+    problems.extend(catalog.load(&crds, OtherObjects::Listed));
     problems.extend(catalog.load(&sources, OtherObjects::Skipped));
     let (mut stored, more) = Stored::load(&olds);
     problems.extend(more);
@@ -56,14 +56,18 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     report.section("items");
     let renderer = report.renderer();
     let mut summary = Summary::default();
-    let mut unusable = Vec::new();
+    let (mut unusable, mut skipped) = (Vec::new(), Vec::new());
     let unread = stream::each_document(
         &sources,
         |document| {
-            let mut checked = Checked::default();
-            let (verdicts, problems) = judge.document(document);
-            checked.problems = problems;
-            for verdict in verdicts {
+            let results = judge.document(document);
+            let mut checked = Checked {
+                problems: results.problems,
+                skipped: results.skipped,
+                ..Checked::default()
+            };
+            checked.summary.skipped = checked.skipped.len();
+            for verdict in results.judged {
                 checked.summary.count(&verdict);
                 match renderer.piece(&verdict) {
                     Ok(piece) => checked.pieces.push(piece),
@@ -74,6 +78,9 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
         },
         |checked: Checked| {
             summary.add(&checked.summary);
+            if flags.output.verbose {
+                skipped.extend(checked.skipped);
+            }
             unusable.extend(checked.problems);
             for piece in checked.pieces {
                 report.add(piece);
@@ -82,8 +89,19 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     );
     problems.extend(unread);
     problems.extend(unusable);
+    for definition in judge.invalid_definitions(&sources) {
+        summary.count(&definition);
+        report.tell(&definition)?;
+    }
+    report.tell_problems(&problems)?;
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
+    for Skipped { file, title, reason } in &skipped {
+        note(&format!("{file}: {title}: skipped: {reason}"));
+    }
+    if flags.output.verbose {
+        catalog.note_skipped();
+    }
     if !flags.output.quiet {
         summary.remark(&problems);
     }
@@ -95,6 +113,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
 struct Checked {
     pieces: Vec<Piece>,
     summary: Summary,
+    skipped: Vec<Skipped>,
     problems: Vec<Problem>,
 }
 
@@ -108,6 +127,9 @@ pub(crate) struct Judged {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) accepted: bool,
+    /// False where the CRD is invalid, so that nothing can be said of the object.
+    #[serde(skip_serializing_if = "is_true")]
+    pub(crate) checked: bool,
     pub(crate) errors: Vec<Issue>,
     pub(crate) warnings: Vec<String>,
     /// Beside the warnings, where any place is known.
@@ -126,6 +148,27 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
+    /// An object about which nothing is known yet.
+    fn new(file: &Arc<str>, kind: &str) -> Self {
+        Judged {
+            file: Arc::clone(file),
+            api_version: String::new(),
+            kind: kind.to_owned(),
+            namespace: String::new(),
+            name: String::new(),
+            accepted: true,
+            checked: true,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            warning_positions: Vec::new(),
+            cel_cost: 0,
+            object: None,
+            stored: None,
+            update: false,
+            by: None,
+        }
+    }
+
     /// Takes the places of errors, of what else the last error is about, and of warnings.
     fn placed(&mut self, [errors, also, warnings]: [Vec<Option<Place>>; 3]) {
         for (issue, place) in self.errors.iter_mut().zip(errors) {
@@ -138,6 +181,10 @@ impl Judged {
     }
 }
 
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
 fn no_place(places: &[Option<Place>]) -> bool {
     places.iter().all(Option::is_none)
 }
@@ -147,6 +194,10 @@ struct Summary {
     accepted: usize,
     refused: usize,
     warnings: usize,
+    /// How many of those that were refused could not be checked, because their CRD is invalid.
+    #[serde(rename = "notChecked")]
+    not_checked: usize,
+    skipped: usize,
     /// How many of those that were refused are of kinds without a definition.
     #[serde(skip)]
     undefined: usize,
@@ -160,6 +211,7 @@ impl Summary {
             self.refused += 1;
         }
         let undefined = |e: &Issue| e.reason == UNDEFINED && e.help.is_none();
+        self.not_checked += usize::from(!judged.checked);
         self.undefined += usize::from(judged.errors.iter().any(undefined));
         self.warnings += judged.warnings.len();
     }
@@ -168,18 +220,20 @@ impl Summary {
         self.accepted += other.accepted;
         self.refused += other.refused;
         self.warnings += other.warnings;
+        self.not_checked += other.not_checked;
+        self.skipped += other.skipped;
         self.undefined += other.undefined;
     }
 
     /// Says what users may not expect.
     fn remark(&self, problems: &[Problem]) {
         if self.accepted + self.refused == 0 && problems.is_empty() {
-            warn("no object was checked: the inputs hold none, or all were passed over");
+            warn(&format!("no object was checked ({} skipped)", self.skipped));
         }
         if self.undefined > 0 {
             let objects = count(self.undefined, "object");
             hint(&format!(
-                "{objects} without a definition: name the files that have it by --crds, or pass over such kinds with \
+                "{objects} without a CRD: name the CRD files with --crds, or skip such kinds with \
                  --ignore-missing-schemas or --skip"
             ));
         }
@@ -190,13 +244,21 @@ impl Summary {
             accepted,
             refused,
             warnings,
+            not_checked,
+            skipped,
             ..
         } = self;
-        format!(
+        let mut line = format!(
             "{}: {accepted} accepted, {refused} refused, {}",
             count(accepted + refused, "object"),
             count(*warnings, "warning")
-        )
+        );
+        for (number, what) in [(not_checked, "not checked"), (skipped, "skipped")] {
+            if *number > 0 {
+                line.push_str(&format!(", {number} {what}"));
+            }
+        }
+        line
     }
 }
 

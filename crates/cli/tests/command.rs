@@ -62,58 +62,95 @@ fn bad_input_is_named() {
     ];
     let mut all = String::new();
     for (arguments, input) in cases {
-        let (_, err, code) = run(arguments, input);
+        let (out, err, code) = run(arguments, input);
         assert_eq!(code, 3, "{arguments}: {err}");
-        all.push_str(&format!("{arguments}\n{err}"));
+        all.push_str(&format!("{arguments}\n{out}{err}"));
     }
     expect![[r#"
         validate absent.yaml
-        error: cannot read absent.yaml: there is no such file or directory
+        absent.yaml: error: cannot read: no such file or directory
         validate -
-        error: <stdin>:2:1: yaml: line 1: did not find expected node content
+        <stdin>:2:1: error: yaml: line 1: did not find expected node content
+          |
+        2 | 
+          | ^
         validate -
-        error: <stdin>:1: the document is no Kubernetes object
-        hint: an object is a mapping with apiVersion and kind
+        <stdin>:1:1: error: the document is not a Kubernetes object
+          |
+        1 | - 1
+          | ^
+          = help: an object is a mapping with apiVersion and kind
         validate -
-        error: <stdin>:1: the object has no kind
+        <stdin>:1:1: error: the object has no kind
+          |
+        1 | metadata: {name: a}
+          | ^
         validate docs
         error: no manifests in docs
         hint: files whose names end in .yaml, .yml or .json are read from directories
         validate --crds examples/crontab/object.yaml examples/crontab/object.yaml
-        hint: 1 object without a definition: name the files that have it by --crds, or pass over such kinds with --ignore-missing-schemas or --skip
-        error: no definition in examples/crontab/object.yaml
-        hint: a definition is an object of kind CustomResourceDefinition
+        examples/crontab/object.yaml:2:1: error: CronTab jobs/backup: no matches for kind "CronTab" in version "stable.example.com/v1"
+          |
+        2 | kind: CronTab
+          | ^
+        hint: 1 object without a CRD: name the CRD files with --crds, or skip such kinds with --ignore-missing-schemas or --skip
+        error: no CustomResourceDefinition in examples/crontab/object.yaml
         validate --crds - examples/crontab/object.yaml
-        hint: 1 object without a definition: name the files that have it by --crds, or pass over such kinds with --ignore-missing-schemas or --skip
-        error: <stdin>:1: the definition cannot be read: json: cannot unmarshal number into Go struct field CustomResourceDefinition.spec of type v1.CustomResourceDefinitionSpec
+        examples/crontab/object.yaml:2:1: error: CronTab jobs/backup: no matches for kind "CronTab" in version "stable.example.com/v1"
+          |
+        2 | kind: CronTab
+          | ^
+        <stdin>:1:1: error: the definition cannot be read: json: cannot unmarshal number into Go struct field CustomResourceDefinition.spec of type v1.CustomResourceDefinitionSpec
+          |
+        1 | apiVersion: apiextensions.k8s.io/v1
+          | ^
+        hint: 1 object without a CRD: name the CRD files with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         cost absent.yaml
-        error: cannot read absent.yaml: there is no such file or directory
+        absent.yaml: error: cannot read: no such file or directory
         store --data-dir absent check
         error: the store is not sound: cannot check absent/store: it holds no store
         validate -
-        error: <stdin>:1:7: yaml: control characters are not allowed
+        <stdin>:1:7: error: yaml: control characters are not allowed
+          |
+        1 | kind: ��
+          |       ^
         validate -
-        error: <stdin>:1:10: unexpected end of JSON input
+        <stdin>:1:10: error: unexpected end of JSON input
+          |
+        1 | {"kind":
+          |         ^
         lint examples/crontab/object.yaml
         error: there is no definition among the inputs
         upgrade --from absent --to absent
-        error: cannot read absent: there is no such file or directory
-        error: cannot read absent: there is no such file or directory
+        absent: error: cannot read: no such file or directory
+        absent: error: cannot read: no such file or directory
         upgrade --kubeconfig absent --to examples/crontab/tightened.yaml
         error: cannot use the kubeconfig: failed to read kubeconfig from '"absent"': No such file or directory (os error 2)
         eval -f absent self
-        error: cannot read absent: there is no such file or directory
+        error: absent: cannot read: no such file or directory
         validate -
-        error: <stdin>:3:1: yaml: line 3: found character that cannot start any token
-        hint: the line begins with a tab: YAML indents by spaces alone
+        <stdin>:3:1: error: yaml: line 3: found character that cannot start any token
+          |
+        3 | 	a: 1
+          | ^
+          = help: the line begins with a tab: YAML indents by spaces alone
         validate -
-        error: <stdin>:1:2: yaml: control characters are not allowed
-        hint: it looks like UTF-16 without a byte order mark: give what `iconv -t UTF-8` makes of it to `-`
+        <stdin>:1:2: error: yaml: control characters are not allowed
+          |
+        1 | k�i�n�d�:� �A�
+          |  ^
+          = help: it looks like UTF-16 without a byte order mark: give what `iconv -t UTF-8` makes of it to `-`
         validate -
-        error: <stdin>:1:3: yaml: did not find expected node content
-        hint: it looks like a template: give what `helm template` makes of it to `-`
+        <stdin>:1:3: error: yaml: did not find expected node content
+          |
+        1 | {{- if .Values.on }}
+          |   ^
+          = help: it looks like a template: give what `helm template` makes of it to `-`
         validate -
-        error: <stdin>:1 items[0].items[0]: the object has no apiVersion
+        <stdin>:1:1: error: items[0].items[0]: the object has no apiVersion
+          |
+        1 | kind: List
+          | ^
     "#]].assert_eq(&all);
     for arguments in [
         "validate",
@@ -425,15 +462,15 @@ fn what_was_not_checked_is_told() {
     }
     expect![[r#"
         validate --crds examples/crontab/definition.yaml -: 0
-        warning: no object was checked: the inputs hold none, or all were passed over
+        warning: no object was checked (0 skipped)
         validate --crds examples/crontab/definition.yaml --ignore-missing-schemas -: 0
-        warning: no object was checked: the inputs hold none, or all were passed over
+        warning: no object was checked (1 skipped)
         validate --crds examples/crontab/definition.yaml -: 1
-        hint: 1 object without a definition: name the files that have it by --crds, or pass over such kinds with --ignore-missing-schemas or --skip
+        hint: 1 object without a CRD: name the CRD files with --crds, or skip such kinds with --ignore-missing-schemas or --skip
         validate --crds examples/crontab/definition.yaml -q -: 1
         validate --crds examples/crontab/definition.yaml --old examples/crontab/object.yaml --old examples/crontab/changed.yaml -: 0
         warning: examples/crontab/changed.yaml: there are several states of CronTab jobs/backup: this one counts
-        warning: no object was checked: the inputs hold none, or all were passed over
+        warning: no object was checked (0 skipped)
     "#]].assert_eq(&all);
 }
 
@@ -491,9 +528,138 @@ fn directories_are_searched() {
         DIR/b.yaml: CronTab jobs/backup: accepted
         DIR/link.yaml: CronTab jobs/backup: accepted
         DIR/sub/a.yml: CronTab jobs/backup: accepted
-        error: cannot read DIR/gone.yaml: there is no such file or directory
+        DIR/gone.yaml: error: cannot read: no such file or directory
     "#]]
     .assert_eq(&format!("{out}{err}").replace(name, "DIR"));
+}
+
+/// A CI system must see a file that cannot be parsed, whatever the format of the report.
+#[test]
+fn unparsable_inputs_are_findings_in_every_format() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("broken.yaml");
+    std::fs::write(&file, "kind: A\nspec:\n  a: [1\n  b: 2\n").unwrap();
+    let name = file.to_str().unwrap();
+    for command in ["validate", "lint"] {
+        for (format, wanted) in [
+            ("json", "\"line\": 4"),
+            ("yaml", "line: 4"),
+            ("junit", "errors=\"1\""),
+            ("sarif", "\"startLine\": 4"),
+            ("github", ",line=4,col="),
+            ("text", "broken.yaml:4:"),
+        ] {
+            let (out, err, code) = run(&format!("{command} -o {format} {name}"), "");
+            assert_eq!(code, 3, "{command} {format}: {out}{err}");
+            assert!(out.contains(wanted), "{command} {format}: {out}");
+        }
+    }
+}
+
+#[test]
+fn objects_of_invalid_crds_are_not_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let crd = directory.path().join("crd.yaml");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/crontab/definition.yaml");
+    let text = std::fs::read_to_string(example).unwrap();
+    std::fs::write(&crd, text.replace("type: integer", "type: intger")).unwrap();
+    let crd = crd.to_str().unwrap();
+    let (out, err, code) = run(
+        &format!("validate --summary --crds {crd} examples/crontab/object.yaml"),
+        "",
+    );
+    assert_eq!(code, 1, "{out}{err}");
+    expect![[r#"
+        examples/crontab/object.yaml:2:1: error: CronTab jobs/backup: not checked: a cluster refuses the CustomResourceDefinition crontabs.stable.example.com
+          |
+        2 | kind: CronTab
+          | ^
+        CRD:52:17: error: CustomResourceDefinition crontabs.stable.example.com: spec.validation.openAPIV3Schema.properties[spec].properties[minReplicas].default: Invalid value: "integer":  in body must be of type intger: "integer"
+           |
+        52 |                 default: 0
+           |                 ^
+        CRD:48:17: error: CustomResourceDefinition crontabs.stable.example.com: spec.validation.openAPIV3Schema.properties[spec].properties[replicas].default: Invalid value: "integer":  in body must be of type intger: "integer"
+           |
+        48 |                 default: 1
+           |                 ^
+        CRD:50:17: error: CustomResourceDefinition crontabs.stable.example.com: spec.validation.openAPIV3Schema.properties[spec].properties[minReplicas].type: Unsupported value: "intger": supported values: "array", "boolean", "integer", "number", "object", "string"
+           |
+        50 |                 type: intger
+           |                 ^
+        CRD:45:17: error: CustomResourceDefinition crontabs.stable.example.com: spec.validation.openAPIV3Schema.properties[spec].properties[replicas].type: Unsupported value: "intger": supported values: "array", "boolean", "integer", "number", "object", "string"
+           |
+        45 |                 type: intger
+           |                 ^
+        2 objects: 0 accepted, 2 refused, 0 warnings, 1 not checked
+    "#]].assert_eq(&format!("{out}{err}").replace(crd, "CRD"));
+}
+
+#[test]
+fn other_objects_beside_crds_are_skipped_and_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = directory.path().to_str().unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/crontab/definition.yaml");
+    std::fs::copy(example, directory.path().join("crd.yaml")).unwrap();
+    let other = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [crd.yaml]\n";
+    std::fs::write(directory.path().join("kustomization.yaml"), other).unwrap();
+    for command in [
+        format!("validate --crds {name} examples/crontab/object.yaml"),
+        format!("cost {name}"),
+        format!("upgrade --from {name} --to {name}"),
+    ] {
+        let (out, err, code) = run(&command, "");
+        assert_eq!((code, err.as_str()), (0, ""), "{command}: {out}");
+        let (_, err, code) = run(&format!("{command} -v"), "");
+        assert_eq!(code, 0);
+        assert!(
+            err.contains("Kustomization (no name): skipped: not a CustomResourceDefinition"),
+            "{err}"
+        );
+    }
+}
+
+#[test]
+fn near_misses_of_known_kinds_are_errors() {
+    let object = |api_version: &str, kind: &str| {
+        format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n---\n")
+    };
+    let input = [
+        object("stable.example.com/v2", "CronTab"),
+        object("stable.example.com/v1", "Crontab"),
+        object("stable.exmaple.com/v1", "CronTab"),
+        object("stable.example.com/v1", "Backup"),
+        object("apps/v1", "Deployment"),
+    ]
+    .concat();
+    let (out, err, code) = run(
+        &format!("validate {CRDS} --ignore-missing-schemas --summary -v -"),
+        &input,
+    );
+    assert_eq!(code, 1);
+    expect![[r#"
+        <stdin>:2:1: error: CronTab a: no matches for kind "CronTab" in version "stable.example.com/v2"
+          |
+        2 | kind: CronTab
+          | ^
+          = help: did you mean kind CronTab in stable.example.com/v1?
+          = the rules that ran cost 0
+        <stdin>:6:1: error: Crontab a: no matches for kind "Crontab" in version "stable.example.com/v1"
+          |
+        6 | kind: Crontab
+          | ^
+          = help: did you mean kind CronTab in stable.example.com/v1?
+          = the rules that ran cost 0
+        <stdin>:10:1: error: CronTab a: no matches for kind "CronTab" in version "stable.exmaple.com/v1"
+           |
+        10 | kind: CronTab
+           | ^
+          = help: did you mean kind CronTab in stable.example.com/v1?
+          = the rules that ran cost 0
+        3 objects: 0 accepted, 3 refused, 0 warnings, 2 skipped
+        note: <stdin>: Backup a: skipped: no CRD
+        note: <stdin>: Deployment a: skipped: no CRD
+    "#]]
+    .assert_eq(&format!("{out}{err}"));
 }
 
 /// A server decides about metadata, too. What only it knows is left out.

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::report::{self, Subject};
 use crate::rules::{Step, spell};
 use crate::stream;
-use crate::validate::judge::{Judge, Missing};
+use crate::validate::judge::{InvalidCrds, Judge, Missing};
 use crate::validate::title;
 use rayon::prelude::*;
 use scantling_value::{Path, Segment};
@@ -136,6 +136,7 @@ type One = (ObjectCost, BTreeMap<Key, Measured>);
 fn judge(catalog: &Catalog, target: args::Target) -> Judge<'_> {
     Judge {
         missing: Missing::Skipped,
+        invalid_crds: InvalidCrds::Used,
         ..Judge::new(catalog, target)
     }
 }

@@ -85,7 +85,7 @@ fn first_document(file: &Path, limits: args::ReadLimits) -> Result<Value, Proble
 fn resource(crd: &Path, flags: &args::Eval) -> Result<Arc<Resource>, Problem> {
     let (sources, problems) = files::find([crd], flags.limits);
     let mut catalog = Catalog::new(flags.target, Texts::Dropped);
-    let more = catalog.load(&sources, OtherObjects::Unexpected);
+    let more = catalog.load(&sources, OtherObjects::Listed);
     if let Some(problem) = problems.into_iter().chain(more).next() {
         return Err(problem);
     }

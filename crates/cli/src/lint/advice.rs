@@ -4,15 +4,16 @@ mod keywords;
 mod versions;
 
 use crate::locate::Place;
-use crate::rules::{self, RULE_LIMIT, Rule, SCHEMA_LIMIT, Step, spell};
+use crate::rules::{self, Bound, RULE_LIMIT, Rule, SCHEMA_LIMIT, Saving, Step, spell};
 use scantling_schema::definition::{Definition, Version};
 use scantling_schema::document::Schema;
 use scantling_schema::plan::Compiler;
 use scantling_schema::prune::{self, Nulls, Unknown};
 use scantling_schema::rules::Environments;
 use scantling_schema::structural::{Interner, Mutability, Structural, Type};
-use scantling_value::{PathBuf, Segment};
+use scantling_value::{PathBuf, Segment, Value};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// A piece of advice.
@@ -31,6 +32,9 @@ pub(super) struct Advice {
 /// From this share of a limit on, a rule is near it.
 const NEAR: f64 = 0.5;
 
+/// A bound is advised if it lowers the estimated cost by this much: a hundredth of a rule's limit.
+const WORTH_BOUNDING: u64 = RULE_LIMIT / 100;
+
 /// The advice on a definition; `unknown` are the fields that a cluster does not know.
 pub(super) fn of(definition: &Definition, unknown: &[PathBuf], environments: &Environments) -> Vec<Advice> {
     let spec = &definition.spec;
@@ -41,7 +45,8 @@ pub(super) fn of(definition: &Definition, unknown: &[PathBuf], environments: &En
         .iter()
         .map(|version| {
             let document = spec.schema_of(version)?;
-            Some((version, Schema::new(document).structural(&mut interner).ok()?))
+            let schema = Schema::new(document).structural(&mut interner).ok()?;
+            Some((version, document, schema))
         })
         .collect();
     let converts = spec
@@ -49,19 +54,23 @@ pub(super) fn of(definition: &Definition, unknown: &[PathBuf], environments: &En
         .as_ref()
         .is_some_and(|c| &*c.strategy == "Webhook");
     for (n, schema) in schemas.iter().enumerate() {
-        let Some((version, schema)) = schema else { continue };
+        let Some((version, document, schema)) = schema else {
+            continue;
+        };
         let mut advisor = Advisor {
             root: format!("spec.versions[{n}].schema.openAPIV3Schema"),
             all: &mut all,
         };
-        advisor.costs(&rules::rules(schema, environments));
-        advisor.node(schema, &mut Vec::new(), UnderRules::No);
+        let rules = rules::rules(schema, environments);
+        advisor.costs(&rules);
+        advisor.bounds(document, schema, &rules, environments);
+        advisor.node(schema, &mut Vec::new());
         advisor.status(
             spec.subresources_of(version).is_some_and(|s| s.status),
             schema,
             version,
         );
-        for (other, others) in schemas.iter().flatten().filter(|_| !converts && version.served) {
+        for (other, _, others) in schemas.iter().flatten().filter(|_| !converts && version.served) {
             for (at, text) in versions::lost(version, schema, other, others) {
                 advisor.add("SCT0601", &at, text);
             }
@@ -95,13 +104,6 @@ fn behind_a_gate(field: &PathBuf) -> Option<Advice> {
 struct Advisor<'a> {
     root: String,
     all: &'a mut Vec<Advice>,
-}
-
-/// Whether rules see the values of a schema.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum UnderRules {
-    No,
-    Yes,
 }
 
 impl Advisor<'_> {
@@ -154,21 +156,29 @@ impl Advisor<'_> {
         }
     }
 
-    fn node(&mut self, schema: &Arc<Structural>, at: &mut Vec<Step>, above: UnderRules) {
-        let under = if schema.rules.is_empty() {
-            above
-        } else {
-            UnderRules::Yes
-        };
-        if under == UnderRules::Yes
-            && let Some(keyword) = rules::unbounded(schema)
-        {
-            self.add(
-                "SCT0103",
-                at,
-                format!("rules see this value, and it has no {keyword}"),
-            );
+    /// Missing bounds, the largest saving first.
+    fn bounds(&mut self, document: &Value, schema: &Structural, rules: &[Rule], environments: &Environments) {
+        let mut all: Vec<Saving> = Vec::new();
+        for rule in rules {
+            for saving in rules::savings(document, schema, rule, environments, WORTH_BOUNDING) {
+                match all.iter_mut().find(|other| other.bound == saving.bound) {
+                    Some(other) => other.saved = other.saved.saturating_add(saving.saved),
+                    None => all.push(saving),
+                }
+            }
         }
+        all.sort_by_key(|saving| Reverse(saving.saved));
+        for Saving { bound, value, saved } in all {
+            let Bound { at, keyword, .. } = bound;
+            let share = saved as f64 / RULE_LIMIT as f64 * 100.0;
+            let text = format!(
+                "no {keyword}: a bound of {value} lowers the estimated cost of rules by {saved} ({share:.0}% of a rule's limit)"
+            );
+            self.add("SCT0103", &at, text);
+        }
+    }
+
+    fn node(&mut self, schema: &Arc<Structural>, at: &mut Vec<Step>) {
         for (n, rule) in schema.rules.iter().enumerate() {
             if let Some(keywords) = schema.ty.and_then(|ty| keywords::instead_of(&rule.rule, ty)) {
                 let text = format!("the rule says what {keywords} says, which costs nothing");
@@ -218,14 +228,14 @@ impl Advisor<'_> {
         for (name, property) in &schema.properties {
             at.push(Step::Property(name.to_string()));
             self.field(schema, name, property, at);
-            self.node(property, at, under);
+            self.node(property, at);
             at.pop();
         }
         if let Some(items) = &schema.items {
-            self.below(Step::Items, items, at, under);
+            self.below(Step::Items, items, at);
         }
         if let Some(values) = schema.additional_schema() {
-            self.below(Step::Additional, values, at, under);
+            self.below(Step::Additional, values, at);
         }
     }
 
@@ -282,9 +292,9 @@ impl Advisor<'_> {
         }
     }
 
-    fn below(&mut self, step: Step, schema: &Arc<Structural>, at: &mut Vec<Step>, under: UnderRules) {
+    fn below(&mut self, step: Step, schema: &Arc<Structural>, at: &mut Vec<Step>) {
         at.push(step);
-        self.node(schema, at, under);
+        self.node(schema, at);
         at.pop();
     }
 

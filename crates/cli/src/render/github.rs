@@ -8,7 +8,7 @@ pub(super) fn render(subject: &Subject) -> String {
     let mut out = String::new();
     for finding in &subject.findings {
         let command = match finding.level {
-            Level::Error => "error",
+            Level::Unreadable | Level::Error => "error",
             Level::Warning => "warning",
             Level::Advice => "notice",
         };
@@ -16,8 +16,10 @@ pub(super) fn render(subject: &Subject) -> String {
         if let Some(place) = &finding.place {
             let _ = write!(out, ",line={},col={}", place.line, place.column);
         }
-        let (title, text) = (property(&subject.name), data(&finding.text));
-        let _ = writeln!(out, ",title={title}::{text}");
+        if !subject.name.is_empty() {
+            let _ = write!(out, ",title={}", property(&subject.name));
+        }
+        let _ = writeln!(out, "::{}", data(&finding.text));
     }
     out
 }

@@ -12,18 +12,24 @@ use std::fmt::Write as _;
 pub(super) fn document(command: &str, pieces: &[Piece]) -> String {
     let file = |p: &Piece| p.kept.as_ref().map(|k| k.file.clone()).unwrap_or_default();
     let failed = |p: &&Piece| p.kept.as_ref().is_some_and(|k| k.failed);
+    let unreadable = |p: &&Piece| p.kept.as_ref().is_some_and(|k| k.unreadable);
+    let counts = |pieces: &[Piece]| {
+        let (failures, errors) = (pieces.iter().filter(failed), pieces.iter().filter(unreadable));
+        let (tests, failures, errors) = (pieces.len(), failures.count(), errors.count());
+        format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"")
+    };
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let (tests, failures) = (pieces.len(), pieces.iter().filter(failed).count());
     let _ = writeln!(
         out,
-        "<testsuites name=\"scantling {command}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">"
+        "<testsuites name=\"scantling {command}\" {}>",
+        counts(pieces)
     );
     for suite in pieces.chunk_by(|a, b| file(a) == file(b)) {
-        let (tests, failures) = (suite.len(), suite.iter().filter(failed).count());
         let file = suite.first().map(|p| escape(&file(p))).unwrap_or_default();
         let _ = writeln!(
             out,
-            "  <testsuite name=\"{file}\" file=\"{file}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\" time=\"0\">"
+            "  <testsuite name=\"{file}\" file=\"{file}\" {} skipped=\"0\" time=\"0\">",
+            counts(suite)
         );
         for piece in suite {
             out.push_str(&piece.text);
@@ -36,9 +42,15 @@ pub(super) fn document(command: &str, pieces: &[Piece]) -> String {
 
 /// One case.
 pub(super) fn case(subject: &Subject) -> String {
+    // A file that cannot be read has no object to name.
+    let name = if subject.name.is_empty() {
+        &*subject.file
+    } else {
+        &subject.name
+    };
     let mut out = format!(
         "    <testcase name=\"{}\" classname=\"scantling\" time=\"0\"",
-        escape(&subject.name)
+        escape(name)
     );
     if subject.findings.is_empty() {
         out.push_str("/>\n");
@@ -46,19 +58,23 @@ pub(super) fn case(subject: &Subject) -> String {
     }
     out.push_str(">\n");
     let (errors, others): (Vec<&Finding>, Vec<&Finding>) =
-        subject.findings.iter().partition(|f| f.level == Level::Error);
+        subject.findings.iter().partition(|f| f.level.is_error());
     if let Some((first, more)) = errors.split_first() {
         let (code, mut text) = (escape(&first.code), escape(&first.text));
         if !more.is_empty() {
             let _ = write!(text, " (and {} more)", more.len());
         }
-        let _ = write!(out, "      <failure type=\"{code}\" message=\"{text}\">");
+        let element = match first.level {
+            Level::Unreadable => "error",
+            _ => "failure",
+        };
+        let _ = write!(out, "      <{element} type=\"{code}\" message=\"{text}\">");
         for (n, finding) in errors.iter().enumerate() {
             let line_end = if n > 0 { "\n" } else { "" };
             let place = placed(&subject.file, finding);
             let _ = write!(out, "{line_end}{}: {}", escape(&place), escape(&finding.text));
         }
-        out.push_str("</failure>\n");
+        let _ = writeln!(out, "</{element}>");
     }
     if !others.is_empty() {
         out.push_str("      <system-out>");

@@ -62,7 +62,7 @@ pub(super) fn results(subject: &Subject) -> Result<String, Problem> {
 
 fn result(subject: &Subject, finding: &Finding) -> Value {
     let level = match finding.level {
-        Level::Error => "error",
+        Level::Unreadable | Level::Error => "error",
         Level::Warning => "warning",
         Level::Advice => "note",
     };
@@ -74,7 +74,7 @@ fn result(subject: &Subject, finding: &Finding) -> Value {
     json!({
         "ruleId": finding.code,
         "level": level,
-        "message": {"text": format!("{}: {}", subject.name, finding.text)},
+        "message": {"text": subject.titled(&finding.text)},
         "locations": [{"physicalLocation": location}],
     })
 }

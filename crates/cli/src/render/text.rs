@@ -40,7 +40,7 @@ impl Palette {
 
     fn of(&self, level: Level) -> Style {
         match level {
-            Level::Error => self.error,
+            Level::Unreadable | Level::Error => self.error,
             Level::Warning => self.warning,
             Level::Advice => self.advice,
         }
@@ -71,12 +71,12 @@ impl Verbosity {
 /// One subject as text.
 pub(super) fn render(subject: &Subject, verbosity: Verbosity, palette: &Palette) -> String {
     let mut out = String::new();
-    let shown = |f: &&Finding| verbosity != Verbosity::Quiet || f.level == Level::Error;
+    let shown = |f: &&Finding| verbosity != Verbosity::Quiet || f.level.is_error();
     for finding in subject.findings.iter().filter(shown) {
         self::finding(&mut out, subject, finding, palette);
     }
     let ok = palette.ok;
-    if verbosity != Verbosity::Quiet && !subject.findings.iter().any(|f| f.level == Level::Error) {
+    if verbosity != Verbosity::Quiet && !subject.findings.iter().any(|f| f.level.is_error()) {
         origin(&mut out, subject, subject.place.as_ref());
         let _ = writeln!(out, ": {}: {ok}{}{ok:#}", subject.name, subject.outcome);
     }
@@ -96,11 +96,11 @@ fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Pal
     origin(out, subject, finding.place.as_ref());
     let code = match finding.level {
         Level::Advice => format!("[{}]", finding.code),
-        Level::Error | Level::Warning => String::new(),
+        Level::Unreadable | Level::Error | Level::Warning => String::new(),
     };
     // Texts of a server may have lines of their own, which belong below the first one.
     let text = finding.text.replace('\n', "\n      ");
-    let _ = writeln!(out, ": {style}{level}{code}{style:#}: {}: {text}", subject.name);
+    let _ = writeln!(out, ": {style}{level}{code}{style:#}: {}", subject.titled(&text));
     if let Some(place) = &finding.place {
         let number = place.line.to_string();
         let margin = " ".repeat(number.len());

@@ -1,8 +1,9 @@
 //! Asks what a server would say to an object.
 
-use super::Judged;
+use super::{Judged, title};
 use crate::args;
-use crate::catalog::{Catalog, Found, Stored};
+use crate::catalog::{Catalog, Entry, Found, Stored};
+use crate::files::Source;
 use crate::input::{Document, Object};
 use crate::locate::{Sent, Spots, path_of, place_all, value_at};
 use crate::problem::Problem;
@@ -28,6 +29,7 @@ pub(crate) struct Judge<'a> {
     pub(crate) stored: Option<&'a Stored<'a>>,
     pub(crate) skip: &'a [String],
     pub(crate) missing: Missing,
+    pub(crate) invalid_crds: InvalidCrds,
     pub(crate) show_object: bool,
     pub(crate) field_validation: FieldValidation,
     pub(crate) identity: Identity,
@@ -40,6 +42,37 @@ pub(crate) enum Missing {
     Skipped,
 }
 
+/// The treatment of objects whose CRD a cluster would refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InvalidCrds {
+    /// The objects are reported as not checked: no cluster can ever accept them.
+    Refused,
+    /// The objects are checked as far as the CRD allows, for commands that help to repair it.
+    Used,
+}
+
+/// An object that was not validated, and why.
+#[derive(Debug)]
+pub(crate) struct Skipped {
+    pub(crate) file: Arc<str>,
+    pub(crate) title: String,
+    pub(crate) reason: &'static str,
+}
+
+/// The results for the objects of one document.
+#[derive(Default)]
+pub(crate) struct DocumentResults {
+    pub(crate) judged: Vec<Judged>,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// The result for one object.
+enum ObjectResult {
+    Judged(Box<(Judged, Spots)>),
+    Skipped(Skipped),
+}
+
 impl<'a> Judge<'a> {
     /// One that takes every object for a new one.
     pub(crate) fn new(catalog: &'a Catalog, target: args::Target) -> Self {
@@ -49,6 +82,7 @@ impl<'a> Judge<'a> {
             stored: None,
             skip: &[],
             missing: Missing::Reported,
+            invalid_crds: InvalidCrds::Refused,
             show_object: false,
             field_validation: FieldValidation::Warn,
             identity: Identity {
@@ -60,26 +94,32 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges all objects of a document.
-    pub(crate) fn document(&self, document: &Document<'_>) -> (Vec<Judged>, Vec<Problem>) {
+    pub(crate) fn document(&self, document: &Document<'_>) -> DocumentResults {
+        let mut results = DocumentResults::default();
         let objects = match document.objects() {
             Ok(objects) => objects,
-            Err(problem) => return (Vec::new(), vec![problem]),
+            Err(problem) => {
+                results.problems.push(problem);
+                return results;
+            }
         };
         let sent = Sent::new(document);
         let judge = |object: Object| self.judge(document.file, Some(&sent), object, None);
-        let judged: Vec<Result<Option<(Judged, Spots)>, Problem>> = if objects.len() < SHARED {
+        let judged: Vec<Result<ObjectResult, Problem>> = if objects.len() < SHARED {
             objects.into_iter().map(judge).collect()
         } else {
             objects.into_par_iter().map(judge).collect()
         };
-        let (mut verdicts, mut problems) = (Vec::with_capacity(judged.len()), Vec::new());
+        let mut verdicts = Vec::with_capacity(judged.len());
         for result in judged {
             match result {
-                Ok(judged) => verdicts.extend(judged),
-                Err(problem) => problems.push(problem),
+                Ok(ObjectResult::Judged(judged)) => verdicts.push(*judged),
+                Ok(ObjectResult::Skipped(skipped)) => results.skipped.push(skipped),
+                Err(problem) => results.problems.push(problem),
             }
         }
-        (place_all(&sent, verdicts, Judged::placed), problems)
+        results.judged = place_all(&sent, verdicts, Judged::placed);
+        results
     }
 
     fn is_skipped(&self, object: &Object) -> bool {
@@ -97,8 +137,10 @@ impl<'a> Judge<'a> {
         object: Object,
         meter: Meter<'_>,
     ) -> Result<Option<Judged>, Problem> {
-        let judged = self.judge(file, None, object, Some(meter))?;
-        Ok(judged.map(|(judged, _)| judged))
+        match self.judge(file, None, object, Some(meter))? {
+            ObjectResult::Judged(judged) => Ok(Some(judged.0)),
+            ObjectResult::Skipped(_) => Ok(None),
+        }
     }
 
     /// Judges an object, and says which places are to be looked up for that: of errors, of what else the last error
@@ -109,25 +151,20 @@ impl<'a> Judge<'a> {
         sent: Option<&Sent<'_>>,
         object: Object,
         meter: Option<Meter<'_>>,
-    ) -> Result<Option<(Judged, Spots)>, Problem> {
+    ) -> Result<ObjectResult, Problem> {
+        let skipped = |reason| {
+            let title = title(object.kind(), object.namespace(), object.name());
+            let file = Arc::clone(file);
+            Ok(ObjectResult::Skipped(Skipped { file, title, reason }))
+        };
         if self.is_skipped(&object) {
-            return Ok(None);
+            return skipped("named by --skip");
         }
         let judged = Judged {
-            file: Arc::clone(file),
             api_version: object.api_version().to_owned(),
-            kind: object.kind().to_owned(),
             namespace: object.namespace().to_owned(),
             name: object.name().to_owned(),
-            accepted: true,
-            errors: Vec::new(),
-            warnings: Vec::new(),
-            warning_positions: Vec::new(),
-            cel_cost: 0,
-            object: None,
-            stored: None,
-            update: false,
-            by: None,
+            ..Judged::new(file, object.kind())
         };
         let mut trial = Trial {
             judged,
@@ -136,28 +173,64 @@ impl<'a> Judge<'a> {
             index: object.index.clone(),
         };
         if object.is_definition() {
-            self.definition(&mut trial, &object);
-            return Ok(Some(trial.end()));
+            self.definition(&mut trial);
+            return Ok(trial.end());
         }
         let Some(found) = self.catalog.find(&trial.judged.api_version, &trial.judged.kind) else {
-            if self.missing == Missing::Skipped {
-                return Ok(None);
+            let (api_version, kind) = (&trial.judged.api_version, &trial.judged.kind);
+            // A kind that looks like a known one is a mistake, which the user must see.
+            let help = self.catalog.suggestion(api_version, kind);
+            if self.missing == Missing::Skipped && help.is_none() {
+                return skipped("no CRD");
             }
-            let issue = Issue::undefined(&trial.judged.kind, &trial.judged.api_version);
+            let issue = Issue {
+                help,
+                ..Issue::undefined(kind, api_version)
+            };
             trial.refuse_for(issue, "kind");
-            return Ok(Some(trial.end()));
+            return Ok(trial.end());
         };
+        if self.invalid_crds == InvalidCrds::Refused && !self.catalog.refused(found.entry).is_empty() {
+            let name = found.entry.definition.name();
+            let why = format!("not checked: a cluster refuses the CustomResourceDefinition {name}");
+            trial.judged.checked = false;
+            trial.refuse_for(Issue::plain("NotChecked", why), "kind");
+            return Ok(trial.end());
+        }
         let resource = self.catalog.usable(found)?;
         let old = match self.stored {
             Some(stored) => stored.of(&object, found)?,
             None => None,
         };
         self.state(&mut trial, found, object, old, resource, meter);
-        Ok(Some(trial.end()))
+        Ok(trial.end())
+    }
+
+    /// The CRDs that objects were not checked against because a cluster refuses them, except those among the inputs, which
+    /// are reported there.
+    pub(crate) fn invalid_definitions(&self, inputs: &[Source]) -> Vec<Judged> {
+        let invalid = self.catalog.entries().iter().filter_map(|entry| {
+            let errors = entry.refused_if_asked()?;
+            let is_input = inputs.iter().any(|source| source.name == entry.file);
+            (!errors.is_empty() && !is_input).then_some((entry, errors))
+        });
+        let report = |(entry, errors): (&Entry, &[FieldError])| {
+            let fields: Vec<String> = errors.iter().map(|e| entry.written(e.field())).collect();
+            let places = entry.places(&fields);
+            let issues = errors.iter().zip(places).map(|(e, place)| Issue::new(e, place));
+            Judged {
+                api_version: entry.api_version().to_owned(),
+                name: entry.definition.name().to_owned(),
+                accepted: false,
+                errors: issues.collect(),
+                ..Judged::new(&entry.file, "CustomResourceDefinition")
+            }
+        };
+        invalid.map(report).collect()
     }
 
     /// A definition among the inputs is checked as one.
-    fn definition(&self, trial: &mut Trial<'_>, object: &Object) {
+    fn definition(&self, trial: &mut Trial<'_>) {
         let (file, name) = (&trial.judged.file, &trial.judged.name);
         let entry = self.catalog.entries().iter().rev();
         let mut entry = entry.filter(|e| e.file == *file && e.definition.name() == name);
@@ -165,7 +238,7 @@ impl<'a> Judge<'a> {
             Some(entry) => {
                 let warnings = entry.api.deprecation().map(str::to_owned);
                 trial.judged.warnings.extend(warnings);
-                trial.refuse(self.catalog.refused(entry), &object.value, None);
+                trial.refuse_definition(entry, self.catalog.refused(entry));
             }
             None => trial.refuse_for(
                 Issue::plain("BadRequest", "the definition cannot be read"),
@@ -305,8 +378,19 @@ struct Trial<'d> {
 }
 
 impl Trial<'_> {
-    fn end(self) -> (Judged, Spots) {
-        (self.judged, self.spots)
+    fn end(self) -> ObjectResult {
+        ObjectResult::Judged(Box::new((self.judged, self.spots)))
+    }
+
+    /// Refuses a CRD. The errors name fields of the internal type, which are elsewhere in the text.
+    fn refuse_definition(&mut self, entry: &Entry, errors: &[FieldError]) {
+        self.judged.accepted = errors.is_empty();
+        for error in errors {
+            let field = entry.written(error.field());
+            self.judged.errors.push(Issue::new(error, None));
+            let [spots, ..] = &mut self.spots;
+            spots.push(self.sent.and_then(|sent| sent.spelled(&self.index, &field)));
+        }
     }
 
     /// Adds a server's warnings.

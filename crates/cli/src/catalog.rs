@@ -73,14 +73,6 @@ impl Entry {
         self.refused.get().map(|errors| &**errors)
     }
 
-    /// The `apiVersion` that the CRD is written in.
-    pub(crate) fn api_version(&self) -> &'static str {
-        match self.api {
-            ApiVersion::V1 => "apiextensions.k8s.io/v1",
-            ApiVersion::V1Beta1 => "apiextensions.k8s.io/v1beta1",
-        }
-    }
-
     /// Why nothing can be done with the definition.
     pub(crate) fn unusable(&self, why: &str) -> Problem {
         let what = format!(

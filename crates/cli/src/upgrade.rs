@@ -347,7 +347,7 @@ impl Trial<'_> {
         if let Some(before) = before
             && load(before, &mut stored).is_ok()
         {
-            differences(&stored, &old, "", &mut item.defaulted);
+            differences(&stored, &old, Some(&object.value), "", &mut item.defaulted);
         }
         let pruned: BTreeSet<&String> = item.pruned.iter().collect();
         item.defaulted.retain(|field| !pruned.contains(field));
@@ -393,8 +393,10 @@ fn rendered(
     items.into_iter().map(render).collect()
 }
 
-/// The paths at which two forms of one object differ.
-fn differences(a: &Value, b: &Value, at: &str, found: &mut Vec<String>) {
+/// The paths at which two versions of a CRD fill in an object differently. A field that the object has itself is not
+/// filled in: one of the versions drops it.
+fn differences(a: &Value, b: &Value, sent: Option<&Value>, at: &str, found: &mut Vec<String>) {
+    let is_filled = || sent.is_none_or(Value::is_null);
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
             let names = a.keys().chain(b.keys().filter(|name| !a.contains_key(name)));
@@ -404,18 +406,21 @@ fn differences(a: &Value, b: &Value, at: &str, found: &mut Vec<String>) {
                 } else {
                     format!("{at}.{name}")
                 };
+                let sent = sent.and_then(|sent| sent.get(name));
                 match (a.get(name), b.get(name)) {
-                    (Some(a), Some(b)) => differences(a, b, &at, found),
-                    _ => found.push(at),
+                    (Some(a), Some(b)) => differences(a, b, sent, &at, found),
+                    _ if sent.is_none_or(Value::is_null) => found.push(at),
+                    _ => {}
                 }
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (n, (a, b)) in a.iter().zip(b).enumerate() {
-                differences(a, b, &format!("{at}[{n}]"), found);
+                let sent = sent.and_then(|sent| sent.as_array()?.get(n));
+                differences(a, b, sent, &format!("{at}[{n}]"), found);
             }
         }
-        _ if a == b => {}
+        _ if a == b || !is_filled() => {}
         _ => found.push(at.to_owned()),
     }
 }

@@ -53,6 +53,7 @@ pub(super) fn of(definition: &Definition, unknown: &[PathBuf], environments: &En
         .conversion
         .as_ref()
         .is_some_and(|c| &*c.strategy == "Webhook");
+    let mut compiler = None;
     for (n, schema) in schemas.iter().enumerate() {
         let Some((version, document, schema)) = schema else {
             continue;
@@ -60,6 +61,7 @@ pub(super) fn of(definition: &Definition, unknown: &[PathBuf], environments: &En
         let mut advisor = Advisor {
             root: format!("spec.versions[{n}].schema.openAPIV3Schema"),
             all: &mut all,
+            compiler: &mut compiler,
         };
         let rules = rules::rules(schema, environments);
         advisor.costs(&rules);
@@ -104,6 +106,8 @@ fn behind_a_gate(field: &PathBuf) -> Option<Advice> {
 struct Advisor<'a> {
     root: String,
     all: &'a mut Vec<Advice>,
+    /// Compiles the schemas of defaults. Most CRDs have none, and making a compiler takes as long as some of them.
+    compiler: &'a mut Option<Compiler>,
 }
 
 impl Advisor<'_> {
@@ -271,7 +275,7 @@ impl Advisor<'_> {
                 "a default of list elements or map values never applies: what is absent there has no place";
             self.add("SCT0502", at, text);
         }
-        let plan = Compiler::new().compile(schema);
+        let plan = self.compiler.get_or_insert_with(Compiler::new).compile(schema);
         let options = prune::Options {
             nulls: Nulls::Drop,
             unknown: Unknown::List,

@@ -1,6 +1,6 @@
 //! What changed between two definitions, and what each change means for those who use them.
 
-use super::meaning::Meaning;
+use super::meaning::{Meaning, PRESERVE, is_on};
 use super::schemas::{self, Treatment};
 use crate::catalog::{Catalog, Entry};
 use crate::locate;
@@ -23,6 +23,9 @@ pub(super) struct Change {
     /// The field of the definition that it is about, where version and path do not tell.
     #[serde(skip)]
     field: Option<String>,
+    /// The keyword or rule of the schema at the path.
+    #[serde(skip)]
+    member: String,
 }
 
 impl Change {
@@ -34,7 +37,7 @@ impl Change {
         let mut versions = entry.definition.spec.versions().iter();
         match versions.position(|v| v.name == self.version) {
             Some(n) if self.path.is_empty() => format!("spec.versions[{n}]"),
-            Some(n) => format!("{}{}", entry.schema_field(n), self.path),
+            Some(n) => format!("{}{}{}", entry.schema_field(n), self.path, self.member),
             None => "spec".to_owned(),
         }
     }
@@ -145,6 +148,7 @@ impl Changes {
             verdict,
             place: None,
             field: None,
+            member: String::new(),
         });
     }
 
@@ -189,6 +193,7 @@ impl Changes {
                         verdict: change.meaning,
                         place: None,
                         field: None,
+                        member: change.member,
                     }));
                 }
                 (None, Some(_)) => self.add(&after.name, "there is a schema".to_owned(), Meaning::Breaking),
@@ -268,7 +273,11 @@ impl Changes {
         let (before, after) = (of(old).unwrap_or_default(), of(new).unwrap_or_default());
         match (before.status, after.status) {
             (true, false) => self.add(name, "/status is no longer served".to_owned(), Meaning::Breaking),
-            // Whoever wrote the status with the rest of the object no longer can.
+            // No object has a status yet.
+            (false, true) if !may_have_status(old) => {
+                self.add(name, "/status is served".to_owned(), Meaning::Safe);
+            }
+            // Clients that wrote the status with the rest of the object no longer can.
             (false, true) => {
                 let what = "/status is served: it alone writes the status now".to_owned();
                 self.add(name, what, Meaning::Breaking);
@@ -298,6 +307,16 @@ impl Changes {
             _ => {}
         }
     }
+}
+
+/// Whether objects of a version may have a status: the schema declares it, or keeps what it does not declare.
+fn may_have_status((spec, version): (&Spec, &Version)) -> bool {
+    let Some(schema) = spec.schema_of(version) else {
+        return true;
+    };
+    spec.preserves_unknown_fields()
+        || is_on(schema.get(PRESERVE))
+        || schema.at(["properties", "status"]).is_some()
 }
 
 /// Whether a schema allows nothing at a path (`.spec.replicas`) that a scale may not have: a whole number from zero to

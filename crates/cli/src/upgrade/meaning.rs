@@ -111,6 +111,8 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
         "type" => Some(match (text(before), text(after)) {
             (Some("integer"), Some("number")) | (Some("integer" | "string"), None) => Effect::Retypes,
             (Some(_), None) if !is_on(new.get(INT_OR_STRING)) => Effect::Retypes,
+            // Stored values of the other type can no longer be applied, as with any other change of the type.
+            (None, Some(_)) if is_on(old.get(INT_OR_STRING)) => Effect::Breaks,
             (Some("number"), Some("integer")) | (None, Some(_)) => Effect::TightensAndRetypes,
             _ => Effect::Breaks,
         }),
@@ -135,6 +137,12 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
         | "x-kubernetes-addition-only"
         | "x-kubernetes-deletion-only" => switched(before, after, Effect::Holds, Effect::Loosens),
         "x-kubernetes-list-type" => renamed(before, after, "atomic"),
+        // The keys come and go with the list type, which is reported.
+        "x-kubernetes-list-map-keys"
+            if old.get("x-kubernetes-list-type") != new.get("x-kubernetes-list-type") =>
+        {
+            None
+        }
         "x-kubernetes-map-type" => renamed(before, after, "granular"),
         // Keys of lists, unions, and what no structural schema has.
         _ => Some(Effect::Breaks),

@@ -13,6 +13,8 @@ use scantling_value::{Map, Value};
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) path: String,
+    /// The keyword or rule below that path.
+    pub(super) member: String,
     pub(super) what: String,
     pub(super) meaning: Meaning,
 }
@@ -59,8 +61,18 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn add(&mut self, what: String, meaning: Meaning) {
+        self.add_to(String::new(), what, meaning);
+    }
+
+    /// Adds a change of a member of the schema at the place.
+    fn add_to(&mut self, member: String, what: String, meaning: Meaning) {
         let path = spell(&self.steps);
-        self.changes.push(Change { path, what, meaning });
+        self.changes.push(Change {
+            path,
+            member,
+            what,
+            meaning,
+        });
     }
 
     fn below(&mut self, step: Step, old: &Map, new: &'a Map) {
@@ -96,7 +108,11 @@ impl<'a> Walk<'a> {
         ) {
             (Some(old), Some(new)) => self.below(step, old, new),
             // What was kept may go now.
-            _ => self.add(changes(keyword, before, after), Meaning::Breaking),
+            _ => self.add_to(
+                format!(".{keyword}"),
+                changes(keyword, before, after),
+                Meaning::Breaking,
+            ),
         }
     }
 
@@ -195,7 +211,11 @@ impl<'a> Walk<'a> {
 
     fn rules(&mut self, before: Option<&Value>, after: Option<&'a Value>) {
         let (before, after) = (meaning::rules(before), meaning::rules(after));
-        for rule in after.iter().filter(|rule| !before.contains(rule)) {
+        for (n, rule) in after
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| !before.contains(rule))
+        {
             let here = self.above.last().copied();
             let meaning =
                 if !expressions::compares(rule.text) || expressions::holds_unchanged(rule.text, here) {
@@ -203,7 +223,8 @@ impl<'a> Walk<'a> {
                 } else {
                     Meaning::Breaking
                 };
-            self.add(format!("the rule `{}` is new", rule.text), meaning);
+            let member = format!(".x-kubernetes-validations[{n}]");
+            self.add_to(member, format!("the rule `{}` is new", rule.text), meaning);
         }
         for rule in before.iter().filter(|rule| !after.contains(rule)) {
             self.add(format!("the rule `{}` is gone", rule.text), Meaning::Safe);
@@ -213,7 +234,8 @@ impl<'a> Walk<'a> {
     fn keyword(&mut self, keyword: &str, old: &Map, new: &Map) {
         if let Some(effect) = meaning::effect(keyword, old, new) {
             let meaning = self.of_effect(effect);
-            self.add(changes(keyword, old.get(keyword), new.get(keyword)), meaning);
+            let what = changes(keyword, old.get(keyword), new.get(keyword));
+            self.add_to(format!(".{keyword}"), what, meaning);
         }
     }
 

@@ -219,7 +219,7 @@ impl<'a> Judge<'a> {
             let places = entry.places(&fields);
             let issues = errors.iter().zip(places).map(|(e, place)| Issue::new(e, place));
             Judged {
-                api_version: entry.api_version().to_owned(),
+                api_version: format!("apiextensions.k8s.io/{}", entry.api.as_str()),
                 name: entry.definition.name().to_owned(),
                 accepted: false,
                 errors: issues.collect(),

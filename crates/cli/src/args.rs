@@ -416,16 +416,16 @@ pub(crate) struct Serve {
     /// How long to go on serving after a stop is asked for, with readiness failing: `5s`
     #[arg(long, env = "SCANTLING_SHUTDOWN_DELAY_DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) shutdown_delay_duration: Duration,
-    /// How long running requests get to end when the server stops; what has not ended then is cut off
+    /// The time that running requests get to end when the server stops; the rest is cut off
     #[arg(long, env = "SCANTLING_SHUTDOWN_GRACE_PERIOD", default_value = "10s", value_parser = period)]
     pub(crate) shutdown_grace_period: Duration,
-    /// How many connections may be open; without it, as many as the limit on open files allows, at most 8192
+    /// The most open connections; without it, what the limit on open files allows, at most 8192
     #[arg(long, env = "SCANTLING_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,
-    /// How many connections may be open from one address; without it, half of all
+    /// The most open connections from one address; without it, half of all
     #[arg(long, env = "SCANTLING_MAX_CONNECTIONS_PER_CLIENT", value_name = "NUMBER")]
     pub(crate) max_connections_per_client: Option<NonZeroUsize>,
-    /// How many requests may run at once on an HTTP/2 connection
+    /// The most concurrent requests on an HTTP/2 connection
     #[arg(
         long,
         env = "SCANTLING_HTTP2_MAX_STREAMS_PER_CONNECTION",
@@ -433,16 +433,16 @@ pub(crate) struct Serve {
         default_value = "100"
     )]
     pub(crate) http2_max_streams_per_connection: NonZeroU32,
-    /// How long a new connection may take for its first request, and an HTTP/1 client for the head of any request
+    /// The time limit for the first request of a connection, and for the head of any HTTP/1 request
     #[arg(long, env = "SCANTLING_READ_HEADER_TIMEOUT", default_value = "32s", value_parser = timeout)]
     pub(crate) read_header_timeout: Duration,
-    /// How long a connection may stay open without a request
+    /// The time after which a connection without a request is closed
     #[arg(long, env = "SCANTLING_IDLE_TIMEOUT", default_value = "90s", value_parser = timeout)]
     pub(crate) idle_timeout: Duration,
-    /// How long a client may read nothing of a response that is ready, events of a watch included
+    /// The time after which a client is cut off that reads nothing of its response or watch
     #[arg(long, env = "SCANTLING_WRITE_TIMEOUT", default_value = "30s", value_parser = timeout)]
     pub(crate) write_timeout: Duration,
-    /// How many MiB may be held for bodies of requests and responses, of all clients together
+    /// The memory for bodies of requests and responses of all clients together, in MiB
     #[arg(
         long,
         env = "SCANTLING_MAX_BUFFERED_MIB",

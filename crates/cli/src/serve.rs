@@ -38,17 +38,17 @@ pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
     }
     let runtime = crate::runtime()?;
     let served = runtime.block_on(serve(flags));
-    // What still runs now is abandoned: its clients are gone.
+    // Work that still runs is abandoned: its clients are gone.
     runtime.shutdown_timeout(ABANDON_TIMEOUT);
     // The last reference carries everything over to the state at rest.
     served.map(drop)?;
     Ok(Verdict::Well)
 }
 
-/// How long work that has no client any more gets to notice it.
+/// The time that abandoned work gets to notice that its client is gone.
 const ABANDON_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long after the grace period the process ends whatever is still going on. All that was acknowledged is on disk.
+/// The time after the grace period at which the process ends in any case. Acknowledged writes are on disk.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Resolves once the process is told to stop. From then on, it ends within a limit, even if no thread of the server has

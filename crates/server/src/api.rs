@@ -66,6 +66,8 @@ pub(crate) struct Api {
     pub(crate) memory: Memory,
     /// The lists that are being sent.
     pub(crate) lists: SharedListings,
+    /// The objects of recent events.
+    pub(crate) recent: watch::RecentObjects,
     pub(crate) request_timeout: Duration,
     pub(crate) min_request_timeout: Duration,
     pub(crate) strict_transport_security: Option<HeaderValue>,
@@ -259,7 +261,7 @@ impl Api {
         response.map(|body| ResponseBody::new(body, held, active))
     }
 
-    /// A reply with what it holds until it is sent; a refusal if there is no memory to send it from.
+    /// Charges a reply for the memory it takes until it is sent, or refuses the request.
     fn held(
         &self,
         head: &Head,
@@ -576,7 +578,7 @@ impl Api {
     }
 }
 
-/// What is answered where a limit on all clients together is reached.
+/// The error for a request that exceeds a limit of all clients together.
 pub(crate) fn too_many_requests() -> ApiError {
     ApiError::too_many_requests("Too many requests, please try again later.", 1)
 }

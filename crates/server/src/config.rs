@@ -44,30 +44,30 @@ pub struct Config {
     pub etcd_prefix: String,
     /// Feature gates that are not at their default.
     pub feature_gates: BTreeMap<String, bool>,
-    /// How long running requests get to end after a stop.
+    /// The time that running requests get to end after a stop.
     pub shutdown_grace_period: Duration,
-    /// Limits on connections, and on what is held for clients.
+    /// Limits on connections and on memory held for clients.
     pub connections: ConnectionLimits,
 }
 
-/// Limits on connections, and on what is held for clients. They count before it is known who asks.
+/// Limits on connections and on memory held for clients. They apply before authentication.
 #[derive(Clone, Debug)]
 pub struct ConnectionLimits {
     /// The most open connections; without it, what the limit on open files allows.
     pub max_connections: Option<usize>,
     /// The most open connections of one client address; without it, half of all.
     pub max_connections_per_client: Option<usize>,
-    /// How long a TLS handshake may take.
+    /// The time limit of a TLS handshake.
     pub handshake_timeout: Duration,
-    /// How long a new connection may take for its first request, and the head of any HTTP/1 request.
+    /// The time limit for the first request of a connection, and for the head of any HTTP/1 request.
     pub read_header_timeout: Duration,
-    /// How long a connection may be without a request.
+    /// The time after which a connection without a request is closed.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing of a response that is ready.
+    /// The time after which a client is cut off that reads nothing.
     pub write_timeout: Duration,
     /// The most requests at once on an HTTP/2 connection.
     pub http2_max_streams: u32,
-    /// The most bytes that are held for bodies of requests and responses.
+    /// The memory for bodies of requests and responses of all clients together, in bytes.
     pub max_buffered_bytes: usize,
 }
 

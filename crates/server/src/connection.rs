@@ -107,8 +107,8 @@ impl Connections {
 
     /// Admits a new connection, or not if there are as many as there may be.
     ///
-    /// The oldest connection that has not authenticated makes room for a new one: those who hold many silent
-    /// connections keep out nobody but themselves.
+    /// At the limit, the oldest connection that has not authenticated is evicted. A client with many silent
+    /// connections thus only displaces its own.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr, metrics: &Metrics) -> Option<Arc<Connection>> {
         let client = client_address(peer);
         let mut table = self.table();
@@ -256,7 +256,7 @@ impl Connection {
         if self.active.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        if self.requests.load(Ordering::Relaxed) == 0 {
+        if self.requests() == 0 {
             return Some(self.started + limits.read_header_timeout);
         }
         let at = |millis| self.started + Duration::from_millis(millis);
@@ -266,15 +266,20 @@ impl Connection {
         })
     }
 
-    /// Notes that bytes came; returns which request's head they belong to, if they do.
-    fn received(&self) -> Option<u64> {
+    /// Notes that bytes came; returns whether they belong to the head of a request.
+    fn received(&self) -> bool {
         if self.is_http2.load(Ordering::Relaxed) || self.active.load(Ordering::Relaxed) > 0 {
-            return None;
+            return false;
         }
         if self.head_since.load(Ordering::Relaxed) == NEVER {
             self.head_since.store(self.age(), Ordering::Relaxed);
         }
-        Some(self.requests.load(Ordering::Relaxed))
+        true
+    }
+
+    /// The number of requests that have begun.
+    fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// Milliseconds since the start.
@@ -282,7 +287,7 @@ impl Connection {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(NEVER - 1)
     }
 
-    /// How long a client may take for nothing of what is sent to it.
+    /// The time after which a client is cut off that reads nothing.
     pub(crate) fn write_timeout(&self) -> Duration {
         self.connections.limits.write_timeout
     }
@@ -393,7 +398,7 @@ mod tests {
         assert_eq!(start.elapsed(), limits.idle_timeout);
         drop(connection.begin_request(false));
         let start = Instant::now();
-        assert_eq!(connection.received(), Some(2));
+        assert!(connection.received());
         connection.expired().await;
         assert_eq!(start.elapsed(), limits.read_header_timeout, "an unfinished head");
     }

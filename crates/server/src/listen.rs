@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 /// The most bytes of an HTTP/1 request's head: what Go's HTTP server allows.
 const MAX_HEAD: usize = 1 << 20;
 
-/// The most bytes of an HTTP/2 request's headers. Unlike a head of HTTP/1, nobody pays for them before they are whole.
+/// The most bytes of an HTTP/2 request's headers. Unlike HTTP/1 heads, unfinished ones are not charged to a budget.
 const MAX_HEADER_LIST: u32 = 256 << 10;
 
 /// The bytes of a request that an HTTP/2 client may send before it is read: as many as by kube-apiserver.
@@ -36,10 +36,10 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 /// The most bytes of a response that an HTTP/2 stream buffers.
 const SEND_BUFFER: usize = 32 << 10;
 
-/// How long a client gets to close a connection that it was asked to close.
+/// The time that a client gets to close a connection that it was asked to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long tasks get to notice that they were cancelled.
+/// The time that tasks get to notice that they were cancelled.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Accepts connections until told to stop, lets running requests end for the grace period, then ends them.
@@ -128,7 +128,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|s| *s).await;
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Clone)]
 struct Acceptor {
     http: Arc<auto::Builder<StreamExecutor>>,

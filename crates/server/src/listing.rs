@@ -100,7 +100,7 @@ impl Listing {
         }))
     }
 
-    /// How many bytes it has, where that is known before it is written.
+    /// The length in bytes, if it is known before the list is written.
     pub(crate) fn len(&self) -> Option<usize> {
         self.0.length
     }
@@ -147,7 +147,7 @@ pub(crate) struct SharedListings {
     recent: Mutex<VecDeque<(String, Weak<Parts>)>>,
 }
 
-/// How many lists are looked through.
+/// The most lists that are remembered.
 const SHARED: usize = 64;
 
 impl SharedListings {
@@ -177,7 +177,7 @@ impl SharedListings {
 /// A list on its way out.
 struct Writer {
     list: Listing,
-    /// How many items are written; nothing before the beginning is.
+    /// The number of items written; `None` before the beginning is.
     written: Option<usize>,
     is_complete: bool,
 }
@@ -217,7 +217,7 @@ impl Writer {
                 (ListItem::Entry(_), None) => Err(ApiError::internal_error("a list lacks its renderer")),
             };
             if let Err(e) = rendered {
-                // Every item could be read before. What is sent now has no end, so that nobody takes it for the list.
+                // Every item was readable before. The text ends here, unclosed, so that clients reject it.
                 tracing::error!(why = e.message(), "a list cannot be written");
                 self.is_complete = true;
             }
@@ -261,7 +261,7 @@ impl Body for ListBody {
     }
 }
 
-/// What is compressed.
+/// The input of the compressor.
 enum Source {
     List(Writer),
     Bytes(Bytes),

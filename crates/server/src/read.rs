@@ -64,13 +64,11 @@ impl Selection {
         self.labels.is_empty() && self.fields.terms.is_empty()
     }
 
-    /// Whether an entry is selected.
-    pub(crate) fn selects(&self, call: &Call<'_>, entry: &Entry, converted: &Converted) -> ApiResult<bool> {
-        if !self.is_by_name() {
-            return Ok(self.matches(call, &converted.shown(call, entry)?));
-        }
+    /// Tells whether an entry is selected, if its name alone decides.
+    pub(crate) fn selects_by_name(&self, entry: &Entry) -> Option<bool> {
         let name = entry.key.rsplit('/').next();
-        Ok(self.fields.terms.iter().all(|t| name == Some(&t.value)))
+        self.is_by_name()
+            .then(|| self.fields.terms.iter().all(|t| name == Some(&t.value)))
     }
 
     /// Whether the name alone decides.
@@ -318,7 +316,7 @@ pub(crate) fn object_if_selected(
     Ok(selection.matches(call, &object).then_some(object))
 }
 
-/// Whether an object is selected. It can be read if it is.
+/// Tells whether an object is selected; fails if a selected object is unreadable.
 pub(crate) fn is_selected(
     call: &Call<'_>,
     selection: &Selection,

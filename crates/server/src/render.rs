@@ -1,5 +1,5 @@
 //! Large lists in other forms than plain JSON of custom resources: tables, metadata, YAML, and built-in kinds. Each item
-//! is decoded and written when its turn comes, so that no list of decoded objects stands in memory.
+//! is decoded and written when its turn comes, so that the decoded list is never in memory as a whole.
 
 use crate::api::{Api, Call};
 use crate::conversion::Converted;
@@ -74,7 +74,7 @@ impl Rows {
     }
 }
 
-/// What stands around and between the items of a list.
+/// The text around and between the items of a list.
 #[derive(Debug)]
 pub(crate) struct ListFrame {
     pub(crate) before: Vec<u8>,

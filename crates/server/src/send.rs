@@ -1,4 +1,4 @@
-//! Response bodies on their way to a client, and what is held until a body has ended.
+//! Response bodies, and the resources they hold until they have ended.
 
 use crate::connection::{ActiveRequest, Progress};
 use crate::memory::Charge;
@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 /// The most bytes of a frame. Connections buffer a few frames of each response, whatever their size.
 pub(crate) const MAX_FRAME: usize = 16 * 1024;
 
-/// What a response holds until its body has ended.
+/// Resources that a response holds until its body has ended.
 #[derive(Debug, Default)]
 #[expect(dead_code, reason = "what it holds is given back when it is dropped")]
 pub(crate) struct Held {
@@ -27,7 +27,7 @@ pub(crate) struct Held {
 /// The body of a response.
 pub(crate) struct ResponseBody {
     body: Body,
-    /// What is left of a frame that was too large.
+    /// The rest of a frame that was too large.
     rest: Bytes,
     progress: Option<Arc<Progress>>,
     _held: Held,

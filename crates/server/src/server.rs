@@ -124,6 +124,7 @@ impl Server {
             documents: openapi::Documents::default(),
             lines: crate::lines::Lines::default(),
             lists: crate::listing::SharedListings::default(),
+            recent: crate::watch::RecentObjects::default(),
             tokens,
             anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
             authorization: config.authorization_mode,

@@ -203,7 +203,7 @@ impl Listed {
         }
     }
 
-    /// How many bytes [`Listed::write`] appends.
+    /// The number of bytes that [`Listed::write`] appends.
     pub(crate) fn len(&self) -> usize {
         match self {
             Listed::Stored { entry, place } => Text::of_stored(entry, *place as usize).len(),
@@ -211,7 +211,7 @@ impl Listed {
         }
     }
 
-    /// How many bytes of memory it takes beside what the store holds anyway.
+    /// The bytes of memory that it takes in addition to the store's.
     pub(crate) fn held(&self) -> usize {
         let text = match self {
             Listed::Stored { .. } => 0,

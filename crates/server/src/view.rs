@@ -193,7 +193,7 @@ impl<'a> Shape<'a> {
         })
     }
 
-    /// What stands around the items of a list.
+    /// The text around the items of a list.
     pub(crate) fn list_frame(&self, api_version: &str, kind: &str, meta: &ListMeta) -> ApiResult<ListFrame> {
         // Nothing that a client sends is the same.
         let mark = format!("mark-{}", uuid::Uuid::new_v4());

@@ -1,6 +1,9 @@
 //! Watch streams: what is there, then what changes, each event once and in order.
 
 mod backlog;
+mod recent;
+
+pub(crate) use recent::RecentObjects;
 
 use crate::api::{Api, Call};
 use crate::compute::{self, Class};
@@ -19,6 +22,7 @@ use crate::view::{RowObject, Shape};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
+use recent::Form;
 use scantling_store::{Entry, Event, StoreError, Watch};
 use scantling_value::{Map, Value};
 use std::convert::Infallible;
@@ -335,8 +339,16 @@ impl Stream {
         let unwritten: usize = unwritten.map(|entry| entry.value.len()).sum();
         call.offload(unwritten + self.selection.work()).await;
         let converted = Converted::of(&call, before.into_iter().chain(after)).await;
+        let form = Form {
+            serial: self.kind.serial,
+            version: self.version,
+        };
+        let shown = |e: &Arc<Entry>| self.api.recent.object(e, form, || converted.shown(&call, e));
         let selected = |entry: Option<&Arc<Entry>>| {
-            let selects = |e: &Arc<Entry>| self.selection.selects(&call, e, &converted);
+            let selects = |e: &Arc<Entry>| match self.selection.selects_by_name(e) {
+                Some(selected) => Ok(selected),
+                None => Ok(self.selection.matches(&call, &*shown(e)?)),
+            };
             entry.map_or(Ok(false), |e| selects(e).map_err(Some))
         };
         let (happened, entry) = match (selected(before)?, selected(after)?) {
@@ -363,7 +375,7 @@ impl Stream {
             })?;
             return self.push(line);
         }
-        let mut object = converted.shown(&call, entry).map_err(Some)?;
+        let mut object = Value::clone(&*shown(entry).map_err(Some)?);
         crate::write::set_version(&mut object, event.revision);
         let mut line = Vec::new();
         self.write(happened, Item::Object(object), &mut line)?;

@@ -245,7 +245,7 @@ async fn terminated_while_clients_misbehave() {
         object.annotations_mut().insert("text".to_owned(), text);
         api.create(&PostParams::default(), &object).await.expect("made");
     }
-    // Those who do not read what they asked for.
+    // Clients that do not read.
     let watch = format!("{WIDGETS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
     let mut unread = Vec::new();
     for path in [WIDGETS, WIDGETS, watch.as_str(), watch.as_str()] {
@@ -257,7 +257,7 @@ async fn terminated_while_clients_misbehave() {
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         unread.push(answer);
     }
-    // Those who say nothing.
+    // Clients that send nothing.
     let kubeconfig = std::fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
     let address = kubeconfig
         .split("https://")
@@ -267,7 +267,7 @@ async fn terminated_while_clients_misbehave() {
     let silent: Vec<_> = (0..20)
         .map(|_| std::net::TcpStream::connect(address).expect("a connection"))
         .collect();
-    // Those who keep every thread busy.
+    // Clients that keep every thread busy.
     let zeros = vec!["0"; 200_000].join(",");
     let shift = ",{\"op\":\"add\",\"path\":\"/spec/l/0\",\"value\":1}".repeat(5_000);
     let patch = format!("[{{\"op\":\"add\",\"path\":\"/spec/l\",\"value\":[{zeros}]}}{shift}]");
@@ -284,7 +284,7 @@ async fn terminated_while_clients_misbehave() {
             tokio::spawn(async move { client.send(asked.map(Into::into)).await.map(drop) })
         })
         .collect();
-    // Somebody writes until the end.
+    // A client that writes until the end.
     let writing = async {
         let mut acknowledged = Vec::new();
         for i in 0.. {

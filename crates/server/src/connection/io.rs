@@ -51,6 +51,7 @@ impl<S> ConnectionIo<S> {
         cx: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
+        self.release_head();
         if written.is_ready() {
             self.is_blocked = false;
             return written;
@@ -68,14 +69,21 @@ impl<S> ConnectionIo<S> {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Pays for the bytes of an unfinished head.
-    fn charge_head(&mut self, bytes: usize) -> io::Result<()> {
-        let Some(request) = self.connection.received() else {
-            return Ok(());
-        };
+    /// Gives back what was paid for a head once its request has begun.
+    fn release_head(&mut self) {
+        let request = self.connection.requests();
         if self.head.0 != request {
             self.head = (request, 0);
             self.head_charge = self.head_charge.budget().empty();
+        }
+    }
+
+    /// Pays for the bytes of an unfinished head.
+    fn charge_head(&mut self, bytes: usize) -> io::Result<()> {
+        let is_head = self.connection.received();
+        self.release_head();
+        if !is_head {
+            return Ok(());
         }
         let before = self.head.1.max(FREE_HEAD);
         self.head.1 += bytes;

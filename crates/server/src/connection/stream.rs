@@ -1,4 +1,4 @@
-//! Streams of HTTP/2: each ends that its client does not read.
+//! HTTP/2 streams, which end when the client does not read them.
 //!
 //! A client may read from its connection, and answer pings, but grant a stream no window. Neither the connection nor
 //! the body of the response can notice that; the task that sends the response can, and ending it resets the stream.
@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How far a response has come.
+/// The progress of a response.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Twice the frames that were handed over, and one more while the client has to take the last of them.
@@ -42,7 +42,7 @@ impl Progress {
         self.state.store(state & !1, Ordering::Relaxed);
     }
 
-    /// Which frame the client is to take, if there is one.
+    /// Identifies the frame that the client has not taken, if there is one.
     fn untaken(&self) -> Option<u64> {
         let state = self.state.load(Ordering::Relaxed);
         (state & 1 == 1).then_some(state)
@@ -76,7 +76,7 @@ where
 /// Runs a stream to its end, or until its client has taken nothing for so long.
 async fn run<F: Future>(stream: F, progress: &Progress, timeout: Duration) -> Option<F::Output> {
     let mut stream = pin!(stream);
-    // Most responses are taken at once: there is no timer before there is something to wait for.
+    // Most responses are taken at once, so the timer starts only when the client makes the stream wait.
     let mut deadline = None;
     let mut awaited = None;
     poll_fn(|cx| {

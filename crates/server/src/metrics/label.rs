@@ -90,7 +90,7 @@ pub(super) struct Outcome {
     pub(super) result: &'static str,
 }
 
-/// Why the server closed a connection or a stream.
+/// The reason for which the server closed a connection or a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Closed {
     /// There are as many connections as there may be.

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use tokio::sync::{Notify, mpsc};
 
-/// How many chunks a client may be behind before it is let go: as many events as by kube-apiserver.
+/// The most chunks that a client may be behind before its watch ends: kube-apiserver's number of events.
 const MAX_CHUNKS: usize = 100;
 
-/// How many bytes a client may be behind. A single event may be larger.
+/// The most bytes that a client may be behind. A single event may be larger.
 const MAX_BYTES: usize = 4 << 20;
 
-/// How many bytes of what is there already wait for the client.
+/// The most bytes of initial events that wait for the client.
 const PACED_BYTES: usize = 32 << 10;
 
 /// Chunks up to this size are not charged: all watchers of a kind usually share them.
@@ -103,12 +103,12 @@ impl Sender {
             queue,
             _charge: None,
         };
-        // Whoever waits for the client to go ends this.
+        // If the client is gone, the task that waits for that drops this future.
         let _ = self.chunks.send(chunk).await;
     }
 }
 
-/// The client's end. Whoever drops it ends the watch.
+/// The client's end. Dropping it ends the watch.
 #[derive(Debug)]
 pub(crate) struct Receiver(mpsc::Receiver<Chunk>);
 

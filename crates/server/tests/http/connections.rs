@@ -175,7 +175,7 @@ async fn silent_connections_make_room() {
         assert_eq!(other.get("/version").await.status, 200);
         known.push(other);
     }
-    // Six are known: nobody makes room for a seventh.
+    // Six are authenticated, so none is evicted for a seventh.
     let mut refused = TcpStream::connect(server.address()).await.expect("a connection");
     let _ = refused.write_all(b"hello").await;
     assert_eq!(closed(refused).await, "");

@@ -1,0 +1,105 @@
+//! The objects of recent events, decoded once for all watchers that select by labels or fields.
+
+use crate::status::ApiResult;
+use scantling_store::Entry;
+use scantling_value::Value;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most stored bytes of objects that are kept decoded.
+const MAX_STORED_BYTES: usize = 4 << 20;
+
+/// The most objects that are kept decoded.
+const MAX_OBJECTS: usize = 64;
+
+/// A cache of decoded objects, the newest first.
+#[derive(Debug, Default)]
+pub(crate) struct RecentObjects {
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    entry: Arc<Entry>,
+    form: Form,
+    object: Arc<Value>,
+}
+
+/// The form of an object: a version of one state of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) serial: u32,
+    pub(super) version: usize,
+}
+
+impl RecentObjects {
+    /// Returns an entry's object, decoding it unless another watcher has.
+    pub(super) fn object(
+        &self,
+        entry: &Arc<Entry>,
+        form: Form,
+        decode: impl FnOnce() -> ApiResult<Value>,
+    ) -> ApiResult<Arc<Value>> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |k: &&Kept| Arc::ptr_eq(&k.entry, entry) && k.form == form;
+        if let Some(found) = kept().iter().find(is_same) {
+            return Ok(Arc::clone(&found.object));
+        }
+        let object = Arc::new(decode()?);
+        let mut kept = kept();
+        kept.push_front(Kept {
+            entry: Arc::clone(entry),
+            form,
+            object: Arc::clone(&object),
+        });
+        let mut bytes = 0;
+        let fits = |k: &Kept| {
+            bytes += k.entry.value.len();
+            bytes <= MAX_STORED_BYTES
+        };
+        let count = kept.iter().map(fits).take_while(|fits| *fits).count();
+        // The newest stays, whatever its size: every watcher is about to ask for it.
+        kept.truncate(count.clamp(1, MAX_OBJECTS));
+        Ok(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scantling_store::{Note, Packed};
+
+    fn entry(bytes: usize) -> Arc<Entry> {
+        Arc::new(Entry {
+            key: "/registry/a".into(),
+            value: Packed::plain(vec![b'x'; bytes].into()),
+            create_revision: 1,
+            mod_revision: 1,
+            version: 1,
+            note: Note::default(),
+        })
+    }
+
+    #[test]
+    fn objects_are_decoded_once_and_bounded() {
+        let recent = RecentObjects::default();
+        let mut decoded = 0;
+        let mut ask = |entry: &Arc<Entry>, version| {
+            let form = Form { serial: 1, version };
+            let object = recent.object(entry, form, || {
+                decoded += 1;
+                Ok(Value::Null)
+            });
+            assert!(object.is_ok());
+            decoded
+        };
+        let (small, large) = (entry(10), entry(MAX_STORED_BYTES + 1));
+        assert_eq!([ask(&small, 0), ask(&small, 0), ask(&small, 1)], [1, 1, 2]);
+        // An object that fills the cache stays until the next one.
+        assert_eq!([ask(&large, 0), ask(&large, 0), ask(&small, 0)], [3, 3, 4]);
+        for _ in 0..2 * MAX_OBJECTS {
+            ask(&entry(10), 0);
+        }
+        assert_eq!(recent.kept.lock().unwrap().len(), MAX_OBJECTS);
+    }
+}

@@ -48,8 +48,6 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// The status line and the headers.
-    pub(crate) head: String,
     /// The size of the body.
     pub(crate) length: usize,
     /// The beginning of the body.
@@ -210,7 +208,7 @@ impl Connection {
         let sent = self.send(request);
         match (self.answer(deadline), sent) {
             (Ok(answer), _) => Ok(answer),
-            (Err(_), Err(sent)) => Err(format!("sending: {sent}").into()),
+            (Err(e), Err(sent)) => Err(format!("sending: {sent}; then {e}").into()),
             (Err(e), Ok(())) => Err(e),
         }
     }
@@ -320,12 +318,7 @@ impl Connection {
             body.extend_from_slice(rest.get(..rest.len().min(KEPT)).unwrap_or_default());
             rest.len()
         };
-        Ok(Answer {
-            status,
-            head,
-            length,
-            body,
-        })
+        Ok(Answer { status, length, body })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs one attack, measures it, and judges it against the bounds.
 
 use crate::Failure;
-use crate::http::{ATTACKER, Answer};
+use crate::http::{ATTACKER, Answer, Connection, Request};
 use crate::plan::{Attack, Scene, Size, Strike};
 use crate::probe::{Probe, Waits};
 use crate::server::{Server, Totals, Usage};
@@ -20,6 +20,8 @@ const MAX_ERROR_BYTES: usize = 4 << 20;
 /// Right answers whatever is asked, since several connections ask at once: another one was first, there are too many, or
 /// the time was up.
 const BUSY: &[u16] = &[409, 429, 504];
+/// How many connections prepare an attack.
+const PREPARING: usize = 16;
 /// How soon the server answers again once an attack has ended.
 const RECOVERY: Duration = Duration::from_secs(5);
 
@@ -178,21 +180,34 @@ fn measure(attack: &Attack, options: &Options, outcome: &mut Outcome) -> Result<
     Ok(text)
 }
 
+/// Sends what prepares an attack. The requests of one preparation do not depend on each other: several connections send
+/// them, so that the disk flushes them together.
 fn prepare(attack: &Attack, options: &Options, server: &Server) -> Result<(), Failure> {
-    let deadline = Instant::now() + options.limit;
-    let mut connection = server.endpoint.connect(ATTACKER, options.limit)?;
     for preparation in &attack.prepare {
         let right: &[u16] = if preparation.may_be_refused {
             &[201, 422]
         } else {
             &[200, 201, 202]
         };
-        for request in (preparation.make)(options.size) {
-            let answered = connection
-                .ask(&server.endpoint.bytes(&request), deadline)
-                .and_then(|answer| answer.expect(right));
-            answered.map_err(|e| format!("preparation, {} {}: {e}", request.method, request.path))?;
-        }
+        let requests = (preparation.make)(options.size);
+        let deadline = Instant::now() + options.limit;
+        let send = |requests: &[Request]| -> Result<(), Failure> {
+            let mut connection = server.endpoint.connect(ATTACKER, options.limit)?;
+            for request in requests {
+                let answered = connection
+                    .ask(&server.endpoint.bytes(request), deadline)
+                    .and_then(|answer| answer.expect(right));
+                answered.map_err(|e| format!("preparation, {} {}: {e}", request.method, request.path))?;
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let parts = requests.chunks(requests.len().div_ceil(PREPARING).max(1));
+            let threads: Vec<_> = parts.map(|part| scope.spawn(move || send(part))).collect();
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().map_err(|_| "the preparation failed")?)
+        })?;
     }
     Ok(())
 }
@@ -246,14 +261,27 @@ fn repeat(
     begin: Instant,
     mut tell: impl FnMut(Answer) -> bool,
 ) -> Result<(), Failure> {
-    let mut connection = server.endpoint.connect(ATTACKER, scene.left())?;
+    let mut connection: Option<Connection> = None;
     loop {
         for request in requests {
-            let answer = connection.ask(request, scene.deadline)?;
-            // The server may end a connection after an answer, as after a body that it has refused.
-            if answer.head.to_ascii_lowercase().contains("connection: close") {
-                connection = server.endpoint.connect(ATTACKER, scene.left())?;
-            }
+            let answer = match connection.take() {
+                None => None,
+                Some(mut used) => {
+                    let asked = used.ask(request, scene.deadline);
+                    connection = Some(used);
+                    asked.ok()
+                }
+            };
+            // The server may end a connection after any answer, as after a body that it did not read.
+            let answer = match answer {
+                Some(answer) => answer,
+                None => {
+                    let mut fresh = server.endpoint.connect(ATTACKER, scene.left())?;
+                    let answer = fresh.ask(request, scene.deadline)?;
+                    connection = Some(fresh);
+                    answer
+                }
+            };
             if !tell(answer) {
                 return Ok(());
             }

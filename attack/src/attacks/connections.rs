@@ -103,7 +103,7 @@ fn drip(scene: &Scene<'_>, n: usize, begin: &[u8]) -> Result<String, Failure> {
 fn unfinished_bodies(scene: &Scene<'_>, n: usize, from: fn(usize) -> Ipv4Addr) -> Result<String, Failure> {
     let endpoint = &scene.server()?.endpoint;
     let length = 3_000_000;
-    let mut begin = endpoint.head("POST", THINGS).into_bytes();
+    let mut begin = endpoint.head("POST", CONFIG_MAPS).into_bytes();
     begin.extend(format!("Content-Type: {JSON}\r\nContent-Length: {length}\r\n\r\n").bytes());
     begin.extend(vec![b' '; length - 1]);
     let mut held = connect_many(endpoint, n, from);
@@ -255,7 +255,8 @@ fn unfinished_streams(scene: &Scene<'_>, connections: usize) -> Result<String, F
             .sock
             .set_write_timeout(Some(Duration::from_millis(300)))?;
         for k in 0..200_u32 {
-            let mut bytes = connection.request(k * 2 + 1, "POST", THINGS, &[("content-type", JSON)], false);
+            let mut bytes =
+                connection.request(k * 2 + 1, "POST", CONFIG_MAPS, &[("content-type", JSON)], false);
             for _ in 0..3 {
                 bytes.extend(frame(DATA, 0, k * 2 + 1, &[b' '; 16 << 10]));
             }

@@ -94,7 +94,7 @@ pub(crate) fn table() -> Vec<Attack> {
             define(&things(&with_spec(&json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "object", "properties": {"n": schema}}}}}))))
         })
         .expect(GROWN),
-        Attack::one("defaults/tree", "defaults of a tree of 3^9 leaves for 20 items", |size| {
+        Attack::one("defaults/tree", "defaults of a tree of 3^9 leaves for 200 items", |size| {
             create_text("", &empty_items(size.of(200)))
         })
         .after_one(|size| {
@@ -130,7 +130,7 @@ pub(crate) fn table() -> Vec<Attack> {
         read_with_defaults("defaults/table", "a table of them", THINGS, &[("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")]),
         read_with_defaults("defaults/watch", "the first events of a watch of them",
             "/apis/attack.example.com/v1/namespaces/default/things?watch=true&timeoutSeconds=1", &[]),
-        Attack::one("conversion/defaults-of-versions", "a read in another of 20 versions, 9 000 defaults each", |_| {
+        Attack::one("conversion/defaults-of-versions", "a read in another of 20 versions, 2 000 defaults each", |_| {
             Request::get("/apis/attack.example.com/v7/namespaces/default/things")
         })
         .after_one(|size: Size| {

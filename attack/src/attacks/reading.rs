@@ -204,12 +204,14 @@ pub(crate) fn table() -> Vec<Attack> {
                 "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
             )],
         ),
-        of_many(
+        Attack::one(
             "list/delete-collection",
             "a dry run of deleting 5 000 objects",
-            |_| THINGS.to_owned(),
-            &[],
-        ),
+            |_| Request::new("DELETE", format!("{THINGS}?dryRun=All"), "", ""),
+        )
+        .after_one(|_| define(&things(&open())))
+        .after(many_objects)
+        .expect(&[200]),
         of_many(
             "watch/initial-events",
             "the first events of a watch of 5 000 objects",
@@ -252,7 +254,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[200, 400, 410, 504]),
         of_one(
             "read/pretty-deep",
-            "an object 1 200 deep, pretty-printed",
+            "an object 9 000 deep, pretty-printed",
             "/apis/attack.example.com/v1/namespaces/default/things/a?pretty=true",
             "application/json",
             |size| deep(size.of(9_000)),
@@ -266,17 +268,17 @@ pub(crate) fn table() -> Vec<Attack> {
         ),
         of_one(
             "read/pretty-wide-deep",
-            "900 objects 500 deep, pretty-printed",
+            "400 objects 500 deep, pretty-printed",
             "/apis/attack.example.com/v1/namespaces/default/things/a?pretty=true",
             "application/json",
-            |size| format!(r#"{{"l":[{}]}}"#, repeated(&deep(500), size.of(800))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated(&deep(500), size.of(400))),
         ),
         of_one(
             "read/yaml-wide-deep",
-            "800 objects 500 deep in YAML",
+            "400 objects 500 deep in YAML",
             THING,
             "application/yaml",
-            |size| format!(r#"{{"l":[{}]}}"#, repeated(&deep(500), size.of(800))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated(&deep(500), size.of(400))),
         ),
         of_one(
             "read/yaml-strings",

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 /// The group of all definitions here.
 pub(crate) const GROUP: &str = "attack.example.com";
-/// Where definitions are.
+/// The path of definitions.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// Where objects of the usual definition are.
+/// The path of objects of the usual definition.
 pub(crate) const THINGS: &str = "/apis/attack.example.com/v1/namespaces/default/things";
 /// The usual object.
 pub(crate) const THING: &str = "/apis/attack.example.com/v1/namespaces/default/things/a";

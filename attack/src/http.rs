@@ -16,7 +16,7 @@ pub(crate) const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// The address of the second client.
 pub(crate) const BYSTANDER: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// How much of an answer's body is kept; the rest is only counted.
+/// The number of bytes of an answer's body that are kept; the rest is only counted.
 const KEPT: usize = 64 << 10;
 
 /// The application protocol that is negotiated.
@@ -26,7 +26,7 @@ pub(crate) enum Protocol {
     Http2,
 }
 
-/// Where the server is, and who asks.
+/// The server's address and the client's credential.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,

@@ -13,12 +13,12 @@ use std::process::Command;
 /// The word that makes this binary a launcher.
 pub(crate) const WORD: &str = "--launch";
 
-/// What a program may use.
+/// Limits on what a program uses.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Limits {
-    /// How many files it may have open.
+    /// The number of files it may have open.
     pub(crate) files: Option<u64>,
-    /// How large a file may become.
+    /// The largest size of a file it writes.
     pub(crate) file_size: Option<u64>,
 }
 

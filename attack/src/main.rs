@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Why something went wrong.
+/// An error of any kind.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "usage: attack [--short] [--only NAME]... [--binary PATH] [--limit SECONDS] [--list]
@@ -51,7 +51,7 @@ struct Arguments {
 
 fn arguments() -> Result<Arguments, Failure> {
     let mut binary = None;
-    let mut limit = 75;
+    let mut limit = None;
     let (mut short, mut list, mut markdown) = (false, false, false);
     let mut only = Vec::new();
     let mut given = std::env::args().skip(1);
@@ -63,7 +63,7 @@ fn arguments() -> Result<Arguments, Failure> {
             "--markdown" => markdown = true,
             "--only" => only.push(value()?),
             "--binary" => binary = Some(PathBuf::from(value()?)),
-            "--limit" => limit = value()?.parse()?,
+            "--limit" => limit = Some(value()?.parse()?),
             _ => return Err(format!("unknown argument {word}\n{USAGE}").into()),
         }
     }
@@ -83,7 +83,7 @@ fn arguments() -> Result<Arguments, Failure> {
         options: Options {
             binary,
             size: if short { Size::Short } else { Size::Full },
-            limit: Duration::from_secs(limit),
+            limit: Duration::from_secs(limit.unwrap_or(75)),
             markdown,
         },
         only,

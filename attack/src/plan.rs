@@ -1,4 +1,4 @@
-//! What an attack is: rows of a table. A row says how the server is prepared, what is sent, and which answers are right.
+//! An attack as a row of a table: the preparation of the server, the requests, and the expected answers.
 
 use crate::Failure;
 use crate::http::Request;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How many connections send requests at once, unless an attack says otherwise: more than the server has threads for
-/// them on a small machine, so that none is left where each is kept busy.
+/// The number of connections that send requests at once, unless an attack says otherwise: more than the server has
+/// threads for connections on a small machine.
 const CONNECTIONS: usize = 3;
 
 /// Makes requests; called once per run, so that large bodies exist only while they are needed.
@@ -17,7 +17,7 @@ type Requests = Box<dyn Fn(Size) -> Vec<Request>>;
 /// An attack that is more than requests and their answers.
 type Program = Box<dyn Fn(&Scene<'_>) -> Result<String, Failure>>;
 
-/// How large an attack is.
+/// The size of an attack.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Size {
     /// Small, for a machine that does other things, and for debug builds.
@@ -34,13 +34,13 @@ impl Size {
         }
     }
 
-    /// A number, or a tenth of it in the short form.
+    /// A number, or a twentieth of it in the short form.
     pub(crate) fn of(self, full: usize) -> usize {
-        self.pick(full, full / 10)
+        self.pick(full, full.div_ceil(20))
     }
 }
 
-/// What is sent while the second client watches.
+/// The part of an attack that is measured.
 pub(crate) enum Strike {
     /// Requests on one connection, in turn, again and again until the time is up; each answer must have one of the
     /// expected statuses.
@@ -51,7 +51,7 @@ pub(crate) enum Strike {
     Offline(Program),
 }
 
-/// What is sent before an attack.
+/// Requests before the measured part of an attack.
 pub(crate) struct Preparation {
     pub(crate) make: Requests,
     /// Whether the server may refuse it with 422, so that the attack is a smaller one.
@@ -61,18 +61,18 @@ pub(crate) struct Preparation {
 /// One attack.
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
-    /// What is sent, for people.
+    /// A short description of the request.
     pub(crate) request: &'static str,
     pub(crate) flags: &'static [&'static str],
     pub(crate) limits: Limits,
     pub(crate) prepare: Vec<Preparation>,
     pub(crate) strike: Strike,
     pub(crate) expect: &'static [u16],
-    /// How many connections send the requests, each all of them.
+    /// The number of connections that send the requests, each all of them.
     pub(crate) connections: usize,
 }
 
-/// What an attack that is a program works with.
+/// The surroundings of an attack.
 pub(crate) struct Scene<'a> {
     /// The binary.
     pub(crate) program: &'a Path,
@@ -81,10 +81,10 @@ pub(crate) struct Scene<'a> {
     pub(crate) size: Size,
     /// When the attack must have ended.
     pub(crate) deadline: Instant,
-    /// How long the attack goes on at least.
+    /// The shortest duration of the attack.
     pub(crate) window: Duration,
     pub(crate) server: Option<&'a Server>,
-    /// What the processes that this attack starts use.
+    /// The usage of the processes that this attack starts.
     pub(crate) totals: Totals,
 }
 

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 /// The time between two requests.
 const PERIOD: Duration = Duration::from_millis(5);
-/// Every so many requests, a new connection: whoever arrives now must be served, too.
+/// The number of requests per connection: new clients must be served, too.
 const RECONNECT: usize = 50;
-/// How long one request is waited for before it counts as failed.
+/// The time after which a request counts as failed.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What the second client has seen.
+/// The waits of the second client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
     sorted: Vec<Duration>,
     /// Requests without an answer of 200.
     pub(crate) failures: usize,
-    /// Why the last of them failed.
+    /// The cause of the last failure.
     pub(crate) failure: String,
 }
 

@@ -20,27 +20,27 @@ const MAX_ERROR_BYTES: usize = 4 << 20;
 /// Right answers whatever is asked, since several connections ask at once: another one was first, there are too many, or
 /// the time was up.
 const BUSY: &[u16] = &[409, 429, 504];
-/// How many connections prepare an attack.
+/// The number of connections that prepare an attack.
 const PREPARING: usize = 16;
-/// How soon the server answers again once an attack has ended.
+/// The time in which the server answers again once an attack has ended.
 const RECOVERY: Duration = Duration::from_secs(5);
 
-/// What holds for all attacks of a run.
+/// Settings of a run.
 pub(crate) struct Options {
     pub(crate) binary: PathBuf,
     pub(crate) size: Size,
-    /// How long one attack may take.
+    /// The time limit of one attack.
     pub(crate) limit: Duration,
     pub(crate) markdown: bool,
 }
 
 pub(crate) enum Verdict {
     Held,
-    /// What was broken.
+    /// The bounds that were broken.
     Broken(Vec<String>),
 }
 
-/// What an attack did.
+/// The result of an attack.
 pub(crate) struct Outcome {
     used: Usage,
     waits: Waits,

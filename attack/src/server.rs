@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// A process that takes more memory than this is killed, so that the machine survives an attack that works.
 const KILL_ABOVE_KILOBYTES: u64 = 3 << 20;
-/// How often a process is looked at.
+/// The time between two samples of a process.
 const SAMPLE: Duration = Duration::from_millis(10);
-/// How long a server may take to begin to serve.
+/// The time limit of a server's start.
 const START: Duration = Duration::from_secs(60);
 
-/// What a process has used up to now.
+/// Resources that a process has used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
@@ -69,7 +69,7 @@ impl Monitor {
         monitor
     }
 
-    /// What was seen last.
+    /// The last sample.
     pub(crate) fn usage(&self) -> Usage {
         Usage {
             cpu: Duration::from_millis(self.cpu_millis.load(Ordering::Relaxed)),
@@ -77,7 +77,7 @@ impl Monitor {
         }
     }
 
-    /// Whether the process was killed for its size.
+    /// True if the process was killed for its size.
     pub(crate) fn killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
     }
@@ -178,7 +178,7 @@ impl Server {
         self.monitor.usage()
     }
 
-    /// What it logged.
+    /// The log of the server.
     pub(crate) fn log(&self) -> String {
         std::fs::read(&self.log)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -190,7 +190,7 @@ impl Server {
         signal(self.pid, which);
     }
 
-    /// Whether it still runs.
+    /// True while the process runs.
     pub(crate) fn runs(&self) -> bool {
         match self.process.lock() {
             Ok(mut process) => matches!(process.try_wait(), Ok(None)),
@@ -198,7 +198,7 @@ impl Server {
         }
     }
 
-    /// How many files it has open.
+    /// The number of files that the process has open.
     pub(crate) fn descriptors(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.pid)).map_or(0, Iterator::count)
     }

@@ -8,7 +8,7 @@ use crate::http::Request;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
-/// What an object that costs much to check may be answered.
+/// The answers to an object that costs much to check.
 const DONE_OR_REFUSED: &[u16] = &[201, 400, 409, 413, 422, 500, 504];
 
 /// A schema of `spec`, and the text of the `spec` that is checked by it. The object is created as a dry run, so that
@@ -54,8 +54,8 @@ fn rule(rule: &str, items: usize, length: usize) -> Value {
     })
 }
 
-/// A rule, and an object that it is asked about. Where the estimate of its cost refuses the definition, which counts as
-/// much, what is left of the attack is that refusal.
+/// A rule, and an object that it is asked about. Where the estimate of its cost refuses the definition, the refusal itself is
+/// the attack.
 fn ruled(
     name: &'static str,
     request: &'static str,

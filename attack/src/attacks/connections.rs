@@ -117,7 +117,7 @@ fn unfinished_bodies(scene: &Scene<'_>, n: usize, from: fn(usize) -> Ipv4Addr) -
     hold(scene, held, n)
 }
 
-/// Requests for a long list whose answers nobody reads.
+/// Requests for a long list by clients that do not read the answers.
 fn unread(
     scene: &Scene<'_>,
     n: usize,
@@ -141,7 +141,7 @@ fn unread(
     hold(scene, held, n)
 }
 
-/// Watches that nobody reads, over plain HTTP or WebSocket, while a large object changes.
+/// Watches by clients that do not read, over plain HTTP or WebSocket, while a large object changes.
 fn unread_watches(scene: &Scene<'_>, n: usize, upgrade: &str) -> Result<String, Failure> {
     let endpoint = &scene.server()?.endpoint;
     let mut head = endpoint.head("GET", &format!("{THINGS}?watch=true"));
@@ -312,7 +312,7 @@ fn broken_heads(scene: &Scene<'_>) -> Result<String, Failure> {
         format!("{plain}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"),
         format!("{plain}bad header\r\n\r\n"),
         format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(100_000)),
-        format!("{plain}X: {}\r\n\r\n", "a".repeat(1_000_000)),
+        format!("{plain}X: {}\r\n\r\n", "a".repeat(2_000_000)),
         format!("{plain}{}\r\n", "X: a\r\n".repeat(20_000)),
     ];
     let mut seen = Vec::new();
@@ -423,7 +423,7 @@ fn busy(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>
     Ok(Box::new(held))
 }
 
-/// Watches that nobody reads, with something to tell them.
+/// Watches by clients that do not read, and events for them.
 fn deaf(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, Failure> {
     let mut held = Vec::new();
     for upgrade in ["", WEBSOCKET].into_iter().cycle().take(20) {
@@ -461,7 +461,7 @@ fn mute(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, Fa
     Ok(Box::new((tcp, heads, bodies, streams)))
 }
 
-/// Lists that nobody reads.
+/// Lists by clients that do not read.
 fn unread_lists(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, Failure> {
     let mut held = Vec::new();
     for i in 0..10 {

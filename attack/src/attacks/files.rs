@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How many objects a store has before it is damaged.
+/// The number of objects in a store before it is damaged.
 const OBJECTS: usize = 200;
 /// The largest peak of a command that reads input without end, in kilobytes.
 const MAX_PEAK: u64 = 512 << 10;
@@ -228,7 +228,7 @@ impl Drop for Mount {
     }
 }
 
-/// What is said where file systems cannot be mounted.
+/// The outcome where file systems cannot be mounted.
 const NO_MOUNT: &str = "skipped: file systems cannot be mounted here";
 
 /// Fills the disk: writes fail with an error, reads go on, `/readyz` fails, and once there is room, all is well again.
@@ -244,7 +244,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, Failure> {
     while file.write_all(&[0; 64 << 10]).is_ok() {}
     while file.write_all(&[0; 512]).is_ok() {}
     drop(file);
-    // What is left of the journal's present file may still take some.
+    // The journal's present file may still have room.
     let mut acknowledged = 5;
     let refused = loop {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{acknowledged}")},

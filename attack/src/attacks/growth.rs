@@ -8,7 +8,7 @@ use crate::http::Request;
 use crate::plan::{Attack, Size};
 use serde_json::{Value, json};
 
-/// Items of a list `a`, each of which gets many defaults.
+/// A list `a` whose items get many defaults.
 fn defaulted(properties: usize, default: &Value) -> Value {
     with_spec(
         &json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "object",

@@ -45,7 +45,7 @@ fn impersonation(scene: &Scene<'_>) -> Result<String, Failure> {
             .into());
         }
     }
-    // Without a user, there is nobody to impersonate.
+    // Impersonation needs a user.
     for (name, value) in [
         ("Impersonate-Group", "system:masters"),
         ("Impersonate-Uid", "0"),
@@ -67,7 +67,7 @@ fn impersonation(scene: &Scene<'_>) -> Result<String, Failure> {
     Ok(format!("{} × 403", forbidden.len()))
 }
 
-/// What somebody without a token sees.
+/// The answers to a client without a token.
 fn anonymous(scene: &Scene<'_>) -> Result<String, Failure> {
     let server = scene.server()?;
     let nobody = server.endpoint.with_token("");

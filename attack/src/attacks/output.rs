@@ -14,7 +14,7 @@ fn items(schema: &Value) -> Value {
     with_spec(&json!({"type": "object", "properties": {"l": {"type": "array", "items": schema}}}))
 }
 
-/// An object with so many equal items, each of which breaks the schema of items.
+/// An object with so many equal items that break the schema of items.
 fn bad_items(
     name: &'static str,
     request: &'static str,

@@ -60,17 +60,58 @@ fn check(arguments: &str, input: &str, code: i32, wanted: &Expect) {
 
 #[test]
 fn lint_accepts_what_a_server_accepts() {
-    check("lint --skip SCT -", LOOSE, 0, &expect![[]]);
+    check(
+        "lint --skip SCT -",
+        LOOSE,
+        0,
+        &expect![[r#"
+        <stdin>: warning: as.b.c: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition
+        <stdin>: warning: as.b.c: the condition NonStructuralSchema will be set: [spec.preserveUnknownFields: Invalid value: true: must be false, spec.versions[0].schema.openAPIV3Schema.properties[spec].anyOf[0].properties[size].type: Forbidden: must be empty to be structural, spec.versions[0].schema.openAPIV3Schema.properties[spec].anyOf[1].properties[size].type: Forbidden: must be empty to be structural, spec.versions[0].schema.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields, spec.versions[0].schema.openAPIV3Schema.type: Required value: must not be empty at the root]
+        <stdin>: as.b.c: accepted
+    "#]],
+    );
     let pruned = LOOSE.replace(
         "  version: v1\n",
         "  version: v1\n  preserveUnknownFields: false\n",
     );
-    check("lint --skip SCT -", &pruned, 1, &expect![[]]);
+    check(
+        "lint --skip SCT -",
+        &pruned,
+        1,
+        &expect![[r#"
+        <stdin>:15:33: error: as.b.c: spec.validation.openAPIV3Schema.properties[spec].anyOf[0].properties[size].type: Forbidden: must be empty to be structural
+           |
+        15 |           - properties: {size: {type: integer, minimum: 1}}
+           |                                 ^
+        <stdin>:16:33: error: as.b.c: spec.validation.openAPIV3Schema.properties[spec].anyOf[1].properties[size].type: Forbidden: must be empty to be structural
+           |
+        16 |           - properties: {size: {type: string}}
+           |                                 ^
+        <stdin>:12:9: error: as.b.c: spec.validation.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields
+           |
+        12 |         spec:
+           |         ^
+        <stdin>:10:5: error: as.b.c: spec.validation.openAPIV3Schema.type: Required value: must not be empty at the root
+           |
+        10 |     openAPIV3Schema:
+           |     ^
+        <stdin>: warning: as.b.c: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition
+    "#]],
+    );
     check(
         "lint --skip SCT -",
         &v1("", "{properties: {a: {}}}"),
         1,
-        &expect![[]],
+        &expect![[r#"
+            <stdin>:9:85: error: as.b.c: spec.validation.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields
+              |
+            9 |   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {properties: {a: {}}}}}
+              |                                                                                     ^
+            <stdin>:9:54: error: as.b.c: spec.validation.openAPIV3Schema.type: Required value: must not be empty at the root
+              |
+            9 |   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {properties: {a: {}}}}}
+              |                                                      ^
+        "#]],
     );
 }
 
@@ -82,14 +123,58 @@ fn objects_are_validated_and_not_pruned() {
         "validate --show-object -",
         &format!("{LOOSE}---\n{good}"),
         0,
-        &expect![[]],
+        &expect![[r#"
+            <stdin>: warning: CustomResourceDefinition as.b.c: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition
+            <stdin>: CustomResourceDefinition as.b.c: accepted
+            <stdin>: A d/a: accepted
+            ---
+            apiVersion: b.c/v1
+            kind: A
+            metadata:
+              generation: 1
+              name: a
+              namespace: d
+            spec:
+              more: 1
+              size: x
+        "#]],
     );
-    check("validate -", &format!("{LOOSE}---\n{bad}"), 1, &expect![[]]);
+    check(
+        "validate -",
+        &format!("{LOOSE}---\n{bad}"),
+        1,
+        &expect![[r#"
+        <stdin>: warning: CustomResourceDefinition as.b.c: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition
+        <stdin>: CustomResourceDefinition as.b.c: accepted
+        <stdin>:20:1: error: A d/a: <nil>: Invalid value: "": "spec" must validate at least one schema (anyOf)
+           |
+        20 | spec: {size: 0, more: 1}
+           | ^
+        <stdin>:20:8: error: A d/a: spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1
+           |
+        20 | spec: {size: 0, more: 1}
+           |        ^
+    "#]],
+    );
     check(
         "validate --show-object -",
         &format!("{WITHOUT_SCHEMA}---\n{bad}"),
         0,
-        &expect![[]],
+        &expect![[r#"
+            <stdin>: warning: CustomResourceDefinition as.b.c: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition
+            <stdin>: CustomResourceDefinition as.b.c: accepted
+            <stdin>: A d/a: accepted
+            ---
+            apiVersion: b.c/v1
+            kind: A
+            metadata:
+              generation: 1
+              name: a
+              namespace: d
+            spec:
+              more: 1
+              size: 0
+        "#]],
     );
 }
 
@@ -127,5 +212,15 @@ fn versions_that_cannot_be_used_leave_others_their_cost() {
         x-kubernetes-validations: [{rule: self != '', message: m}]}}}";
     let definition = v1("", schema)
         + "  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, $ref: x}}}\n";
-    check("cost -", &definition, 2, &expect![[]]);
+    check(
+        "cost -",
+        &definition,
+        3,
+        &expect![[r#"
+        <stdin>:9:158: as.b.c v1 .properties[s][0]: costs 1 each, 1 in all: 0.0% of a rule's limit: self != ''
+        <stdin>:9:54: as.b.c v1: all rules together cost 1: 0.0% of a schema's limit
+        error: <stdin>: cannot use the definition as.b.c: version v2: OpenAPIV3Schema '$ref' is not supported
+        hint: `scantling lint` says everything that is wrong with a definition
+    "#]],
+    );
 }

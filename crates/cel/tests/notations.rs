@@ -39,7 +39,11 @@ fn answer(question: &str, inputs: &[&str]) -> String {
     let text = input(0);
     match question {
         "regex" => or_error(Pattern::new(text).map(|pattern| {
-            let found: Vec<_> = pattern.matches(input(1)).map(go::quote).collect();
+            let found: Vec<_> = pattern
+                .matches(input(1), usize::MAX)
+                .into_iter()
+                .map(go::quote)
+                .collect();
             format!("[{}]", found.join(", "))
         })),
         "quantity" => or_error(Quantity::parse(text).map(|q| {

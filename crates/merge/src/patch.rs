@@ -8,8 +8,9 @@ use crate::merge_patch;
 use crate::strategic::{self, StrategicError};
 use scantling_schema::structural::Structural;
 use scantling_value::json::Written;
-use scantling_value::{Limits, Map, Value, go, json, yaml};
+use scantling_value::{Limits, Map, TextList, Value, go, json, yaml};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The types of patches.
@@ -358,26 +359,25 @@ fn json_patch_findings(patch: &Value, text: &[u8], duplicates: Vec<String>) -> V
         let others = names.filter(|name| !OPERATION.contains(&name.as_str()));
         unknown.extend(others.map(|name| format!("[{i}].{name}")));
     }
+    let starts: BTreeSet<String> = unknown
+        .iter()
+        .map(|place| go::quote(place).trim_end_matches('"').to_owned())
+        .collect();
     let of_unknown = |finding: &String| {
-        unknown.iter().any(|place| {
-            let quoted = go::quote(place);
-            let start = quoted.strip_suffix('"').unwrap_or(&quoted);
-            let rest = finding
-                .strip_prefix("duplicate field ")
-                .and_then(|f| f.strip_prefix(start));
-            rest.is_some_and(|rest| rest.starts_with(['"', '.', '[']))
-        })
+        let place = finding.strip_prefix("duplicate field ").unwrap_or_default();
+        let ends = place.match_indices(['"', '.', '[']).map(|(end, _)| end);
+        ends.filter_map(|end| place.get(..end))
+            .any(|start| starts.contains(start))
     };
-    let mut findings: Vec<String> = duplicates
+    let mut findings: TextList = duplicates
         .into_iter()
         .filter(|finding| !of_unknown(finding))
         .collect();
+    for place in &unknown {
+        findings.push_with(|| format!("unknown field {}", go::quote(place)));
+    }
+    let mut findings = findings.into_texts();
     if !unknown.is_empty() {
-        findings.extend(
-            unknown
-                .iter()
-                .map(|place| format!("unknown field {}", go::quote(place))),
-        );
         json::sort_findings(text, &mut findings);
     }
     findings.into_iter().map(|f| format!("json patch {f}")).collect()

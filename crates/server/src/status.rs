@@ -284,7 +284,9 @@ impl ApiError {
         let cause: Map = cause.into_iter().map(|(k, v)| (k, Value::from(v))).collect();
         let details = self.0.details.get_or_insert_default();
         let causes = details.get_or_insert_with("causes", || Value::Array(Vec::new()));
-        if let Some(causes) = causes.as_array_mut() {
+        if let Some(causes) = causes.as_array_mut()
+            && causes.len() < MAX_CAUSES
+        {
             causes.push(cause.into());
         }
         self
@@ -399,6 +401,9 @@ pub(crate) fn success(about: About<'_>, name: &str, uid: &str) -> Value {
     ];
     Value::Object(entries.into_iter().collect())
 }
+
+/// The most causes beside those of field errors, which have a bound of their own. The message says how many there are.
+const MAX_CAUSES: usize = 1000;
 
 /// The longest message, in bytes: what field errors may hold, and some more for the words around them.
 const MAX_MESSAGE: usize = 2 << 20;

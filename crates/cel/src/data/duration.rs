@@ -92,7 +92,7 @@ pub fn parse_format(text: &str) -> Result<i64, String> {
         return Ok(nanos);
     }
     let mut total = None;
-    for term in TERM.iter().flat_map(|re| re.matches(text)) {
+    for term in TERM.iter().flat_map(|re| re.matches(text, usize::MAX)) {
         let (count, unit) = split_digits(term);
         let count: i64 = count.parse().map_err(|_| {
             format!(

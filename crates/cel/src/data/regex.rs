@@ -14,6 +14,7 @@ use regex_automata::meta;
 use regex_syntax::hir::Hir;
 use scan::Scan;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use table::Table;
 
@@ -25,9 +26,58 @@ pub struct Pattern(Arc<Lazy>);
 struct Lazy {
     text: Box<str>,
     /// `None` if there is no compiled form. Whoever made the pattern has ruled that out.
-    compiled: OnceLock<Option<Matcher>>,
+    compiled: OnceLock<Kept<Matcher>>,
     /// Finds where a pattern matches of which a table tells whether it does. Few are asked for that.
-    finder: OnceLock<Option<meta::Regex>>,
+    finder: OnceLock<Kept<meta::Regex>>,
+}
+
+/// What the compiled forms of all patterns in the process may take together. A definition may have tens of thousands of
+/// patterns, and each may take megabytes; past this, a form is made when it is needed and dropped after use.
+const MAX_KEPT: usize = 96 << 20;
+
+/// What the forms that are kept take.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// Something that counts towards [`KEPT`] for as long as it lives.
+#[derive(Debug)]
+struct Kept<T> {
+    thing: Option<T>,
+    bytes: usize,
+}
+
+impl<T> Kept<T> {
+    /// Counts a thing in, or gives it back if there is no room for it.
+    fn new(thing: Option<T>, bytes: usize) -> Result<Self, Option<T>> {
+        let room = |kept: usize| kept.checked_add(bytes).filter(|kept| *kept <= MAX_KEPT);
+        match KEPT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
+            Ok(_) => Ok(Kept { thing, bytes }),
+            Err(_) => Err(thing),
+        }
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Hands out a thing: the kept one, or a new one, which is kept if there is room for it.
+fn keep_or_lend<T, R>(
+    place: &OnceLock<Kept<T>>,
+    make: impl FnOnce() -> Option<T>,
+    bytes: impl FnOnce(&T) -> usize,
+    use_it: impl FnOnce(Option<&T>) -> R,
+) -> R {
+    if let Some(kept) = place.get() {
+        return use_it(kept.thing.as_ref());
+    }
+    let thing = make();
+    let bytes = thing.as_ref().map_or(0, bytes);
+    match Kept::new(thing, bytes) {
+        Ok(kept) => use_it(place.get_or_init(|| kept).thing.as_ref()),
+        Err(thing) => use_it(thing.as_ref()),
+    }
 }
 
 /// Patterns are the same if their texts are.
@@ -44,6 +94,25 @@ enum Matcher {
     Table(Box<Table>),
     Engine(meta::Regex),
 }
+
+impl Matcher {
+    /// About how many bytes it takes.
+    fn bytes(&self) -> usize {
+        match self {
+            Matcher::Scan(_) => 1 << 10,
+            Matcher::Table(_) => 16 << 10,
+            Matcher::Engine(engine) => engine_bytes(engine),
+        }
+    }
+}
+
+/// About how many bytes an engine takes, with what it remembers of the texts that it has met.
+fn engine_bytes(engine: &meta::Regex) -> usize {
+    engine.memory_usage() + (64 << 10)
+}
+
+/// What an engine may remember of the texts that it has met, in bytes.
+const MAX_CACHE: usize = 512 << 10;
 
 /// A compiled pattern may take this many bytes.
 const MAX_COMPILED_SIZE: usize = 32 << 20;
@@ -73,7 +142,9 @@ fn engine(tree: &Hir) -> Result<meta::Regex, Box<meta::BuildError>> {
 }
 
 fn engine_within(size: usize, tree: &Hir) -> Result<meta::Regex, Box<meta::BuildError>> {
-    let config = meta::Config::new().nfa_size_limit(Some(size));
+    let config = meta::Config::new()
+        .nfa_size_limit(Some(size))
+        .hybrid_cache_capacity(MAX_CACHE);
     let engine = meta::Builder::new().configure(config).build_from_hir(tree);
     engine.map_err(Box::new)
 }
@@ -139,7 +210,12 @@ impl Pattern {
     /// Compiles a regular expression.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let compiled = compile(pattern)?;
-        Ok(Self::with(pattern, OnceLock::from(Some(compiled))))
+        let bytes = compiled.bytes();
+        let kept = Kept::new(Some(compiled), bytes);
+        Ok(Self::with(
+            pattern,
+            kept.map_or_else(|_| OnceLock::new(), OnceLock::from),
+        ))
     }
 
     /// A regular expression that is compiled when it first meets a text. Compiling takes long and much memory, and most
@@ -149,7 +225,7 @@ impl Pattern {
         Ok(Self::with(pattern, OnceLock::new()))
     }
 
-    fn with(pattern: &str, compiled: OnceLock<Option<Matcher>>) -> Self {
+    fn with(pattern: &str, compiled: OnceLock<Kept<Matcher>>) -> Self {
         let text = pattern.into();
         let finder = OnceLock::new();
         Pattern(Arc::new(Lazy {
@@ -159,53 +235,57 @@ impl Pattern {
         }))
     }
 
-    fn compiled(&self) -> Option<&Matcher> {
-        self.0
-            .compiled
-            .get_or_init(|| compile(&self.0.text).ok())
-            .as_ref()
+    /// Hands out the compiled form, which is kept if there is room for it and made anew each time if not.
+    fn with_matcher<R>(&self, use_it: impl FnOnce(Option<&Matcher>) -> R) -> R {
+        keep_or_lend(
+            &self.0.compiled,
+            || compile(&self.0.text).ok(),
+            Matcher::bytes,
+            use_it,
+        )
     }
 
-    /// What finds the matches of a pattern that is no scan.
-    fn engine<'e>(&'e self, matcher: &'e Matcher) -> Option<&'e meta::Regex> {
+    /// Hands out what finds the matches of a pattern that is no scan.
+    fn with_engine<R>(&self, matcher: &Matcher, use_it: impl FnOnce(Option<&meta::Regex>) -> R) -> R {
         match matcher {
-            Matcher::Scan(_) => None,
-            Matcher::Engine(engine) => Some(engine),
+            Matcher::Scan(_) => use_it(None),
+            Matcher::Engine(engine) => use_it(Some(engine)),
             Matcher::Table(_) => {
                 let make = || engine(&parse::parse(&self.0.text).ok()?).ok();
-                self.0.finder.get_or_init(make).as_ref()
+                keep_or_lend(&self.0.finder, make, engine_bytes, use_it)
             }
         }
     }
 
     /// Whether it matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
-        match self.compiled() {
+        self.with_matcher(|matcher| match matcher {
             Some(Matcher::Scan(scan)) => scan.length(text).is_some(),
             Some(Matcher::Table(table)) => table.is_match(text),
             Some(Matcher::Engine(engine)) => engine.is_match(text),
             None => false,
-        }
+        })
     }
 
     /// The leftmost match.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        match self.compiled()? {
+        self.with_matcher(|matcher| match matcher? {
             Matcher::Scan(scan) => scan.find(text),
-            matcher => self.engine(matcher)?.find(text).and_then(|m| text.get(m.range())),
-        }
+            matcher => self.with_engine(matcher, |engine| text.get(engine?.find(text)?.range())),
+        })
     }
 
-    /// All matches that do not overlap; no empty one right after another match.
-    pub fn matches<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'_, 't> {
-        let (only, engine) = match self.compiled() {
-            Some(Matcher::Scan(scan)) => (scan.find(text), None),
-            Some(matcher) => (None, self.engine(matcher)),
-            None => (None, None),
-        };
-        let found = engine.into_iter().flat_map(move |engine| engine.find_iter(text));
-        let found = found.filter_map(|m| text.get(m.range()));
-        only.into_iter().chain(found)
+    /// The first so many matches that do not overlap; no empty one right after another match.
+    pub fn matches<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
+        self.with_matcher(|matcher| match matcher {
+            None => Vec::new(),
+            Some(Matcher::Scan(scan)) => scan.find(text).into_iter().take(limit).collect(),
+            Some(matcher) => self.with_engine(matcher, |engine| {
+                let found = engine.into_iter().flat_map(|engine| engine.find_iter(text));
+                let found = found.filter_map(|m| text.get(m.range()));
+                found.take(limit).collect()
+            }),
+        })
     }
 }
 
@@ -260,8 +340,30 @@ mod tests {
         ];
         for (pattern, text, want) in cases {
             let pattern = Pattern::new(pattern).unwrap();
-            assert_eq!(pattern.matches(text).collect::<Vec<_>>(), *want, "{pattern:?}");
+            assert_eq!(pattern.matches(text, usize::MAX), *want, "{pattern:?}");
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        // Each takes more than a hundred kilobytes.
+        let patterns: Vec<Pattern> = (0..2000)
+            .map(|n| Pattern::deferred(&format!(r"(\pL|\pN){{3}}x{n}(a|b)*$")).unwrap())
+            .collect();
+        let mut used = 0;
+        for pattern in patterns.iter().take(20) {
+            assert!(!pattern.is_match("abc"));
+            used += pattern.0.compiled.get().map_or(0, |kept| kept.bytes);
+        }
+        assert!(used > 0);
+        assert!(KEPT.load(Ordering::Relaxed) <= MAX_KEPT);
+        // Without room a pattern still matches, and is not kept.
+        let filler = Kept::new(Some(()), MAX_KEPT - KEPT.load(Ordering::Relaxed)).ok();
+        let late = Pattern::deferred(r"(\pL|\pN){3}late$").unwrap();
+        assert!(late.is_match("abclate"));
+        assert_eq!(late.find("abclate"), Some("abclate"));
+        drop(filler);
+        assert!(KEPT.load(Ordering::Relaxed) <= MAX_KEPT);
     }
 
     #[test]
@@ -277,7 +379,7 @@ mod tests {
         let pattern = Pattern::deferred("a+").unwrap();
         assert!(pattern.is_match("baab") && !pattern.is_match("b"));
         assert_eq!(pattern.find("baab"), Some("aa"));
-        assert_eq!(pattern.matches("aba").collect::<Vec<_>>(), ["a", "a"]);
+        assert_eq!(pattern.matches("aba", usize::MAX), ["a", "a"]);
     }
 
     #[test]
@@ -472,7 +574,7 @@ mod tests {
         #[test]
         fn no_pattern_panics(pattern in r"[\\\[\](){}?*+|^$.,:\-0-9a-zPQExp<>=\u{e9}]{0,24}", text in ".{0,16}") {
             if let Ok(pattern) = Pattern::new(&pattern) {
-                let all: Vec<_> = pattern.matches(&text).collect();
+                let all = pattern.matches(&text, usize::MAX);
                 prop_assert_eq!(all.first().copied(), pattern.find(&text));
             }
         }

@@ -57,11 +57,6 @@ fn find_all<'a>(arena: &'a Arena, pattern: &Pattern, args: &[Val<'a>]) -> Res<'a
     };
     // A negative limit is none.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    arena.list(
-        pattern
-            .matches(text)
-            .take(limit)
-            .map(Val::Str)
-            .collect::<Vec<_>>(),
-    )
+    let found = pattern.matches(text, limit).into_iter();
+    arena.list(found.map(Val::Str).collect::<Vec<_>>())
 }

@@ -2,7 +2,7 @@
 
 use super::GLANCES;
 use super::ty::{ListKind, MapKind, Scalar, Shape, TypeRef};
-use scantling_value::{Map, Value, deadline, go};
+use scantling_value::{Map, TextList, Value, deadline, go};
 use std::fmt;
 
 /// Whether elements of sets and keyed lists may repeat.
@@ -108,7 +108,7 @@ impl<'v> From<Known<'v>> for Beside<'v> {
 
 struct Validator {
     duplicates: Duplicates,
-    errors: Vec<String>,
+    errors: TextList,
 }
 
 pub(super) fn validate(
@@ -119,7 +119,7 @@ pub(super) fn validate(
 ) -> Result<(), TypeErrors> {
     let mut validator = Validator {
         duplicates,
-        errors: Vec::new(),
+        errors: TextList::new(),
     };
     let root = At {
         parent: None,
@@ -129,18 +129,19 @@ pub(super) fn validate(
     if validator.errors.is_empty() {
         Ok(())
     } else {
-        Err(TypeErrors(validator.errors))
+        Err(TypeErrors(validator.errors.into_texts()))
     }
 }
 
 impl Validator {
     #[cold]
     fn error(&mut self, at: &At<'_>, text: &str) {
-        let path = at.to_string();
-        self.errors.push(if path.is_empty() {
-            text.to_owned()
-        } else {
-            format!("{path}: {text}")
+        self.errors.push_with(|| {
+            let path = at.to_string();
+            match path.as_str() {
+                "" => text.to_owned(),
+                path => format!("{path}: {text}"),
+            }
         });
     }
 

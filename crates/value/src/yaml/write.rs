@@ -7,6 +7,14 @@ use std::fmt::Write as _;
 /// Writes a document.
 pub(super) fn write(value: &Value) -> String {
     let mut out = String::new();
+    let (mut text, mut space) = (0, 0);
+    measure(value, 0, &mut text, &mut space);
+    if space > FREE_SPACE + SPACE_PER_BYTE * text {
+        // JSON is YAML, too.
+        out = value.to_json_with(Escape::Minimal);
+        out.push('\n');
+        return out;
+    }
     match value {
         Value::Object(m) if !m.is_empty() => members(&mut out, value, 0),
         Value::Array(a) if !a.is_empty() => elements(&mut out, a, 0),
@@ -16,6 +24,37 @@ pub(super) fn write(value: &Value) -> String {
         }
     }
     out
+}
+
+/// The white space that any document may have, in bytes.
+const FREE_SPACE: usize = 16 << 20;
+
+/// The white space that a document may have beyond that, per byte of its texts. Indentation grows with the depth, so that
+/// it could be thousands of times the text; such documents are not written in block style.
+const SPACE_PER_BYTE: usize = 4;
+
+/// Adds up about how many bytes texts and indentation of a value take.
+fn measure(value: &Value, level: usize, text: &mut usize, space: &mut usize) {
+    *text += 2;
+    *space += 2 * level;
+    let mut lines = |s: &str| {
+        *text += s.len();
+        let breaks = s.len() / WIDTH + s.bytes().filter(|b| *b == b'\n').count();
+        *space += breaks * 2 * (level + 1);
+    };
+    match value {
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        Value::String(s) => lines(s),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| measure(item, level + 1, text, space)),
+        Value::Object(map) => {
+            for (key, member) in map.iter() {
+                *text += key.len();
+                measure(member, level + 1, text, space);
+            }
+        }
+    }
 }
 
 fn indent(out: &mut String, level: usize) {

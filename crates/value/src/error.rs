@@ -166,7 +166,7 @@ impl FieldError {
         value: impl Into<BadValue>,
         supported: impl IntoIterator<Item = &'s str>,
     ) -> Self {
-        let detail = bound::supported_values(supported, |value| value.into());
+        let detail = bound::supported_values(supported, Into::into);
         FieldError::new(ErrorKind::NotSupported, at, value, detail)
     }
 

@@ -205,7 +205,7 @@ fn unions(s: Schema<'_>, at: &Path<'_>, errors: &mut ErrorList) {
                     errors.push_with(|| FieldError::required(&at, detail));
                 }
                 (false, false) if !values.insert(value) => {
-                    errors.push_with(|| FieldError::duplicate(&at, value))
+                    errors.push_with(|| FieldError::duplicate(&at, value));
                 }
                 _ => {}
             }

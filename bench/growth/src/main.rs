@@ -1,4 +1,4 @@
-//! How the cost of a request grows with one dimension of its input.
+//! A benchmark of how the cost of a request grows with each dimension of its input.
 //!
 //! `cargo run --release -p bench-growth [FILTER]` prints the time of each dimension at 1x, 2x and 4x, and marks those
 //! that grow faster than their input. Linear growth doubles from column to column; sorting adds a little.
@@ -103,7 +103,7 @@ const DIMENSIONS: &[Dimension] = &[
         Box::new(move || drop(black_box(yaml::decode_strict(text.as_bytes(), Limits::SERVER))))
     }),
     ("operations that insert at the start", 1_000, |n| {
-        let document = Value::Object(Map::from_iter([("l", Value::Array(vec![0.into(); 100 * n]))]));
+        let document = Value::Object(Map::from_iter([("l", Value::Array(vec![Value::Int(0); 100 * n]))]));
         let operations = vec![r#"{"op":"add","path":"/l/0","value":1}"#; n].join(",");
         let patch = JsonPatch::decode(format!("[{operations}]").as_bytes(), Limits::SERVER).expect("a patch");
         Box::new(move || drop(black_box(patch.apply(document.clone()))))

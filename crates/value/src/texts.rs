@@ -47,7 +47,7 @@ impl TextList {
         self.texts.len() + self.omitted
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.total() == 0
     }

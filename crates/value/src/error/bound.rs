@@ -18,7 +18,7 @@ const MAX_SUPPORTED: usize = 64 << 10;
 /// Values up to this size are kept as they are, larger ones as text: a value takes many times its text in memory.
 const MAX_VALUE: usize = 4 << 10;
 
-/// What follows a text that was cut.
+/// The mark after a text that was cut.
 const MARK: &str = "... (cut at 262144 bytes)";
 
 /// The text, cut where it is too long.

@@ -9,7 +9,7 @@ const MAX_ERRORS: usize = 1000;
 /// The most text in a list, over all errors. A `Status` holds each text twice, in its message and in its causes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// What an error takes beside its texts.
+/// The bytes that an error takes beside its texts.
 const OVERHEAD: usize = 64;
 
 /// Field errors, in the order in which they were found.
@@ -54,7 +54,7 @@ impl ErrorList {
         }
     }
 
-    /// Whether further errors are only counted.
+    /// Returns whether further errors are only counted.
     pub fn is_full(&self) -> bool {
         self.omitted > 0 || self.errors.len() >= MAX_ERRORS || self.bytes >= self.max_bytes
     }

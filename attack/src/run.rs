@@ -20,8 +20,12 @@ const MAX_ERROR_BYTES: usize = 4 << 20;
 /// Right answers whatever is asked, since several connections ask at once: another one was first, there are too many, or
 /// the time was up.
 const BUSY: &[u16] = &[409, 429, 504];
+/// The server's limit on the time of a request: short, so that attacks that reach it end soon.
+const REQUEST_TIMEOUT: &str = "10s";
 /// The number of connections that prepare an attack.
 const PREPARING: usize = 16;
+/// The number of different requests that are sent whatever time they take.
+const AT_LEAST: usize = 10;
 /// The time in which the server answers again once an attack has ended.
 const RECOVERY: Duration = Duration::from_secs(5);
 
@@ -107,7 +111,7 @@ fn measure(attack: &Attack, options: &Options, outcome: &mut Outcome) -> Result<
     let directory = tempfile::Builder::new().prefix("scantling-attack-").tempdir()?;
     let window = options
         .size
-        .pick(Duration::from_millis(2500), Duration::from_millis(100));
+        .pick(Duration::from_millis(1500), Duration::from_millis(100));
     let mut scene = Scene {
         program: &options.binary,
         directory: directory.path(),
@@ -122,12 +126,14 @@ fn measure(attack: &Attack, options: &Options, outcome: &mut Outcome) -> Result<
         outcome.used = scene.totals.lock().map(|used| *used).unwrap_or_default();
         return struck;
     }
+    let mut flags = vec!["--request-timeout", REQUEST_TIMEOUT];
+    flags.extend(attack.flags);
     let server = Server::start(
         &options.binary,
         attack.limits,
         directory.path(),
         &scene.data(),
-        attack.flags,
+        &flags,
         &scene.totals,
     )?;
     let prepared = prepare(attack, options, &server);
@@ -253,7 +259,7 @@ fn send_requests(
     Ok(told.join(", "))
 }
 
-/// Sends the requests in turn until the time is up, each at least once.
+/// Sends the requests in turn until the time is up.
 fn repeat(
     scene: &Scene<'_>,
     server: &Server,
@@ -262,6 +268,7 @@ fn repeat(
     mut tell: impl FnMut(Answer) -> bool,
 ) -> Result<(), Failure> {
     let mut connection: Option<Connection> = None;
+    let mut sent = 0;
     loop {
         for request in requests {
             let answer = match connection.take() {
@@ -282,12 +289,11 @@ fn repeat(
                     answer
                 }
             };
-            if !tell(answer) {
+            sent += 1;
+            let enough = begin.elapsed() >= scene.window && sent >= requests.len().min(AT_LEAST);
+            if !tell(answer) || enough {
                 return Ok(());
             }
-        }
-        if begin.elapsed() >= scene.window {
-            return Ok(());
         }
     }
 }

@@ -231,6 +231,19 @@ impl Drop for Mount {
 /// The outcome where file systems cannot be mounted.
 const NO_MOUNT: &str = "skipped: file systems cannot be mounted here";
 
+/// A text that no compression makes much smaller.
+fn incompressible(n: usize) -> String {
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'0' + u8::try_from(state >> 58).unwrap_or(0))
+    };
+    (0..n)
+        .map(|_| next())
+        .map(|c| if c == '\\' { 'x' } else { c })
+        .collect()
+}
+
 /// Fills the disk: writes fail with an error, reads go on, `/readyz` fails, and once there is room, all is well again.
 fn full_disk(scene: &Scene<'_>) -> Result<String, Failure> {
     let Ok(_mounted) = Mount::new(&scene.data(), "size=96m") else {
@@ -248,7 +261,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, Failure> {
     let mut acknowledged = 5;
     let refused = loop {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{acknowledged}")},
-            "data": {"a": "x".repeat(900_000)}});
+            "data": {"a": incompressible(900_000)}});
         let answer = ask(&post(CONFIG_MAPS, &object))?;
         match answer.status {
             201 => acknowledged += 1,

@@ -136,7 +136,7 @@ pub(crate) fn table() -> Vec<Attack> {
         ),
         on_long_list(
             "json-patch/test-list",
-            "10 000 × test that /spec/l/0 is a list",
+            "10 000 × test of /spec/l",
             |size| vec![json!({"op": "test", "path": "/spec/l", "value": [0]}); size.of(10_000)],
         ),
         on_long_list(

@@ -116,7 +116,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 ..define(&things(&with_spec(&json!({"type": "object", "properties": properties})))) }
         })
         .expect(&[201, 413, 422, 504]),
-        Attack::one("definitions/status-update", "an update of a definition's status with 100 000 conditions", |size| {
+        Attack::one("definitions/status-update", "an update of a definition's status with 30 000 conditions", |size| {
             let mut d = things(&open());
             let conditions: Vec<Value> = (0..size.of(30_000)).map(|i| json!({"type": format!("c{i}"), "status": "x"})).collect();
             d["status"] = json!({"conditions": conditions, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": vec!["v9"; 1_000]});

@@ -377,7 +377,7 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .after_one(|_| define(&things(&open())))
         .expect(&[200, 406, 431]),
-        Attack::one("read/metrics", "/metrics after 3 000 different paths", |_| {
+        Attack::one("read/metrics", "/metrics after 300 writes", |_| {
             Request::get("/metrics")
         })
         .after(|size| {

@@ -48,7 +48,7 @@ pub(crate) fn apitypes(args: &[&str]) -> Result<(), String> {
     }
     let mut files = table::write(&releases);
     let list = table::list(files.keys());
-    files.insert("files.rs".to_owned(), list);
+    files.insert("files.in".to_owned(), list);
     let folder = root().join("crates/apitypes/table");
     if !is_check {
         return replace(&folder, &files);

@@ -25,10 +25,26 @@ const TOO_DEEP: &str = "exceeded max depth";
 pub struct Decoded {
     /// The members that the type has.
     pub members: Map,
-    /// The fields that the type does not have, in the order of the document.
-    pub unknown: Vec<PathBuf>,
-    /// The fields that occur twice, in the order of the document.
-    pub duplicate: Vec<PathBuf>,
+    /// What strict decoding objects to, in the order of the document.
+    pub findings: Vec<Finding>,
+}
+
+/// What strict decoding objects to, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A field that the type does not have.
+    Unknown(PathBuf),
+    /// A field that occurs twice.
+    Duplicate(PathBuf),
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Finding::Unknown(at) => write!(f, "unknown field \"{}\"", at.listed()),
+            Finding::Duplicate(at) => write!(f, "duplicate field \"{}\"", at.listed()),
+        }
+    }
 }
 
 /// A value that does not fit its field, in the words of Go's decoder.

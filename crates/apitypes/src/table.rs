@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 /// The files of the table, by package.
-static FILES: &[(&str, &str)] = &include!("../table/files.rs");
+static FILES: &[(&str, &str)] = &include!("../table/files.in");
 
 /// Fields that Kubernetes does not have, by the package whose types they extend.
 static EXTENSIONS: &[(&str, &str)] = &[
@@ -202,6 +202,8 @@ pub struct Field {
     pub is_required: bool,
     /// The extension that the field belongs to; none for the fields of Kubernetes.
     pub extension: Extensions,
+    /// The Go names of the inlined structs that the field is in, outermost first.
+    pub(crate) embedded: Vec<&'static str>,
     /// All other facts.
     pub facts: Facts,
 }

@@ -50,8 +50,8 @@ fn round_trip(name: &str, text: &[u8], binary: &[u8]) -> Result<(), String> {
     let decoded = table
         .decode(definition, document, Extensions::NONE)
         .map_err(|e| e.to_string())?;
-    if let Some(unknown) = decoded.unknown.first() {
-        return Err(format!("unknown field {}", unknown.listed()));
+    if let Some(finding) = decoded.findings.first() {
+        return Err(finding.to_string());
     }
     let object = Value::Object(table.canonical(definition, decoded.members));
     let mut written = Vec::new();

@@ -14,11 +14,8 @@ fn decode(group: &str, version: &str, kind: &str, text: &str) -> String {
         Err(e) => return e.to_string(),
     };
     let mut out = String::new();
-    for path in &decoded.unknown {
-        out += &format!("unknown {}\n", path.listed());
-    }
-    for path in &decoded.duplicate {
-        out += &format!("duplicate {}\n", path.listed());
+    for finding in &decoded.findings {
+        out += &format!("{finding}\n");
     }
     let object = Value::Object(table.canonical(definition, decoded.members));
     let mut json = Vec::new();
@@ -39,9 +36,9 @@ fn unknown_and_duplicate_fields_are_findings() {
         DEPLOYMENT,
         r#"{"spec":{"replicas":1,"replicas":2,"templates":{},"template":{"spec":{"containers":[{"name":"a","imagePolicy":"x"}]}}}}"#,
         &expect![[r#"
-            unknown spec.templates
-            unknown spec.template.spec.containers[0].imagePolicy
-            duplicate spec.replicas
+            duplicate field "spec.replicas"
+            unknown field "spec.templates"
+            unknown field "spec.template.spec.containers[0].imagePolicy"
             {"metadata":{},"spec":{"replicas":2,"selector":null,"template":{"metadata":{},"spec":{"containers":[{"name":"a","resources":{}}]}},"strategy":{}},"status":{}}"#]],
     );
 }
@@ -93,7 +90,7 @@ fn custom_types_read_themselves() {
         ),
         (
             r#"{"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":true}}}]}}"#,
-            "json: cannot unmarshal bool into Go struct field HTTPGetAction.spec.containers.livenessProbe.httpGet.port of type int32",
+            "json: cannot unmarshal bool into Go struct field HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port of type int32",
         ),
     ] {
         assert_eq!(decode(POD.0, POD.1, POD.2, text), expected, "{text}");
@@ -106,7 +103,7 @@ fn inlined_structs_are_fields_of_their_holder() {
         POD,
         r#"{"spec":{"volumes":[{"name":"a","secret":{"secretName":"s","items":null},"hostpath":{}}],"containers":null}}"#,
         &expect![[r#"
-            unknown spec.volumes[0].hostpath
+            unknown field "spec.volumes[0].hostpath"
             {"metadata":{},"spec":{"volumes":[{"name":"a","secret":{"secretName":"s"}}],"containers":null},"status":{}}"#]],
     );
 }

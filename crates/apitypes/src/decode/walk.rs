@@ -1,7 +1,7 @@
 //! The walk over a document that decodes it.
 
 use super::source::{Node, Source};
-use super::{Decoded, MAX_DEPTH, TOO_DEEP, base64};
+use super::{Decoded, Finding, MAX_DEPTH, TOO_DEEP, base64};
 use crate::{Codec, Definition, Extensions, Field, Form, Struct, Table, Type};
 use scantling_notation::quantity::Quantity;
 use scantling_notation::timestamp::{self, Moment};
@@ -14,7 +14,8 @@ const MAX_FINDINGS: usize = 100;
 pub(super) struct Walk<'t> {
     table: &'t Table,
     extensions: Extensions,
-    /// The names of the fields on the way, without list indexes and map keys: errors show them so.
+    /// The names of the fields on the way, and of inlined structs, but no list indexes and map keys: errors show them
+    /// so.
     stack: Vec<&'t str>,
     structs: Vec<&'t str>,
     /// The struct around the outermost value with a decoder of its own. Faults inside of it name that struct, and
@@ -27,8 +28,9 @@ pub(super) struct Walk<'t> {
     fatal: Option<String>,
     /// A fault that shows when all is decoded.
     late: Option<String>,
-    unknown: Vec<PathBuf>,
-    duplicate: Vec<PathBuf>,
+    findings: Vec<Finding>,
+    /// How many findings there are, by kind.
+    counts: [usize; 2],
 }
 
 impl<'t> Walk<'t> {
@@ -43,8 +45,8 @@ impl<'t> Walk<'t> {
             saved: None,
             fatal: None,
             late: None,
-            unknown: Vec::new(),
-            duplicate: Vec::new(),
+            findings: Vec::new(),
+            counts: [0; 2],
         }
     }
 
@@ -56,8 +58,7 @@ impl<'t> Walk<'t> {
         }
         Ok(Decoded {
             members: value.and_then(Value::into_object).unwrap_or_default(),
-            unknown: self.unknown,
-            duplicate: self.duplicate,
+            findings: self.findings,
         })
     }
 
@@ -256,8 +257,8 @@ impl<'t> Walk<'t> {
     ) -> Map {
         let mut seen = BTreeSet::new();
         let mut entry = |(k, v): (Str, S)| {
-            if S::HAS_DUPLICATES && !seen.insert(k.clone()) && self.is_strict() {
-                report::<S>(&mut self.duplicate, &at.field(&k));
+            if S::HAS_DUPLICATES && !seen.insert(k.clone()) {
+                self.report::<S>(Finding::Duplicate, &at.field(&k));
             }
             let v = self.element(v, ty, &at.field(&k), None);
             (k, v)
@@ -304,15 +305,13 @@ impl<'t> Walk<'t> {
         let is_on = |field: &&Field| extensions.contains(field.extension);
         for (key, v) in members {
             let Some(field) = s.field(&key).filter(is_on) else {
-                if self.is_strict() {
-                    report::<S>(&mut self.unknown, &at.field(&key));
-                }
+                self.report::<S>(Finding::Unknown, &at.field(&key));
                 continue;
             };
             let mut before = None;
             if S::HAS_DUPLICATES {
-                if !seen.insert(field.name) && self.is_strict() {
-                    report::<S>(&mut self.duplicate, &at.field(field.name));
+                if !seen.insert(field.name) {
+                    self.report::<S>(Finding::Duplicate, &at.field(field.name));
                 }
                 let place = out.iter().position(|(k, _): &(Str, Value)| *k == key);
                 before = place.map(|place| out.swap_remove(place).1);
@@ -320,10 +319,12 @@ impl<'t> Walk<'t> {
                 let is_pointer = matches!(field.ty, Type::Pointer(_));
                 before = before.filter(|_| !is_pointer || !v.is_null());
             }
+            let depth = self.stack.len();
+            self.stack.extend(&field.embedded);
             self.stack.push(field.name);
             self.structs.push(name);
             let v = self.value(v, &field.ty, &at.field(field.name), before);
-            self.stack.pop();
+            self.stack.truncate(depth);
             self.structs.pop();
             if let Some(v) = v {
                 out.push((key, v));
@@ -350,6 +351,23 @@ impl<'t> Walk<'t> {
                 self.saved = saved;
                 Some(out)
             }
+        }
+    }
+
+    /// Reports a field; in texts, where fields may occur many times, once.
+    fn report<S: Source>(&mut self, finding: impl FnOnce(PathBuf) -> Finding, at: &Path<'_>) {
+        if !self.is_strict() {
+            return;
+        }
+        let finding = finding(PathBuf::from(at));
+        let [unknown, duplicate] = &mut self.counts;
+        let count = match finding {
+            Finding::Unknown(_) => unknown,
+            Finding::Duplicate(_) => duplicate,
+        };
+        if !S::HAS_DUPLICATES || (*count < MAX_FINDINGS && !self.findings.contains(&finding)) {
+            *count += 1;
+            self.findings.push(finding);
         }
     }
 
@@ -381,13 +399,5 @@ impl<'t> Walk<'t> {
     fn end(&mut self, text: String) -> Option<Value> {
         self.fatal.get_or_insert(text);
         None
-    }
-}
-
-/// Reports a field; in texts, where fields may occur many times, once.
-fn report<S: Source>(found: &mut Vec<PathBuf>, at: &Path<'_>) {
-    let at = PathBuf::from(at);
-    if !S::HAS_DUPLICATES || (found.len() < MAX_FINDINGS && !found.contains(&at)) {
-        found.push(at);
     }
 }

@@ -99,7 +99,13 @@ impl Table {
         let mut members = Vec::with_capacity(s.declared.len());
         for field in &s.declared {
             match self.underlying(&field.ty) {
-                Type::Named(id) if field.is_inlined() => members.extend(self.flattened(&self.get(*id).form)),
+                Type::Named(id) if field.is_inlined() => {
+                    let inlined = self.get(*id);
+                    members.extend(self.flattened(&inlined.form).into_iter().map(|mut field| {
+                        field.embedded.insert(0, inlined.name);
+                        field
+                    }));
+                }
                 _ => members.push(field.clone()),
             }
         }
@@ -335,6 +341,7 @@ impl Parser {
             presence,
             is_required,
             extension,
+            embedded: Vec::new(),
             facts,
         }))
     }

@@ -1,7 +1,7 @@
 //! Conversion of objects that a strategic merge patch or an apply made. They are no text: kube-apiserver turns them into
 //! its types value by value, with words of its own and other rules for numbers.
 
-use crate::decode::{DecodeError, MAX_DEPTH, base64};
+use crate::decode::{DecodeError, Finding, MAX_DEPTH, base64};
 use crate::{Codec, Definition, Extensions, Form, Table, Type};
 use scantling_value::{Path, PathBuf, Value, go};
 
@@ -13,7 +13,7 @@ impl Table {
         definition: &Definition,
         object: &mut Value,
         extensions: Extensions,
-    ) -> Result<Vec<PathBuf>, DecodeError> {
+    ) -> Result<Vec<Finding>, DecodeError> {
         let mut conversion = Conversion {
             table: self,
             extensions,
@@ -24,7 +24,7 @@ impl Table {
             .value(object, &Type::Named(definition.id), &Path::ROOT)
             .map_err(DecodeError)?;
         conversion.unknown.sort_by_cached_key(PathBuf::listed);
-        Ok(conversion.unknown)
+        Ok(conversion.unknown.into_iter().map(Finding::Unknown).collect())
     }
 }
 

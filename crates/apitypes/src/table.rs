@@ -395,6 +395,21 @@ impl Table {
         self.names.get(&(package, name)).map(|id| self.get(*id))
     }
 
+    /// A type that the program itself names.
+    ///
+    /// # Panics
+    /// If the table does not have it.
+    pub fn known(&self, package: &str, name: &str) -> &Definition {
+        match self.find(package, name) {
+            Some(definition) => definition,
+            #[expect(
+                clippy::panic,
+                reason = "the name is a constant of the program, as the table is"
+            )]
+            None => panic!("the table of API types has no {package}.{name}"),
+        }
+    }
+
     /// The struct that objects of a kind are.
     pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Definition> {
         let own = self.versions.get(&(group, version)).and_then(|package| {

@@ -438,7 +438,7 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
         title: format!("by {name} in {file}").into(),
         definition: received.definition,
         api,
-        unknown: received.unknown,
+        unknown: received.unknown().cloned().collect(),
         one_schema,
         origin: None,
         versions: (0..versions).map(|_| OnceLock::new()).collect(),

@@ -1,8 +1,8 @@
 //! The core kinds that clients cannot do without: their documents, decoded as a Kubernetes API server decodes them.
 
-use crate::wire::source::Source;
-use crate::wire::{self, DecodeError, Options, core, reviews};
-use scantling_value::{Map, PathBuf, Value};
+use scantling_apitypes::decode::{self, Finding, Source};
+use scantling_apitypes::{DecodeError, Definition, Extensions, Table};
+use scantling_value::{Map, Value};
 
 /// A core kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +36,9 @@ pub enum CoreKind {
 pub struct CoreObject {
     /// The members, without unset and empty ones.
     pub members: Map,
-    /// The fields that the kind does not have.
-    pub unknown: Vec<PathBuf>,
-    /// The fields that stand twice, as far as the document tells.
-    pub repeated: Vec<PathBuf>,
+    /// Unknown and duplicate fields, in the order of the document.
+    pub findings: Vec<Finding>,
 }
-
-const OPTIONS: Options = Options {
-    package: "v1",
-    immutability: false,
-    unions: false,
-    applies_on_create: false,
-};
 
 /// Reads the options of a deletion; what they do not have is left out.
 pub fn decode_delete_options(document: Value) -> Result<Map, DecodeError> {
@@ -56,12 +47,14 @@ pub fn decode_delete_options(document: Value) -> Result<Map, DecodeError> {
 
 /// Reads a text that is known to be valid JSON as the options of a deletion, to the letter.
 pub fn decode_delete_options_text(text: &[u8]) -> Result<Map, DecodeError> {
-    read_delete_options(wire::written(text)?)
+    read_delete_options(decode::written(text)?)
 }
 
 fn read_delete_options(document: impl Source) -> Result<Map, DecodeError> {
-    let decoded = core::DELETE_OPTIONS.decode(document, OPTIONS)?;
-    Ok(core::DELETE_OPTIONS.canonical(decoded.members))
+    let table = Table::latest();
+    let options = table.known("meta/v1", "DeleteOptions");
+    let decoded = table.decode(options, document, Extensions::NONE)?;
+    Ok(table.canonical(options, decoded.members))
 }
 
 impl CoreKind {
@@ -73,39 +66,40 @@ impl CoreKind {
     /// Reads a text that is known to be valid JSON to the letter: fields may stand twice, and of several faults the first
     /// is told.
     pub fn decode_text(self, text: &[u8]) -> Result<CoreObject, DecodeError> {
-        self.read(wire::written(text)?)
+        self.read(decode::written(text)?)
     }
 
     /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
     /// misfit is told in the words for such documents. Unknown fields go; it is told where they stood.
-    pub fn convert(self, document: &mut Value) -> Result<Vec<PathBuf>, DecodeError> {
-        self.fields().convert(document, OPTIONS)
+    pub fn convert(self, document: &mut Value) -> Result<Vec<Finding>, DecodeError> {
+        Table::latest().convert(self.definition(), document, Extensions::NONE)
     }
 
-    fn fields(self) -> &'static wire::Struct {
-        match self {
-            CoreKind::Namespace => &core::NAMESPACE,
-            CoreKind::Event => &core::EVENT,
-            CoreKind::NewEvent => &core::NEW_EVENT,
-            CoreKind::ConfigMap => &core::CONFIG_MAP,
-            CoreKind::Secret => &core::SECRET,
-            CoreKind::Lease => &core::LEASE,
-            CoreKind::Scale => &core::SCALE,
-            CoreKind::AccessReview => &reviews::ACCESS_REVIEW,
-            CoreKind::RulesReview => &reviews::RULES_REVIEW,
-            CoreKind::SelfReview => &reviews::SELF_REVIEW,
-            CoreKind::ConversionReview => &reviews::CONVERSION_REVIEW,
-        }
+    /// The kind's type.
+    pub fn definition(self) -> &'static Definition {
+        let (package, name) = match self {
+            CoreKind::Namespace => ("core/v1", "Namespace"),
+            CoreKind::Event => ("core/v1", "Event"),
+            CoreKind::NewEvent => ("events/v1", "Event"),
+            CoreKind::ConfigMap => ("core/v1", "ConfigMap"),
+            CoreKind::Secret => ("core/v1", "Secret"),
+            CoreKind::Lease => ("coordination/v1", "Lease"),
+            CoreKind::Scale => ("autoscaling/v1", "Scale"),
+            CoreKind::AccessReview => ("authorization/v1", "SelfSubjectAccessReview"),
+            CoreKind::RulesReview => ("authorization/v1", "SelfSubjectRulesReview"),
+            CoreKind::SelfReview => ("authentication/v1", "SelfSubjectReview"),
+            CoreKind::ConversionReview => ("apiextensions/v1", "ConversionReview"),
+        };
+        Table::latest().known(package, name)
     }
 
     fn read(self, document: impl Source) -> Result<CoreObject, DecodeError> {
-        let kind = self.fields();
-        let mut decoded = kind.decode(document, OPTIONS)?;
+        let (table, definition) = (Table::latest(), self.definition());
+        let mut decoded = table.decode(definition, document, Extensions::NONE)?;
         spell_out_no_managers(&mut decoded.members);
         Ok(CoreObject {
-            members: kind.canonical(decoded.members),
-            unknown: decoded.unknown,
-            repeated: decoded.repeated,
+            members: table.canonical(definition, decoded.members),
+            findings: decoded.findings,
         })
     }
 }

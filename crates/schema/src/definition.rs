@@ -13,12 +13,14 @@ mod encode;
 mod prepare;
 mod print;
 mod sketch;
+mod types;
 mod validate;
 mod versions;
 
 pub use accepted::{Acceptance, Accepted};
 pub use decode::Received;
 pub use print::rule as print_rule;
+pub(crate) use types::canonical_schema;
 pub use validate::warnings;
 pub(crate) use validate::{has_unknown_type, spells_int_or_string, structural_errors};
 pub use versions::compare_versions;

@@ -29,6 +29,6 @@ mod enumeration;
 mod format;
 mod number;
 mod pattern;
-mod wire;
 
-pub use wire::DecodeError;
+pub use scantling_apitypes::DecodeError;
+pub use scantling_apitypes::decode::Finding;

@@ -4,9 +4,8 @@
 
 mod v2;
 
-use crate::definition::{Definition, Spec, Version};
+use crate::definition::{Definition, Spec, Version, canonical_schema};
 use crate::document::Schema;
-use crate::wire::tables;
 use scantling_value::{Map, Path, Str, Value};
 
 /// The document that a schema is published in.
@@ -55,7 +54,7 @@ pub fn object_schema(definition: &Definition, version: &Version, format: Format)
         None => object([("type", "object".into())]),
         Some(s) if format == Format::V2 && preserves(s) => object([("type", "object".into())]),
         Some(s) => {
-            let mut out = unfold(tables::SCHEMA.canonical(s.members().clone()));
+            let mut out = unfold(canonical_schema(s.members().clone()));
             if format == Format::V2 {
                 v2::weaken(&mut out);
             }

@@ -44,11 +44,7 @@ fn accept(schema: &str, api: ApiVersion, gates: Gates) -> Result<(Accepted, Vec<
     let environments = Environments::of(Version::LATEST);
     let received =
         Definition::decode(document(schema, api.as_str()), api, gates).map_err(|e| e.to_string())?;
-    let unknown = received
-        .unknown
-        .iter()
-        .map(|p| format!("unknown field {p}"))
-        .collect();
+    let unknown = received.unknown().map(|p| format!("unknown field {p}")).collect();
     let setting = Setting {
         api,
         gates,

@@ -421,12 +421,7 @@ impl Server<'_> {
             Ok(received) => received,
             Err(e) => return refuse(&e.to_string()),
         };
-        let repeated = received
-            .repeated
-            .iter()
-            .map(|p| format!("duplicate field \"{p}\""));
-        let unknown = received.unknown.iter().map(|p| format!("unknown field \"{p}\""));
-        let strict: Vec<String> = repeated.chain(unknown).collect();
+        let strict: Vec<String> = received.findings.iter().map(ToString::to_string).collect();
         if query.contains("fieldValidation=Strict") && !strict.is_empty() {
             return refuse(&format!("strict decoding error: {}", strict.join(", ")));
         }

@@ -17,10 +17,11 @@ use crate::table::{self, Columns};
 use crate::text;
 use scantling_admit::{FieldValidation, Refusal};
 use scantling_merge::typed::ObjectType;
+use scantling_schema::Finding;
 use scantling_schema::core::CoreKind;
 use scantling_schema::definition::ApiVersion;
 use scantling_schema::structural::Structural;
-use scantling_value::{Map, PathBuf, go};
+use scantling_value::{Map, go};
 use std::sync::{Arc, OnceLock};
 
 /// The groups whose kinds are built in, in the order in which servers list them.
@@ -249,15 +250,9 @@ pub(crate) fn selectable(field: &str, known: &[&str]) -> Result<(), String> {
     })
 }
 
-/// What is said of fields that stand twice, and of unknown ones.
-pub(crate) fn findings(repeated: &[PathBuf], unknown: &[PathBuf]) -> Vec<String> {
-    let repeated = repeated
-        .iter()
-        .map(|p| format!("duplicate field \"{}\"", p.listed()));
-    let unknown = unknown
-        .iter()
-        .map(|p| format!("unknown field \"{}\"", p.listed()));
-    repeated.chain(unknown).collect()
+/// The texts of findings.
+pub(crate) fn findings(found: &[Finding]) -> Vec<String> {
+    found.iter().map(ToString::to_string).collect()
 }
 
 /// What becomes of unknown and duplicate fields.

@@ -230,7 +230,7 @@ impl Definitions {
 
     fn decode(&self, object: Value, api: ApiVersion) -> Result<(Definition, Vec<String>), String> {
         let received = Definition::decode(object, api, self.compiler.gates).map_err(|e| e.to_string())?;
-        let unknown = builtin::findings(&[], &received.unknown);
+        let unknown = builtin::findings(&received.findings);
         Ok((received.definition, unknown))
     }
 }
@@ -277,7 +277,7 @@ impl Strategy for Definitions {
 
     fn convert(&self, version: &Version, object: &mut Value) -> Result<Vec<String>, String> {
         let unknown = Definition::convert(object, api_version(version), self.compiler.gates);
-        Ok(builtin::findings(&[], &unknown.map_err(|e| e.to_string())?))
+        Ok(builtin::findings(&unknown.map_err(|e| e.to_string())?))
     }
 
     fn in_version(&self, object: Value, api_version: &str) -> Result<Value, String> {
@@ -296,7 +296,7 @@ impl Strategy for Definitions {
         let received = Definition::decode_text(text, api, self.compiler.gates);
         let sent = received.map(|received| Sent {
             object: received.definition.into_held_document(api),
-            found: builtin::findings(&received.repeated, &received.unknown),
+            found: builtin::findings(&received.findings),
         });
         Some(sent.map_err(|e| e.to_string()))
     }

@@ -132,7 +132,7 @@ fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, 
         Encoding::Json => {
             check_type(&json::decode_any_range(text, Limits::SERVER).ok()?).ok()?;
             let read = CoreKind::Scale.decode_text(text).ok()?;
-            let found = findings(&read.repeated, &read.unknown);
+            let found = findings(&read.findings);
             (read.members.into(), found)
         }
         Encoding::Yaml => {
@@ -154,7 +154,7 @@ fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, 
 pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
     check_type(&document)?;
     let decoded = CoreKind::Scale.decode(document).map_err(|e| e.to_string())?;
-    Ok((decoded.members.into(), findings(&[], &decoded.unknown)))
+    Ok((decoded.members.into(), findings(&decoded.findings)))
 }
 
 /// Checks that a document says that it is a scale, if it says what it is.

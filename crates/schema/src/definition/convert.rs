@@ -1,7 +1,7 @@
 //! Between settings for all versions and settings of single versions.
 
+use super::types::canonical_schema;
 use super::{Spec, Validation, Version};
-use crate::wire::tables;
 use scantling_value::Value;
 
 impl Spec {
@@ -115,7 +115,7 @@ pub(crate) fn same_validation(a: Option<&Validation>, b: Option<&Validation>) ->
 pub(crate) fn same_schema(a: &Value, b: &Value) -> bool {
     a == b
         || match (a.as_object(), b.as_object()) {
-            (Some(a), Some(b)) => tables::SCHEMA.canonical(a.clone()) == tables::SCHEMA.canonical(b.clone()),
+            (Some(a), Some(b)) => canonical_schema(a.clone()) == canonical_schema(b.clone()),
             _ => false,
         }
 }

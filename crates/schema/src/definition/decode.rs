@@ -1,11 +1,12 @@
 //! From a document to a definition.
 
+use super::types;
 use super::{
     ApiVersion, Column, Condition, Conversion, Definition, Gates, Names, Scale, Service, Spec, Status,
 };
 use super::{Subresources, Validation, Version, WebhookClient};
-use crate::wire::source::Source;
-use crate::wire::{self, DecodeError, Options, tables};
+use scantling_apitypes::decode::{self, Finding, Source};
+use scantling_apitypes::{DecodeError, Extensions, Table};
 use scantling_value::{Map, PathBuf, Str, Value};
 use std::sync::Arc;
 
@@ -14,11 +15,18 @@ use std::sync::Arc;
 pub struct Received {
     /// The definition, with its defaults.
     pub definition: Definition,
-    /// The fields that definitions do not have, in the order of the document; map keys and field names are both written
-    /// with a dot.
-    pub unknown: Vec<PathBuf>,
-    /// The fields that stand twice, as far as the document tells.
-    pub repeated: Vec<PathBuf>,
+    /// Unknown and duplicate fields, in the order of the document; map keys and field names are both written with a dot.
+    pub findings: Vec<Finding>,
+}
+
+impl Received {
+    /// The fields that definitions do not have.
+    pub fn unknown(&self) -> impl Iterator<Item = &PathBuf> {
+        self.findings.iter().filter_map(|finding| match finding {
+            Finding::Unknown(at) => Some(at),
+            Finding::Duplicate(_) => None,
+        })
+    }
 }
 
 impl Definition {
@@ -30,7 +38,7 @@ impl Definition {
     /// Reads a text that is known to be valid JSON to the letter: fields may stand twice, and of several faults the first
     /// is told.
     pub fn decode_text(text: &[u8], version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
-        Definition::read(wire::written(text)?, version, gates)
+        Definition::read(decode::written(text)?, version, gates)
     }
 
     /// Brings the values of a document that was made, not sent, into their types, as far as they are not; its first
@@ -39,8 +47,8 @@ impl Definition {
         document: &mut Value,
         version: ApiVersion,
         gates: Gates,
-    ) -> Result<Vec<PathBuf>, DecodeError> {
-        fields(version).convert(document, options(version, gates))
+    ) -> Result<Vec<Finding>, DecodeError> {
+        Table::latest().convert(types::definition(version), document, extensions(gates))
     }
 
     /// Writes a document of either version in another version. Nothing is filled in: a part of a definition stays a part.
@@ -65,7 +73,7 @@ impl Definition {
 
     /// Reads a document without filling in defaults.
     fn parse(document: impl Source, version: ApiVersion, gates: Gates) -> Result<Received, DecodeError> {
-        let decoded = fields(version).decode(document, options(version, gates))?;
+        let decoded = Table::latest().decode(types::definition(version), document, extensions(gates))?;
         let mut members = decoded.members;
         let definition = Definition {
             metadata: object(members.remove("metadata")),
@@ -74,29 +82,20 @@ impl Definition {
         };
         Ok(Received {
             definition,
-            unknown: decoded.unknown,
-            repeated: decoded.repeated,
+            findings: decoded.findings,
         })
     }
 }
 
-fn options(version: ApiVersion, gates: Gates) -> Options {
-    Options {
-        package: version.as_str(),
-        immutability: gates.immutability,
-        unions: gates.unions,
-        applies_on_create: gates.rules_on_create,
-    }
+/// The fields that gates add to schemas.
+fn extensions(gates: Gates) -> Extensions {
+    let of = |gate, extension| if gate { extension } else { Extensions::NONE };
+    of(gates.immutability, Extensions::IMMUTABILITY)
+        .with(of(gates.unions, Extensions::UNIONS))
+        .with(of(gates.rules_on_create, Extensions::APPLIES_ON_CREATE))
 }
 
-fn fields(version: ApiVersion) -> &'static wire::Struct {
-    match version {
-        ApiVersion::V1 => &tables::DEFINITION,
-        ApiVersion::V1Beta1 => &tables::DEFINITION_BETA,
-    }
-}
-
-// The wire check has been here: a member either has the type that is asked for, or it is absent.
+// Decoding has been here: a member either has the type that is asked for, or it is absent.
 
 fn object(v: Option<Value>) -> Map {
     v.and_then(Value::into_object).unwrap_or_default()

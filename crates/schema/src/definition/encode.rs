@@ -1,8 +1,9 @@
 //! From a definition to a document.
 
+use super::types;
 use super::{ApiVersion, Column, Condition, Conversion, Definition, Names, Spec, Status, Subresources};
 use super::{Validation, Version, WebhookClient};
-use crate::wire::{Struct, tables};
+use scantling_apitypes::Table;
 use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 
@@ -14,20 +15,25 @@ impl Definition {
 
     /// The same for those who need the definition no more: its schemas are not copied.
     pub fn into_document(self, api: ApiVersion) -> Value {
-        table(api).canonical(self.members(api)).into()
+        Table::latest()
+            .canonical(types::definition(api), self.members(api))
+            .into()
     }
 
     /// The same with the empty lists and maps that [`Definition::encode`] leaves out: decoding it gives an equal
     /// definition, of which errors show the same.
     pub fn into_held_document(self, api: ApiVersion) -> Value {
-        table(api).held(self.members(api)).into()
+        Table::latest()
+            .held(types::definition(api), self.members(api))
+            .into()
     }
 
     /// A document in the form of [`Definition::into_held_document`] as [`Definition::encode`] writes it; none if that is
     /// how it stands.
     pub fn written(document: &Value, api: ApiVersion) -> Option<Value> {
-        let members = document.as_object().filter(|m| table(api).omits(m))?;
-        Some(table(api).canonical(members.clone()).into())
+        let (table, definition) = (Table::latest(), types::definition(api));
+        let members = document.as_object().filter(|m| table.omits(definition, m))?;
+        Some(table.canonical(definition, members.clone()).into())
     }
 
     fn members(self, api: ApiVersion) -> Map {
@@ -44,18 +50,11 @@ impl Definition {
     }
 }
 
-fn table(api: ApiVersion) -> &'static Struct {
-    match api {
-        ApiVersion::V1 => &tables::DEFINITION,
-        ApiVersion::V1Beta1 => &tables::DEFINITION_BETA,
-    }
-}
-
 /// The specification in the form that tells all: equal forms mean equal specifications.
 pub(super) fn spec(s: Spec) -> Value {
     let members = Map::from_iter([("spec", spec_in(s, ApiVersion::V1Beta1))]);
-    tables::DEFINITION_BETA
-        .canonical(members)
+    Table::latest()
+        .canonical(types::definition(ApiVersion::V1Beta1), members)
         .remove("spec")
         .unwrap_or_default()
 }

@@ -284,18 +284,18 @@ impl Strategy for Core {
             .map_err(|e| Refusal::Undecodable(e.to_string()))?;
         *object = decoded.members.into();
         (self.particulars().complete)(object);
-        settle_findings(found, findings(&[], &decoded.unknown), mode)
+        settle_findings(found, findings(&decoded.findings), mode)
     }
 
     fn convert(&self, _version: &Version, object: &mut Value) -> Result<Vec<String>, String> {
         let unknown = self.kind.convert(object).map_err(|e| e.to_string())?;
-        Ok(findings(&[], &unknown))
+        Ok(findings(&unknown))
     }
 
     fn read_text(&self, _version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {
         let sent = self.kind.decode_text(text).map(|decoded| Sent {
             object: decoded.members.into(),
-            found: findings(&decoded.repeated, &decoded.unknown),
+            found: findings(&decoded.findings),
         });
         Some(sent.map_err(|e| e.to_string()))
     }
@@ -334,7 +334,7 @@ impl Strategy for Core {
                     true => event::convert(object, self.kind)?,
                     false => object,
                 },
-                found: findings(&[], &decoded.unknown),
+                found: findings(&decoded.findings),
             })
         });
         read.map_err(|e| e.to_string())

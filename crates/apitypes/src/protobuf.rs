@@ -11,3 +11,6 @@ mod write;
 
 pub use envelope::{Envelope, is_enveloped, open, watch_event, wrap};
 pub use wire::{boolean, bytes, double, length, number, string};
+
+#[cfg(test)]
+mod tests;

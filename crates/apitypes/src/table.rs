@@ -163,11 +163,14 @@ pub struct Struct {
 impl Struct {
     /// The field of a JSON name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let field = |at: u16| self.members.get(usize::from(at));
-        let found = self
-            .sorted
-            .binary_search_by(|at| field(*at).map_or("", |f| f.name).cmp(name));
-        self.sorted.get(found.ok()?).and_then(|at| field(*at))
+        self.members.get(self.position(name)?)
+    }
+
+    /// The index of a field of `members` by its JSON name.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        let name_at = |at: &u16| self.members.get(usize::from(*at)).map_or("", |f| f.name);
+        let found = self.sorted.binary_search_by(|at| name_at(at).cmp(name));
+        self.sorted.get(found.ok()?).copied().map(usize::from)
     }
 
     /// The declared fields that protobuf has, by their numbers.
@@ -316,7 +319,7 @@ pub enum Codec {
     SchemaOrStrings,
 }
 
-/// Types of the API machinery that clients know as kinds of `v1`.
+/// Types of the API machinery that clients know as kinds of `v1`. Discovery does not always name that version.
 pub(crate) const UNVERSIONED: &[&str] = &[
     "Status",
     "APIVersions",
@@ -418,7 +421,7 @@ impl Table {
         });
         let shared = || {
             let is_shared = EVERYWHERE.contains(&kind)
-                || (group.is_empty() && version == "v1" && UNVERSIONED.contains(&kind));
+                || (group.is_empty() && matches!(version, "" | "v1") && UNVERSIONED.contains(&kind));
             self.find(META, kind).filter(|_| is_shared)
         };
         let definition = own.or_else(shared)?;

@@ -9,6 +9,13 @@ impl Table {
         self.write_value(&Type::Named(definition.id), object, out);
     }
 
+    /// Writes an item of a list. It does not say which kind it is, since the list does.
+    pub fn write_item(&self, definition: &Definition, object: &Value, out: &mut Vec<u8>) {
+        if let Some(s) = definition.as_struct() {
+            self.write_struct(s, object, &["kind", "apiVersion"], out);
+        }
+    }
+
     /// Writes an object in the order of the type that its `apiVersion` and `kind` name; members of other objects are
     /// written by name.
     pub fn write_object(&self, object: &Value, out: &mut Vec<u8>) {
@@ -21,7 +28,7 @@ impl Table {
     /// The type that an object's `apiVersion` and `kind` name.
     pub fn kind_of(&self, object: &Value) -> Option<&Definition> {
         let text = |name: &str| object.get(name).and_then(Value::as_str);
-        let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+        let (api_version, kind) = (text("apiVersion").unwrap_or_default(), text("kind")?);
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.kind(group, version, kind)
     }
@@ -38,7 +45,7 @@ impl Table {
                 writer.end();
             }
             (Type::Named(_), Value::Object(_)) => match (self.codec_of(ty), self.held_struct(ty)) {
-                (_, Some(s)) => self.write_struct(s, value, out),
+                (_, Some(s)) => self.write_struct(s, value, &[], out),
                 // An object of another API may be of a kind that the table knows.
                 (Some(Codec::Raw), None) => self.write_object(value, out),
                 _ => value.write_json(out),
@@ -65,21 +72,21 @@ impl Table {
         out.push(b']');
     }
 
-    fn write_struct(&self, s: &Struct, object: &Value, out: &mut Vec<u8>) {
-        let mut writer = ObjectWriter::new(out);
+    fn write_struct(&self, s: &Struct, object: &Value, left_out: &[&str], out: &mut Vec<u8>) {
         let Some(members) = object.as_object() else { return };
-        let mut known = 0;
-        for field in &s.members {
-            if let Some(value) = members.get(field.name) {
-                known += 1;
-                writer.key(field.name);
-                self.write_value(&field.ty, value, writer.out);
-            }
-        }
-        if known < members.len() {
-            for (name, value) in members.iter().filter(|(name, _)| s.field(name).is_none()) {
-                writer.key(name);
-                value.write_json(writer.out);
+        // Objects have few of the fields that their types have: it is the members that are looked up and sorted.
+        let mut ordered: Vec<(usize, &str, &Value)> = members
+            .iter()
+            .filter(|(name, _)| !left_out.contains(&name.as_str()))
+            .map(|(name, value)| (s.position(name).unwrap_or(usize::MAX), name.as_str(), value))
+            .collect();
+        ordered.sort_by_key(|(at, ..)| *at);
+        let mut writer = ObjectWriter::new(out);
+        for (at, name, value) in ordered {
+            writer.key(name);
+            match s.members.get(at) {
+                Some(field) => self.write_value(&field.ty, value, writer.out),
+                None => value.write_json(writer.out),
             }
         }
         writer.end();

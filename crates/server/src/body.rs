@@ -7,6 +7,7 @@ use crate::protobuf;
 use crate::status::{ApiError, ApiResult};
 use crate::write::{cannot_be_handled, cannot_be_handled_by_default};
 use scantling_admit::FieldValidation;
+use scantling_apitypes::Definition;
 use scantling_schema::names::group_version;
 use scantling_value::json::{self, Written};
 use scantling_value::{Decoded, Limits, Map, Str, Value, go, yaml};
@@ -79,8 +80,8 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: Encoding, mode: FieldVa
                 return Err(e.with_message(message));
             }
             let envelope = protobuf::open(text).map_err(unrecognized)?;
-            let described = envelope.described().filter(|_| call.kind.built_in);
-            let read = described.map_or_else(|| Err(NO_MESSAGE.to_owned()), |m| envelope.read(m));
+            let described = protobuf::described(&envelope).filter(|_| call.kind.built_in);
+            let read = described.map_or_else(|| Err(NO_MESSAGE.to_owned()), |d| protobuf::read(&envelope, d));
             Decoded {
                 value: read.map_err(|why| cannot_be_handled_by_default(call, "", "", &why))?,
                 duplicates: Vec::new(),
@@ -297,7 +298,7 @@ fn other_version(found: &str, expected: &str) -> ApiError {
 }
 
 /// Decodes a small object of a type that all kinds share.
-pub(crate) fn decode_small(text: &[u8], form: Encoding, message: &protobuf::Message) -> ApiResult<Value> {
+pub(crate) fn decode_small(text: &[u8], form: Encoding, definition: &Definition) -> ApiResult<Value> {
     let bad = |why: &dyn std::fmt::Display| {
         ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     };
@@ -307,7 +308,7 @@ pub(crate) fn decode_small(text: &[u8], form: Encoding, message: &protobuf::Mess
             yaml::decode(text, Limits::SERVER).map_err(|e| ApiError::bad_request(e.to_string()))?
         }
         Encoding::Protobuf => protobuf::open(text)
-            .and_then(|envelope| envelope.read(message))
+            .and_then(|envelope| protobuf::read(&envelope, definition))
             .map_err(ApiError::bad_request)?,
         Encoding::Cbor => cbor::decode(text).map_err(|why| ApiError::bad_request(no_kind(&why)))?,
     };

@@ -3,7 +3,6 @@
 use crate::body;
 use crate::media::Encoding;
 use crate::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
-use crate::protobuf;
 use crate::read::{self, Selection, store_error};
 use crate::reply::Reply;
 use crate::request::parse_uint;
@@ -11,6 +10,7 @@ use crate::scheme::Scheme;
 use crate::status::{self, About, ApiError, ApiResult};
 use crate::text::Stored;
 use crate::write::{Write, metadata_mut, set_version, text, timestamp};
+use scantling_apitypes::Table;
 use scantling_schema::core::{decode_delete_options, decode_delete_options_text};
 use scantling_store::{Entry, StoreError};
 use scantling_value::{Map, Value};
@@ -93,7 +93,8 @@ impl Write<'_> {
             return DeleteOptions::parse(self.call.query, None);
         }
         let form = self.head.body_encoding()?;
-        let body = body::decode_small(&self.body, form, &protobuf::DELETE_OPTIONS)?;
+        let options = Table::latest().known("meta/v1", "DeleteOptions");
+        let body = body::decode_small(&self.body, form, options)?;
         let read = body::read_type_meta(&body, &self.body, form);
         let (api_version, kind) = read.map_err(ApiError::bad_request)?;
         let refused = (!matches!(kind, "" | "DeleteOptions")).then(|| {

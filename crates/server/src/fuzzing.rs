@@ -11,11 +11,11 @@ pub fn read_body(bytes: &[u8]) {
     }
     let _ = (cbor::decode_object(bytes), cbor::notation(bytes));
     if let Ok(envelope) = protobuf::open(bytes)
-        && let Some(message) = envelope.described()
-        && let Ok(value) = envelope.read(message)
+        && let Some(definition) = protobuf::described(&envelope)
+        && let Ok(value) = protobuf::read(&envelope, definition)
     {
         let written = protobuf::write(&value).unwrap_or_default();
-        let read = protobuf::open(&written).and_then(|envelope| envelope.read(message));
+        let read = protobuf::open(&written).and_then(|envelope| protobuf::read(&envelope, definition));
         assert_eq!(read.as_ref().map(Value::to_json), Ok(value.to_json()));
     }
 }

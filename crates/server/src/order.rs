@@ -1,248 +1,11 @@
-//! The order in which a server writes the members of its own types: that of their declaration, not of the alphabet.
-//! Custom resources have no declaration; their members come by name.
+//! JSON of objects: the members of built-in kinds in the order of their declarations, those of custom resources by name.
 
-mod definition;
-
-use scantling_value::{Map, Value};
-
-/// The order of a type's members.
-enum Order {
-    /// The members, in order, and the types of those that have one. Members that are not listed follow by name.
-    Members(&'static [(&'static str, Option<&'static Order>)]),
-    /// Those of a map, by name; all are of one type.
-    Each(&'static Order),
-}
-
-const LIST_META: Order = Order::Members(&[
-    ("resourceVersion", None),
-    ("continue", None),
-    ("remainingItemCount", None),
-]);
-const MANAGER: Order = Order::Members(&[
-    ("manager", None),
-    ("operation", None),
-    ("apiVersion", None),
-    ("time", None),
-    ("fieldsType", None),
-    ("fieldsV1", None),
-    ("subresource", None),
-]);
-const OWNER: Order = Order::Members(&[
-    ("apiVersion", None),
-    ("kind", None),
-    ("name", None),
-    ("uid", None),
-    ("controller", None),
-    ("blockOwnerDeletion", None),
-]);
-const OBJECT_META: Order = Order::Members(&[
-    ("name", None),
-    ("generateName", None),
-    ("namespace", None),
-    ("uid", None),
-    ("resourceVersion", None),
-    ("generation", None),
-    ("creationTimestamp", None),
-    ("deletionTimestamp", None),
-    ("deletionGracePeriodSeconds", None),
-    ("labels", None),
-    ("annotations", None),
-    ("ownerReferences", Some(&OWNER)),
-    ("finalizers", None),
-    ("managedFields", Some(&MANAGER)),
-]);
-const CAUSE: Order = Order::Members(&[("reason", None), ("message", None), ("field", None)]);
-const DETAILS: Order = Order::Members(&[
-    ("name", None),
-    ("group", None),
-    ("kind", None),
-    ("uid", None),
-    ("causes", Some(&CAUSE)),
-    ("retryAfterSeconds", None),
-]);
-const STATUS: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&LIST_META)),
-    ("status", None),
-    ("message", None),
-    ("reason", None),
-    ("details", Some(&DETAILS)),
-    ("code", None),
-]);
-const OBJECT: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&OBJECT_META)),
-    ("spec", None),
-    ("status", None),
-]);
-const REFERENCE: Order = Order::Members(&[
-    ("kind", None),
-    ("namespace", None),
-    ("name", None),
-    ("uid", None),
-    ("apiVersion", None),
-    ("resourceVersion", None),
-    ("fieldPath", None),
-]);
-const EVENT: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&OBJECT_META)),
-    ("involvedObject", Some(&REFERENCE)),
-    ("reason", None),
-    ("message", None),
-    ("source", None),
-    ("firstTimestamp", None),
-    ("lastTimestamp", None),
-    ("count", None),
-    ("type", None),
-    ("eventTime", None),
-    ("series", None),
-    ("action", None),
-    ("related", Some(&REFERENCE)),
-    ("reportingComponent", None),
-    ("reportingInstance", None),
-]);
-const NEW_EVENT: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&OBJECT_META)),
-    ("eventTime", None),
-    ("series", None),
-    ("reportingController", None),
-    ("reportingInstance", None),
-    ("action", None),
-    ("reason", None),
-    ("regarding", Some(&REFERENCE)),
-    ("related", Some(&REFERENCE)),
-    ("note", None),
-    ("type", None),
-    ("deprecatedSource", None),
-    ("deprecatedFirstTimestamp", None),
-    ("deprecatedLastTimestamp", None),
-    ("deprecatedCount", None),
-]);
-const LEASE_SPEC: Order = Order::Members(&[
-    ("holderIdentity", None),
-    ("leaseDurationSeconds", None),
-    ("acquireTime", None),
-    ("renewTime", None),
-    ("leaseTransitions", None),
-    ("strategy", None),
-    ("preferredHolder", None),
-]);
-const LEASE: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&OBJECT_META)),
-    ("spec", Some(&LEASE_SPEC)),
-]);
-const CONFIG_MAP: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&OBJECT_META)),
-    ("immutable", None),
-    ("data", None),
-    ("binaryData", None),
-]);
-const SECRET: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&OBJECT_META)),
-    ("immutable", None),
-    ("data", None),
-    ("stringData", None),
-    ("type", None),
-]);
-const GROUP: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("name", None),
-    ("versions", None),
-    ("preferredVersion", None),
-    ("serverAddressByClientCIDRs", None),
-]);
-const GROUPS: Order = Order::Members(&[("kind", None), ("apiVersion", None), ("groups", Some(&GROUP))]);
-const VERSIONS: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("versions", None),
-    ("serverAddressByClientCIDRs", None),
-]);
-const RESOURCE: Order = Order::Members(&[
-    ("name", None),
-    ("singularName", None),
-    ("namespaced", None),
-    ("group", None),
-    ("version", None),
-    ("kind", None),
-    ("verbs", None),
-    ("shortNames", None),
-    ("categories", None),
-    ("storageVersionHash", None),
-]);
-const RESOURCES: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("groupVersion", None),
-    ("resources", Some(&RESOURCE)),
-]);
-const METADATA_LIST: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&LIST_META)),
-    ("items", Some(&OBJECT)),
-]);
-const COLUMN: Order = Order::Members(&[
-    ("name", None),
-    ("type", None),
-    ("format", None),
-    ("description", None),
-    ("priority", None),
-]);
-const ROW: Order = Order::Members(&[("cells", None), ("object", None)]);
-const TABLE: Order = Order::Members(&[
-    ("kind", None),
-    ("apiVersion", None),
-    ("metadata", Some(&LIST_META)),
-    ("columnDefinitions", Some(&COLUMN)),
-    ("rows", Some(&ROW)),
-]);
-
-/// The order of an object, if its type has one.
-fn of(value: &Value) -> Option<&'static Order> {
-    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
-    Some(match (text("apiVersion"), text("kind")) {
-        ("v1", "Status") => &STATUS,
-        ("", "APIVersions") => &VERSIONS,
-        ("v1", "APIGroup") => &GROUP,
-        ("v1", "APIGroupList") => &GROUPS,
-        ("" | "v1", "APIResourceList") => &RESOURCES,
-        ("v1", "Event") => &EVENT,
-        ("events.k8s.io/v1", "Event") => &NEW_EVENT,
-        ("v1", "ConfigMap") => &CONFIG_MAP,
-        ("v1", "Secret") => &SECRET,
-        ("coordination.k8s.io/v1", "Lease") => &LEASE,
-        ("autoscaling/v1", "Scale")
-        | ("v1", "Namespace")
-        | ("authentication.k8s.io/v1", "SelfSubjectReview")
-        | ("authorization.k8s.io/v1", "SelfSubjectAccessReview" | "SelfSubjectRulesReview")
-        | ("apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition") => &OBJECT,
-        ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "Table") => &TABLE,
-        ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "PartialObjectMetadata") => &OBJECT,
-        ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "PartialObjectMetadataList") => &METADATA_LIST,
-        _ => return None,
-    })
-}
+use scantling_apitypes::Table;
+use scantling_value::Value;
 
 /// Writes an object in the order of its type, as JSON.
 pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
-    match of(value) {
-        Some(order) => ordered(value, order, out),
-        None => value.write_json(out),
-    }
+    Table::latest().write_object(value, out);
 }
 
 /// Writes a list of objects of built-in kinds as JSON: in the order of its type, and its items in theirs. They do not
@@ -254,14 +17,13 @@ pub(crate) fn write_list(
     items: &[Value],
     out: &mut Vec<u8>,
 ) {
-    let head: [(&str, &Value, _); 3] = [
-        ("kind", &kind.into(), None),
-        ("apiVersion", &api_version.into(), None),
-        ("metadata", metadata, Some(&LIST_META)),
-    ];
-    object(head.into_iter(), out);
-    // What comes last stays open for the items.
-    out.pop();
+    let table = Table::latest();
+    out.extend_from_slice(b"{\"kind\":");
+    Value::from(kind).write_json(out);
+    out.extend_from_slice(b",\"apiVersion\":");
+    Value::from(api_version).write_json(out);
+    out.extend_from_slice(b",\"metadata\":");
+    table.write_json(table.known("meta/v1", "ListMeta"), metadata, out);
     out.extend_from_slice(b",\"items\":[");
     for (i, item) in items.iter().enumerate() {
         if i > 0 {
@@ -274,88 +36,31 @@ pub(crate) fn write_list(
 
 /// Writes an item of such a list.
 pub(crate) fn write_list_item(item: &Value, out: &mut Vec<u8>) {
-    let members = members(item, of(item).unwrap_or(&OBJECT));
-    object(
-        members.filter(|(key, ..)| !matches!(*key, "kind" | "apiVersion")),
-        out,
-    );
+    let table = Table::latest();
+    let definition = table.kind_of(item);
+    // What is no kind of the table has metadata nonetheless.
+    let definition = definition.unwrap_or_else(|| table.known("meta/v1", "PartialObjectMetadata"));
+    table.write_item(definition, item, out);
 }
 
 /// Writes a row of a table.
 pub(crate) fn write_row(row: &Value, out: &mut Vec<u8>) {
-    ordered(row, &ROW, out);
+    let table = Table::latest();
+    table.write_json(table.known("meta/v1", "TableRow"), row, out);
 }
 
-/// The members of an object in order.
-fn members<'v>(
-    value: &'v Value,
-    order: &'static Order,
-) -> impl Iterator<Item = (&'v str, &'v Value, Option<&'static Order>)> {
-    let (known, each): (&'static [_], _) = match order {
-        Order::Members(known) => (known, None),
-        Order::Each(order) => (&[], Some(*order)),
-    };
-    let all = || value.as_object().into_iter().flat_map(Map::iter);
-    let listed = known
-        .iter()
-        .filter_map(move |(k, o): &(&'static str, _)| Some((*k, value.get(k)?, *o)));
-    let others = all().map(|(k, v)| (k.as_str(), v));
-    let others = others.filter(move |(k, _)| known.iter().all(|(listed, _)| listed != k));
-    listed.chain(others.map(move |(k, v)| (k, v, each)))
-}
-
-fn ordered(value: &Value, order: &'static Order, out: &mut Vec<u8>) {
-    match value {
-        Value::Object(_) => object(members(value, order), out),
-        Value::Array(items) => {
-            out.push(b'[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                ordered(item, order, out);
-            }
-            out.push(b']');
-        }
-        scalar => scalar.write_json(out),
-    }
-}
-
-fn object<'v>(
-    members: impl Iterator<Item = (&'v str, &'v Value, Option<&'static Order>)>,
-    out: &mut Vec<u8>,
-) {
-    out.push(b'{');
-    for (i, (key, value, order)) in members.enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        Value::from(key).write_json(out);
-        out.push(b':');
-        match order {
-            Some(order) => ordered(value, order, out),
-            // A member may be of a type of its own, such as the object of a row.
-            None => write(value, out),
-        }
-    }
-    out.push(b'}');
-}
-
-/// The text of an object in the order of its type, to be quoted. Definitions are in order here alone: they are large, and
-/// read by nobody who looks at the order.
+/// The text of an object in the order of its type, to be quoted.
 pub(crate) fn text(value: &Value) -> String {
     let mut out = Vec::new();
-    match value.get("apiVersion").and_then(Value::as_str) {
-        Some("apiextensions.k8s.io/v1") => ordered(value, &definition::DEFINITION, &mut out),
-        _ => write(value, &mut out),
-    }
+    write(value, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
 /// The text of an object's metadata in the order of its type.
 pub(crate) fn metadata_text(metadata: &Value) -> String {
+    let table = Table::latest();
     let mut out = Vec::new();
-    ordered(metadata, &OBJECT_META, &mut out);
+    table.write_json(table.known("meta/v1", "ObjectMeta"), metadata, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -132,8 +132,8 @@ fn decode(value: &[u8]) -> Result<Value, String> {
         return json::decode(value, Limits::SERVER).map_err(|e| e.to_string());
     }
     let envelope = protobuf::open(value)?;
-    match envelope.described() {
-        Some(message) => envelope.read(message),
+    match protobuf::described(&envelope) {
+        Some(definition) => protobuf::read(&envelope, definition),
         None => Err(format!(
             "{} {} has no protobuf form",
             envelope.api_version, envelope.kind

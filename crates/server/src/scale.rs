@@ -141,7 +141,10 @@ fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, 
             (sent, read.duplicates.into_iter().chain(unknown).collect())
         }
         Encoding::Cbor => check(cbor::decode(text).ok()?).ok()?,
-        Encoding::Protobuf => check(protobuf::open(text).ok()?.read(&protobuf::SCALE).ok()?).ok()?,
+        Encoding::Protobuf => {
+            let envelope = protobuf::open(text).ok()?;
+            check(protobuf::read(&envelope, CoreKind::Scale.definition()).ok()?).ok()?
+        }
     };
     match mode {
         FieldValidation::Strict if !found.is_empty() => None,

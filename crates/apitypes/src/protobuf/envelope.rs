@@ -96,8 +96,6 @@ impl Table {
 
     /// The type of a kind that has a protobuf encoding.
     pub fn protobuf_kind(&self, api_version: &str, kind: &str) -> Option<&crate::Definition> {
-        // Discovery does not always name its version.
-        let api_version = if api_version.is_empty() { "v1" } else { api_version };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let definition = self.kind(group, version, kind)?;
         (!definition.facts.has("no-protobuf")).then_some(definition)

@@ -1,13 +1,25 @@
-//! Objects that use every form of a field, there and back, and the bytes in between.
+//! Objects that use every type of a field, there and back, and the bytes in between.
 
 use super::*;
+use crate::Table;
 use expect_test::expect;
+use scantling_value::{Limits, Value, json};
+
+fn write(object: &Value) -> Option<Vec<u8>> {
+    Table::latest().write_envelope(object)
+}
+
+fn read(body: &[u8]) -> Result<Value, String> {
+    let envelope = open(body)?;
+    let read = Table::latest().read_envelope(&envelope);
+    read.unwrap_or_else(|| Err("no protobuf encoding".to_owned()))
+}
 
 fn value(text: &str) -> Value {
     json::decode(text.as_bytes(), Limits::SAFE).unwrap()
 }
 
-/// Objects that use every form of a field.
+/// Objects that use every type of a field.
 const OBJECTS: &[&str] = &[
     r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"one","labels":{"a":"b","c":""},
         "creationTimestamp":"2024-05-06T07:08:09Z","deletionGracePeriodSeconds":0,"generation":-1,
@@ -52,6 +64,12 @@ const OBJECTS: &[&str] = &[
         "status":{"acceptedNames":{}}}"#,
     r#"{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"s"},"spec":{"replicas":-2147483648},
         "status":{"replicas":1,"selector":"a=b"}}"#,
+    r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{},"spec":{"replicas":0,
+        "selector":{"matchLabels":{"a":"b"}},"strategy":{"rollingUpdate":{"maxSurge":"25%","maxUnavailable":0}},
+        "template":{"metadata":{},"spec":{"containers":[{"name":"a",
+          "resources":{"limits":{"cpu":"500m","memory":"1Gi"}},
+          "livenessProbe":{"httpGet":{"port":"web"},"periodSeconds":1}}],
+         "volumes":[{"name":"v","secret":{"secretName":"s"}}]}}},"status":{}}"#,
     r#"{"apiVersion":"v1","kind":"APIResourceList","groupVersion":"v1",
         "resources":[{"name":"a","kind":"A","namespaced":true,"verbs":["get"]}]}"#,
 ];
@@ -60,9 +78,7 @@ const OBJECTS: &[&str] = &[
 fn what_is_written_is_read_again() {
     for text in OBJECTS {
         let object = value(text);
-        let body = write(&object).unwrap();
-        let envelope = open(&body).unwrap();
-        let read = envelope.read(envelope.described().unwrap()).unwrap();
+        let read = read(&write(&object).unwrap()).unwrap();
         assert_eq!(read.to_json(), object.to_json());
     }
 }
@@ -80,12 +96,12 @@ fn malformed_messages_are_refused() {
     for text in OBJECTS {
         let body = write(&value(text)).unwrap();
         for end in 0..body.len() {
-            let _ = open(&body[..end]).map(|e| e.described().map(|m| e.read(m)));
+            let _ = read(&body[..end]);
         }
         for i in 0..body.len() {
             let mut other = body.clone();
             other[i] ^= 0x55;
-            let _ = open(&other).map(|e| e.described().map(|m| e.read(m)));
+            let _ = read(&other);
         }
     }
 }
@@ -100,10 +116,18 @@ fn fields_of_managers_that_are_no_json_become_a_text() {
     let at = body.windows(2).position(|two| two == b"}}").unwrap();
     let mut other = body;
     other[at] = b'!';
-    let envelope = open(&other).unwrap();
-    let read = envelope.read(envelope.described().unwrap()).unwrap();
-    let fields = read.to_json();
+    let fields = read(&other).unwrap().to_json();
     assert!(fields.contains(r#""fieldsV1":"{\"f:a\":{!}""#), "{fields}");
+}
+
+#[test]
+fn wrong_wire_types_name_the_field() {
+    let mut message = Vec::new();
+    number(&mut message, 1, 7);
+    let table = Table::latest();
+    let meta = table.known("meta/v1", "ObjectMeta");
+    let read = table.read_protobuf(meta, &message, Limits::SAFE.depth);
+    assert_eq!(read.unwrap_err(), "proto: wrong wireType = 0 for field Name");
 }
 
 #[test]
@@ -114,7 +138,8 @@ fn depth_is_limited() {
         bytes(&mut outer, 28, &not);
         not = outer;
     }
-    let read = messages::SCHEMA.read(&not, Limits::SAFE.depth);
+    let schema = Table::latest().known("apiextensions/v1", "JSONSchemaProps");
+    let read = Table::latest().read_protobuf(schema, &not, Limits::SAFE.depth);
     assert_eq!(read.unwrap_err(), "exceeded max depth");
 }
 
@@ -122,8 +147,8 @@ fn depth_is_limited() {
 fn events_are_framed() {
     let object =
         value(r#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"a"}}"#);
-    let framed = event("ADDED", &object).unwrap();
+    let framed = watch_event("ADDED", &write(&object).unwrap()).unwrap();
     let length = u32::from_be_bytes(framed[..4].try_into().unwrap());
     assert_eq!(length as usize, framed.len() - 4);
-    assert!(event("ADDED", &value(r#"{"apiVersion":"g/v1","kind":"W"}"#)).is_none());
+    assert!(write(&value(r#"{"apiVersion":"g/v1","kind":"W"}"#)).is_none());
 }

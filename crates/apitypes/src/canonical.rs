@@ -1,7 +1,7 @@
 //! Which fields a server writes: those that are always there, and others only where they are set or not empty.
 
 use crate::{Codec, Definition, Form, Presence, Struct, Table, Type};
-use scantling_value::{Map, Value};
+use scantling_value::{Map, Value, deadline};
 
 /// What becomes of empty lists and maps that are not written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,7 @@ impl Table {
     }
 
     fn struct_omits(&self, s: &Struct, members: &Map) -> bool {
+        deadline::tick_for(members.len());
         members.iter().any(|(name, value)| {
             s.field(name).is_some_and(|field| {
                 (field.presence == Presence::OmitEmpty && is_empty(value))
@@ -62,6 +63,7 @@ impl Table {
     }
 
     fn normalize_members(&self, s: &Struct, members: &mut Map, empty: Empty) {
+        deadline::tick_for(members.len());
         members.retain(|name, value| {
             let Some(field) = s.field(name).filter(|_| !value.is_null()) else {
                 return false;

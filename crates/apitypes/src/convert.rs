@@ -3,7 +3,7 @@
 
 use crate::decode::{DecodeError, Finding, MAX_DEPTH, base64};
 use crate::{Codec, Definition, Extensions, Form, Table, Type};
-use scantling_value::{Path, PathBuf, Value, go};
+use scantling_value::{Path, PathBuf, Value, deadline, go};
 
 impl Table {
     /// Brings the numbers of an object into their types, or returns the first value that does not fit its own. Takes
@@ -41,6 +41,7 @@ impl Conversion<'_> {
             // Decoding will report it.
             return Ok(());
         }
+        deadline::tick();
         self.depth += 1;
         let converted = self.of_type(value, ty, at);
         self.depth -= 1;

@@ -5,7 +5,7 @@ use super::{Decoded, Finding, MAX_DEPTH, TOO_DEEP, base64};
 use crate::{Codec, Definition, Extensions, Field, Form, Struct, Table, Type};
 use scantling_notation::quantity::Quantity;
 use scantling_notation::timestamp::{self, Moment};
-use scantling_value::{Map, Path, PathBuf, Str, Value};
+use scantling_value::{Map, Path, PathBuf, Str, Value, deadline};
 use std::collections::BTreeSet;
 
 /// The most findings of one kind that a text is reported to have.
@@ -85,6 +85,7 @@ impl<'t> Walk<'t> {
         if self.fatal.is_some() {
             return None;
         }
+        deadline::tick();
         self.depth += 1;
         let out = self.fit(v, ty, at, before);
         self.depth -= 1;

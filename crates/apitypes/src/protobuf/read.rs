@@ -4,7 +4,7 @@ use super::wire::{self, Content};
 use crate::decode::base64;
 use crate::{Codec, Definition, Field, Form, Struct, Table, Type};
 use scantling_notation::timestamp::{self, Moment};
-use scantling_value::{Limits, Map, Value, json};
+use scantling_value::{Limits, Map, Value, deadline, json};
 
 impl Table {
     /// Reads a message of a type. Fields that are unset or zero are left out, save for pointers.
@@ -24,6 +24,7 @@ impl Table {
     fn read_message(&self, s: &Struct, message: &[u8], depth: usize, out: &mut Map) -> Result<(), String> {
         let depth = depth.checked_sub(1).ok_or("exceeded max depth")?;
         for found in wire::fields(message) {
+            deadline::tick();
             let (n, content) = found?;
             // Fields that newer clients know and this table does not are skipped, as any reader of protobuf does.
             let Some(field) = s.number(n) else { continue };
@@ -238,7 +239,9 @@ fn time(message: &[u8], has_micros: bool) -> Result<Value, String> {
     for part in wire::fields(message) {
         match part? {
             (1, Content::Varint(n)) => seconds = n.cast_signed(),
-            (2, Content::Varint(n)) => nanos = u32::try_from(n).map_err(|_| "a time is out of range".to_owned())?,
+            (2, Content::Varint(n)) => {
+                nanos = u32::try_from(n).map_err(|_| "a time is out of range".to_owned())?
+            }
             _ => {}
         }
     }

@@ -39,7 +39,7 @@ impl Table {
     /// The type of a model.
     pub fn model(&self, name: &str) -> Option<&Definition> {
         let (package, name) = name.rsplit_once('.')?;
-        let package = self.packages().iter().find(|p| p.model() == package)?;
+        let package = self.packages().iter().find(|p| p.is_model(package))?;
         self.find(package.id, name)
     }
 

@@ -84,9 +84,21 @@ impl Package {
 
     /// The package in the names of OpenAPI models: `io.k8s.api.apps.v1`.
     pub fn model(&self) -> String {
-        let path = self.path.strip_prefix("k8s.io/").unwrap_or(self.path);
-        format!("io.k8s.{}", path.replace('/', "."))
+        let path = self.path.strip_prefix(Self::HOST).unwrap_or(self.path);
+        format!("{}{}", Self::MODELS, path.replace('/', "."))
     }
+
+    /// Whether the package has that name in the names of OpenAPI models.
+    pub(crate) fn is_model(&self, name: &str) -> bool {
+        let parts = self
+            .path
+            .strip_prefix(Self::HOST)
+            .zip(name.strip_prefix(Self::MODELS));
+        parts.is_some_and(|(path, name)| path.len() == name.len() && path.split('/').eq(name.split('.')))
+    }
+
+    const HOST: &'static str = "k8s.io/";
+    const MODELS: &'static str = "io.k8s.";
 }
 
 /// A type of the table.
@@ -120,7 +132,7 @@ impl Definition {
     }
 
     /// Whether values of the type name their kind.
-    fn is_object(&self) -> bool {
+    pub fn is_object(&self) -> bool {
         let first = self
             .as_struct()
             .and_then(|s| Some((s.declared.first()?, s.members.first()?)));

@@ -396,17 +396,6 @@ fn gvk_list(group: &str, version: &str, kind: &str) -> Value {
     Value::Array(vec![gvk])
 }
 
-/// The schema of a kind's metadata.
-fn metadata_schema() -> Value {
-    object([
-        (
-            "allOf",
-            Value::Array(vec![reference(&format!("{META}.ObjectMeta"))]),
-        ),
-        ("description", METADATA.into()),
-    ])
-}
-
 /// The schema of a text.
 fn text(description: &str) -> Value {
     object([("type", "string".into()), ("description", description.into())])

@@ -86,6 +86,7 @@ const FOLDERS: &[&str] = &[
     "staging/src/k8s.io/apimachinery/pkg/runtime",
     "staging/src/k8s.io/apimachinery/pkg/types",
     "staging/src/k8s.io/apimachinery/pkg/util/intstr",
+    "staging/src/k8s.io/apimachinery/pkg/version",
     "staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions",
     "staging/src/k8s.io/kube-aggregator/pkg/apis/apiregistration",
 ];
@@ -142,7 +143,7 @@ fn package_id(folder: &str) -> Option<String> {
     let rest = match path.strip_prefix("k8s.io/apimachinery/pkg/") {
         Some("api/resource") => return Some("resource".to_owned()),
         Some("util/intstr") => return Some("intstr".to_owned()),
-        Some(other @ ("runtime" | "types")) => return Some(other.to_owned()),
+        Some(other @ ("runtime" | "types" | "version")) => return Some(other.to_owned()),
         Some(rest) => rest.strip_prefix("apis/")?,
         None => path
             .strip_prefix("k8s.io/api/")
@@ -380,7 +381,7 @@ fn keep_reachable(release: &mut Release) {
                     fields.iter().any(|f| f.json.is_none())
                         || matches!(ty.name.as_str(), "WatchEvent" | "Patch")
                 }
-                Form::Struct(fields) => package.group.is_some() && !fields.is_empty(),
+                Form::Struct(fields) => (package.group.is_some() || id == "version") && !fields.is_empty(),
                 // Kinds of a newer version that an older one serves, too.
                 Form::Named(_) => id.starts_with("meta/") && ty.facts.iter().any(|f| f == "alias"),
                 Form::Custom(_) => false,

@@ -1,42 +1,70 @@
-//! The schemas of built-in kinds: data, in `openapi/models.yaml`.
+//! The schemas of built-in kinds: their facts are those of the table of API types, their descriptions our own.
 
-use super::{SHARED, object, reference};
+use super::{SHARED, object};
 use crate::{builtin, definitions};
+use scantling_apitypes::openapi::{COMPONENTS, Descriptions};
+use scantling_apitypes::{Definition, Extensions, Table};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::{Additional, Interner, Structural};
 use scantling_value::{Limits, Map, Value, yaml};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-const MODELS: &str = include_str!("models.yaml");
-const PLACE: &str = "#/components/schemas/";
-
-/// All models by their full names, as OpenAPI v3 writes them.
-static ALL: LazyLock<&Map> = LazyLock::new(|| PARSED.as_ref().unwrap_or(&NONE));
+/// Descriptions by package and type.
+static DESCRIPTIONS: LazyLock<&Map> = LazyLock::new(|| PARSED.as_ref().unwrap_or(&NONE));
 
 static NONE: LazyLock<Map> = LazyLock::new(Map::new);
 
 /// A server does not start without it: see [`check`].
-static PARSED: LazyLock<Result<Map, String>> = LazyLock::new(parse);
+static PARSED: LazyLock<Result<Map, String>> = LazyLock::new(|| {
+    let text = include_str!("descriptions.yaml");
+    let packages = yaml::decode(text.as_bytes(), Limits::SAFE).map_err(|e| e.to_string())?;
+    packages
+        .into_object()
+        .ok_or_else(|| "it holds no packages".to_owned())
+});
 
-fn parse() -> Result<Map, String> {
-    let packages = yaml::decode(MODELS.as_bytes(), Limits::SAFE).map_err(|e| e.to_string())?;
-    let packages = packages.into_object().ok_or("it holds no packages")?;
-    let mut all = Map::new();
-    for (package, models) in packages {
-        let models = models.into_object();
-        for (name, model) in models.ok_or_else(|| format!("{package} holds no models"))? {
-            all.insert(format!("{package}.{name}"), expand(model, &package));
-        }
-    }
-    Ok(all)
-}
-
-/// Fails if the models cannot be parsed.
+/// Fails if the descriptions cannot be parsed.
 pub(super) fn check() -> Result<(), String> {
     match &*PARSED {
         Ok(_) => Ok(()),
-        Err(why) => Err(format!("models.yaml: {why}")),
+        Err(why) => Err(format!("descriptions.yaml: {why}")),
+    }
+}
+
+/// The descriptions in `descriptions.yaml`, and those of the fields that all kinds have.
+struct Own;
+
+impl Own {
+    /// The entry of a model; that of `v1` where an older version has none that says it.
+    fn find(model: &str, path: &[&str]) -> Option<&'static str> {
+        let (package, name) = model.rsplit_once('.')?;
+        let at = |package: &str| {
+            let path = [package, name].into_iter().chain(path.iter().copied());
+            let mut value = DESCRIPTIONS.get(package)?;
+            for key in path.skip(1) {
+                value = value.get(key)?;
+            }
+            value.as_str()
+        };
+        at(package).or_else(|| at(&package.replace(".v1beta1", ".v1")))
+    }
+}
+
+impl Descriptions for Own {
+    fn of_type(&self, model: &str) -> Option<&str> {
+        Own::find(model, &["description"])
+    }
+
+    fn of_field(&self, model: &str, field: &str) -> Option<&str> {
+        let is_object = || Table::latest().model(model).is_some_and(Definition::is_object);
+        let of_all = match field {
+            "apiVersion" => Some(super::API_VERSION),
+            "kind" => Some(super::KIND),
+            "metadata" => Some(super::METADATA),
+            _ => None,
+        };
+        Own::find(model, &["fields", field]).or_else(|| of_all.filter(|_| is_object()))
     }
 }
 
@@ -60,25 +88,24 @@ pub(crate) fn package(group: &str, version: &str) -> String {
 /// Whether a kind of a group has the name of a model that is built in, or of its list.
 pub(super) fn is_taken(group: &str, name: &str) -> bool {
     let model = name.strip_suffix("List").unwrap_or(name);
-    !builtin::has_group(group) && (ALL.contains_key(model) || SHARED.schemas.contains_key(model))
+    !builtin::has_group(group) && Table::latest().model(model).is_some()
 }
 
 /// The model of a built-in kind.
 pub(crate) fn published(group: &str, version: &str, kind: &str) -> Value {
-    let name = super::schema_name(group, version, kind);
-    let mut model = ALL.get(&name).cloned().unwrap_or_default();
-    if let Some(members) = model.as_object_mut() {
-        members.insert(
-            "x-kubernetes-group-version-kind",
-            super::gvk_list(group, version, kind),
-        );
-    }
-    model
+    model(&super::schema_name(group, version, kind)).unwrap_or_default()
 }
 
 /// A model by its full name.
-pub(super) fn model(name: &str) -> Value {
-    ALL.get(name).cloned().unwrap_or_default()
+pub(super) fn model(name: &str) -> Option<Value> {
+    let table = Table::latest();
+    let definition = table.model(name)?;
+    Some(table.schema(definition, Extensions::NONE, &Own))
+}
+
+/// A model by its full name, as documents have it: those that all documents share are data of theirs.
+fn shared_or_own(name: &str) -> Option<Value> {
+    SHARED.schemas.get(name).cloned().or_else(|| model(name))
 }
 
 /// Adds what schemas refer to, and what that refers to, as far as it is a model.
@@ -88,9 +115,12 @@ pub(super) fn add_references(schemas: &mut Map) {
         references(schema, &mut todo);
     }
     while let Some(name) = todo.pop() {
-        if let Some(model) = ALL.get(&name).filter(|_| !schemas.contains_key(&name)) {
-            references(model, &mut todo);
-            schemas.insert(name, model.clone());
+        if schemas.contains_key(&name) || SHARED.schemas.contains_key(&name) {
+            continue;
+        }
+        if let Some(model) = model(&name) {
+            references(&model, &mut todo);
+            schemas.insert(name, model);
         }
     }
 }
@@ -101,7 +131,7 @@ fn references(schema: &Value, out: &mut Vec<String>) {
             for (key, value) in members.iter() {
                 match value {
                     Value::String(s) if key == "$ref" => {
-                        out.extend(s.strip_prefix(PLACE).map(str::to_owned));
+                        out.extend(s.strip_prefix(COMPONENTS).map(str::to_owned));
                     }
                     other => references(other, out),
                 }
@@ -130,7 +160,7 @@ struct Merging {
 
 impl Merging {
     fn model(&mut self, name: &str, references: usize) -> Arc<Structural> {
-        let model = ALL.get(name).or_else(|| SHARED.schemas.get(name));
+        let model = shared_or_own(name);
         let Some(model) = model.filter(|m| m.get("type").is_some() && references > 0) else {
             let anything = object([("x-kubernetes-preserve-unknown-fields", true.into())]);
             return self.without_parts(&anything);
@@ -139,7 +169,7 @@ impl Merging {
         if let Some(made) = self.made.get(&key) {
             return Arc::clone(made);
         }
-        let made = self.schema(model, references - 1);
+        let made = self.schema(&model, references - 1);
         self.made.insert(key, Arc::clone(&made));
         made
     }
@@ -184,70 +214,28 @@ impl Merging {
 fn referred(schema: &Value) -> Option<&str> {
     let beside = || schema.get("allOf")?.as_array()?.first()?.get("$ref");
     let reference = schema.get("$ref").or_else(beside)?;
-    reference.as_str()?.strip_prefix(PLACE)
-}
-
-/// A schema as it is published: references by their full names, objects with their type, and what all kinds have.
-fn expand(schema: Value, package: &str) -> Value {
-    let Value::Object(mut members) = schema else {
-        return schema;
-    };
-    if let Some(Value::String(name)) = members.remove("$ref") {
-        let full = if name.contains('.') {
-            name.to_string()
-        } else {
-            format!("{package}.{name}")
-        };
-        let reference = reference(&full);
-        if members.is_empty() {
-            return reference;
-        }
-        // Beside a reference, nothing else counts.
-        members.insert("allOf", Value::Array(vec![reference]));
-        return members.into();
-    }
-    let is_top = members.remove("top").is_some();
-    if let Some(Value::Object(properties)) = members.remove("properties") {
-        let expanded = properties.into_iter().map(|(k, v)| (k, expand(v, package)));
-        let mut properties: Map = expanded.collect();
-        if is_top {
-            properties.insert("apiVersion", super::text(super::API_VERSION));
-            properties.insert("kind", super::text(super::KIND));
-            properties.insert("metadata", super::metadata_schema());
-        }
-        members.insert("properties", properties.into());
-        members.insert("type", "object".into());
-    }
-    for key in ["items", "additionalProperties"] {
-        if let Some(inner) = members.remove(key) {
-            members.insert(key, expand(inner, package));
-        }
-    }
-    members.into()
+    reference.as_str()?.strip_prefix(COMPONENTS)
 }
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn embedded_documents_can_be_parsed() {
-        crate::openapi::check().unwrap();
-    }
-
     use super::*;
 
     #[test]
-    fn every_reference_is_a_model() {
-        for (name, model) in ALL.iter() {
-            let mut found = Vec::new();
-            references(model, &mut found);
-            for r in found {
-                assert!(
-                    ALL.contains_key(&r) || SHARED.schemas.contains_key(&r),
-                    "{name} refers to {r}"
-                );
+    fn descriptions_describe_types_and_fields() {
+        crate::openapi::check().unwrap();
+        let table = Table::latest();
+        for (package, types) in DESCRIPTIONS.iter() {
+            for (name, entry) in types.as_object().unwrap().iter() {
+                let definition = table.model(&format!("{package}.{name}"));
+                let members = definition.unwrap_or_else(|| panic!("{package}.{name}")).members();
+                let fields = entry.get("fields").and_then(Value::as_object);
+                for field in fields.into_iter().flat_map(Map::keys) {
+                    let found = members.iter().any(|f| f.name == field.as_str());
+                    assert!(found, "{package}.{name}.{field}");
+                }
             }
         }
-        assert_eq!(ALL.len(), 83);
     }
 
     #[test]

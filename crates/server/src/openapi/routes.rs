@@ -48,7 +48,10 @@ pub(super) fn document(name: &str) -> Option<Value> {
         ("responses", Value::Object(answers.into_iter().collect())),
     ]);
     let mut schemas = Map::new();
-    schemas.insert(route.model.clone(), models::model(&route.model));
+    schemas.insert(
+        route.model.clone(),
+        models::model(&route.model).unwrap_or_default(),
+    );
     models::add_references(&mut schemas);
     Some(object([
         ("openapi", "3.0.0".into()),

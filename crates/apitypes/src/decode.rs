@@ -1,7 +1,7 @@
 //! Strict decoding of JSON into API types, as kube-apiserver's decoder does it.
 //!
-//! One walk over a document checks every value against its type, drops what the type does not have (and reports where),
-//! drops `null`s, and reports the first value of a wrong type in the words of Go's decoder.
+//! One walk over a document checks every value against its type. It drops `null`s and the fields that the type does not
+//! have, and reports the latter. The first value of a wrong type is an error in the words of Go's decoder.
 
 pub(crate) mod base64;
 mod source;

@@ -240,7 +240,7 @@ fn time(message: &[u8], has_micros: bool) -> Result<Value, String> {
         match part? {
             (1, Content::Varint(n)) => seconds = n.cast_signed(),
             (2, Content::Varint(n)) => {
-                nanos = u32::try_from(n).map_err(|_| "a time is out of range".to_owned())?
+                nanos = u32::try_from(n).map_err(|_| "a time is out of range".to_owned())?;
             }
             _ => {}
         }

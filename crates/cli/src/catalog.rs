@@ -433,12 +433,13 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
     // The path that a definition is sent to has no namespace: a cluster takes it off.
     received.definition.metadata.remove("namespace");
     let versions = received.definition.spec.versions().len();
+    let unknown = received.unknown().cloned().collect();
     Ok(Entry {
         file: Arc::clone(file),
         title: format!("by {name} in {file}").into(),
         definition: received.definition,
         api,
-        unknown: received.unknown().cloned().collect(),
+        unknown,
         one_schema,
         origin: None,
         versions: (0..versions).map(|_| OnceLock::new()).collect(),

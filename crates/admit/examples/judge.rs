@@ -29,13 +29,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             known = Some((crd.clone(), version.to_owned(), resource));
         }
         if let Some((_, _, resource)) = &known {
-            println!("{}", answer(resource, &request).to_json());
+            println!("{}", answer(resource, &request)?.to_json());
         }
     }
     Ok(())
 }
 
-fn answer(resource: &Resource, request: &Value) -> Value {
+fn answer(resource: &Resource, request: &Value) -> Result<Value, default::TooLarge> {
     let root = resource.plan.root();
     let mut object = request.get("obj").cloned().unwrap_or_default();
     let options = prune::Options {
@@ -43,7 +43,7 @@ fn answer(resource: &Resource, request: &Value) -> Value {
         unknown: Unknown::Ignore,
     };
     prune::prune(root, &mut object, Place::Resource, &options);
-    default::fill(root, &mut object).unwrap();
+    default::fill(root, &mut object)?;
     let old = request.get("old");
     if let Some(map) = object.as_object_mut().filter(|_| resource.status) {
         map.remove("status");
@@ -60,7 +60,7 @@ fn answer(resource: &Resource, request: &Value) -> Value {
     let cost = i64::try_from(checked.stats.rule_cost).unwrap_or(i64::MAX);
     out.insert("celCost", Value::Int(cost));
     out.insert("object", object);
-    Value::Object(out)
+    Ok(Value::Object(out))
 }
 
 fn resource(crd: &Value, version: &str, workshop: &mut Workshop) -> Option<Resource> {

@@ -60,7 +60,7 @@ pub(crate) struct Inputs {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ReadLimits {
     /// The most bytes to read from one file, pipe or standard input: `512Mi`, `4Gi`
-    #[arg(long, value_name = "BYTES", default_value = "256Mi", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "128Mi", value_parser = bytes)]
     pub(crate) max_input_bytes: u64,
     /// The most files and directories to look at below the directories that are named
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]

@@ -382,7 +382,7 @@ fn definitions(document: &Document<'_>, target: Target, other: OtherObjects, tex
     if other == OtherObjects::Skipped && memchr::memmem::find(document.text, KIND.as_bytes()).is_none() {
         return found;
     }
-    let objects = match document.objects() {
+    let objects = match document.known_objects() {
         Ok(objects) => objects,
         Err(problem) => {
             found.problems.push(problem);

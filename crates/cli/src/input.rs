@@ -121,8 +121,15 @@ impl Document<'_> {
         decoded.map_err(|e| undecodable(self.file, self.text, self.start, &e))
     }
 
-    /// The objects of the document: itself, or those of a list; none where there is nothing.
-    pub(crate) fn objects(&self) -> Result<Vec<Object>, Problem> {
+    /// The objects of the document, without what is not a Kubernetes object, such as a patch of Kustomize.
+    pub(crate) fn known_objects(&self) -> Result<Vec<Object>, Problem> {
+        let mut objects = self.flattened()?.unwrap_or_default();
+        objects.retain(|o| !o.kind().is_empty() && !o.api_version().is_empty());
+        Ok(objects)
+    }
+
+    /// The document as objects: itself, or those of a list. None if it is not an object.
+    fn flattened(&self) -> Result<Option<Vec<Object>>, Problem> {
         let Decoded {
             mut value,
             duplicates,
@@ -132,12 +139,10 @@ impl Document<'_> {
             _ => duplicates,
         };
         if value.is_null() && self.within.is_none() {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         if value.as_object().is_none() {
-            let why = self.describe(&[], "the document is not a Kubernetes object");
-            return Err(Problem::in_file(self.file, Some(self.first_line()), why)
-                .hint("an object is a mapping with apiVersion and kind"));
+            return Ok(None);
         }
         if let Some(within) = &self.within {
             complete(&mut value, &within.kind, &within.api_version);
@@ -149,6 +154,16 @@ impl Document<'_> {
             index: Vec::new(),
         };
         flatten(whole, &mut objects);
+        Ok(Some(objects))
+    }
+
+    /// The objects of the document: itself, or those of a list; none where there is nothing.
+    pub(crate) fn objects(&self) -> Result<Vec<Object>, Problem> {
+        let Some(objects) = self.flattened()? else {
+            let why = self.describe(&[], "the document is not a Kubernetes object");
+            return Err(Problem::in_file(self.file, Some(self.first_line()), why)
+                .hint("an object is a mapping with apiVersion and kind"));
+        };
         let nameless = |o: &&Object| o.kind().is_empty() || o.api_version().is_empty();
         match objects.iter().find(nameless) {
             Some(object) => {

@@ -42,7 +42,10 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
     let unread = stream::each_document(
         &sources,
         |document| -> Result<Vec<(Summary, Piece)>, Problem> {
-            let definitions = document.objects()?.into_iter().filter(Object::is_definition);
+            let definitions = document
+                .known_objects()?
+                .into_iter()
+                .filter(Object::is_definition);
             let sent = Sent::new(document);
             let items = definitions.map(|object| linter.definition(document.file, &sent, object));
             place_all(&sent, items.collect(), Item::placed)

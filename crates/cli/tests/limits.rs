@@ -51,7 +51,7 @@ fn inputs_that_never_end_are_refused_with_the_flag() {
         let (said, code) = scantling(arguments, Stdio::null());
         assert_eq!(code, 3, "{arguments:?}: {said}");
         assert!(
-            said.contains("hint: raise the limit with --max-input-bytes"),
+            said.contains(": raise the limit with --max-input-bytes"),
             "{arguments:?}: {said}"
         );
     }

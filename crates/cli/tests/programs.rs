@@ -99,7 +99,7 @@ fn a_session_remembers() {
     }
     let err = text(&output.stderr);
     assert!(err.contains("undefined field 'nothing'"), "{err}");
-    assert!(err.contains("cannot read absent"), "{err}");
+    assert!(err.contains("absent: cannot read"), "{err}");
     let history = std::fs::read_to_string(home.path().join(".scantling_history")).unwrap();
     assert!(history.contains("self.replicas + 1"), "{history}");
 }

@@ -363,7 +363,7 @@ impl Api {
             _ => true,
         };
         if !is_written {
-            compute::offload().await;
+            compute::offload(compute::LIGHT).await;
         }
         let kinds = self.kinds.load();
         let document = |v: Value, accept: Accept<'_>| -> ApiResult<Reply> {

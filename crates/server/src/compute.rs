@@ -4,6 +4,8 @@
 //! to be heavy (a large body, a large stored object, a schema that makes many checks of one value) says so with
 //! [`offload`]. From then on it runs on a thread that no other connection waits for, and shares the processors with other
 //! heavy requests in turns: no more run at once than leave a processor for all others, and each gives way after its turn.
+//! A request that seemed light and runs for long all the same (a rule that loops, a deep document) is detached from its
+//! worker in the middle of its work ([`detach`]).
 //!
 //! All work of a request observes its deadline, wherever it runs: see [`scantling_value::deadline`].
 
@@ -19,13 +21,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
 /// What is smaller than that many bytes is not heavy, unless there is much to do with each.
-pub(crate) const LIGHT: usize = 64 * 1024;
+pub(crate) const LIGHT: usize = 16 * 1024;
 
 /// How many checks may be made of a light object, at one per byte.
 const LIGHT_CHECKS: usize = 1024 * 1024;
 
-/// How many heavy requests of a class have a thread. Others wait for one.
-const THREADS: usize = 64;
+/// The memory for the heavy requests of a class that run at once, in MiB. Others wait until there is room.
+const MEMORY: u32 = 256;
+
+/// What a request takes in memory for each byte of its objects: texts, decoded values before and after, field sets.
+const BYTES_PER_BYTE: usize = 32;
+
+/// How long a light request may keep its worker.
+const INLINE: Duration = Duration::from_millis(2);
 
 /// How long a heavy request runs before another gets its turn.
 const TURN: Duration = Duration::from_millis(20);
@@ -50,14 +58,14 @@ pub(crate) enum Class {
 /// The heavy requests of a class.
 #[derive(Debug)]
 struct Lane {
-    threads: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
     turns: Arc<Semaphore>,
 }
 
 impl Lane {
     fn new(turns: usize) -> Arc<Lane> {
         Arc::new(Lane {
-            threads: Arc::new(Semaphore::new(THREADS)),
+            memory: Arc::new(Semaphore::new(MEMORY as usize)),
             turns: Arc::new(Semaphore::new(turns)),
         })
     }
@@ -85,18 +93,28 @@ impl Pool {
             Class::Write => &self.writes,
         };
         let mut load = Load::Light;
-        let mut threads = None;
+        let mut memory = None;
         poll_fn(|cx| {
-            let is_offloaded = load == Load::Heavy && can_block();
-            let thread = match is_offloaded {
-                true => {
-                    let waiting = || PollSemaphore::new(Arc::clone(&lane.threads));
-                    ready!(threads.get_or_insert_with(waiting).poll_acquire(cx))
+            let offloaded = match load {
+                Load::Heavy(mib) if can_block() => Some(mib),
+                Load::Heavy(_) | Load::Light => None,
+            };
+            let held = match offloaded {
+                Some(mib) => {
+                    let waiting = || PollSemaphore::new(Arc::clone(&lane.memory));
+                    ready!(memory.get_or_insert_with(waiting).poll_acquire_many(cx, mib))
                 }
-                false => None,
+                None => None,
             };
             let mut poll = |turn: Option<Turn>| {
-                let stay = Stay::begin(Current { end, load, turn });
+                let stay = Stay::begin(Current {
+                    end,
+                    load,
+                    turn,
+                    began: Instant::now(),
+                    lane: Arc::clone(lane),
+                    held: None,
+                });
                 let polled = DEADLINE.observe(|| work.as_mut().poll(cx));
                 load = stay.load();
                 match polled {
@@ -105,11 +123,11 @@ impl Pool {
                     Err(exceeded) => Poll::Ready(Err(exceeded)),
                 }
             };
-            let polled = match is_offloaded {
-                true => tokio::task::block_in_place(|| poll(Some(Turn::wait(lane)))),
-                false => poll(None),
+            let polled = match offloaded {
+                Some(_) => tokio::task::block_in_place(|| poll(Some(Turn::wait(lane)))),
+                None => poll(None),
             };
-            drop(thread);
+            drop(held);
             polled
         })
         .await
@@ -127,9 +145,9 @@ pub(crate) fn is_heavy(bytes: usize, checks: u32) -> bool {
     bytes > LIGHT || bytes.saturating_mul(checks) > LIGHT_CHECKS
 }
 
-/// Says that the request at work is heavy. What follows runs where nobody waits for it.
-pub(crate) async fn offload() {
-    if set_load(Load::Heavy) == Some(Load::Light) {
+/// Says that the request at work is heavy, with objects of that many bytes. What follows runs where nobody waits for it.
+pub(crate) async fn offload(bytes: usize) {
+    if set_load(Load::of(bytes)) == Some(Load::Light) {
         tokio::task::yield_now().await;
     }
 }
@@ -160,7 +178,15 @@ pub(crate) fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Light,
-    Heavy,
+    /// It does, and takes that many MiB of memory.
+    Heavy(u32),
+}
+
+impl Load {
+    fn of(bytes: usize) -> Load {
+        let mib = bytes.saturating_mul(BYTES_PER_BYTE) >> 20;
+        Load::Heavy(u32::try_from(mib).unwrap_or(MEMORY).clamp(1, MEMORY))
+    }
 }
 
 /// The request at work on a thread.
@@ -168,6 +194,11 @@ struct Current {
     end: Option<Instant>,
     load: Load,
     turn: Option<Turn>,
+    /// When its stay on this thread began.
+    began: Instant,
+    lane: Arc<Lane>,
+    /// The room that a request took which was detached from its worker.
+    held: Option<OwnedSemaphorePermit>,
 }
 
 thread_local! {
@@ -180,11 +211,30 @@ const DEADLINE: Deadline = Deadline::new(has_passed);
 fn has_passed() -> bool {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return false };
-        if let Some(turn) = &mut current.turn {
-            turn.give_way();
+        match &mut current.turn {
+            Some(turn) => turn.give_way(),
+            None if current.began.elapsed() >= INLINE => detach(current),
+            None => {}
         }
         current.end.is_some_and(|end| Instant::now() >= end)
     })
+}
+
+/// Lets another thread take over the tasks of the worker that a request runs on, so that only this request goes on here.
+fn detach(current: &mut Current) {
+    /// As long as it takes another thread to start.
+    const HANDOVER: Duration = Duration::from_micros(100);
+    let Ok(held) = Arc::clone(&current.lane.memory).try_acquire_owned() else {
+        return;
+    };
+    if !can_block() {
+        return;
+    }
+    // The worker's tasks move to another thread while this one blocks, and stay there.
+    tokio::task::block_in_place(|| std::thread::sleep(HANDOVER));
+    current.load = Load::of(0);
+    current.held = Some(held);
+    current.turn = Some(Turn::wait(&current.lane));
 }
 
 /// The stay of a request on a thread.
@@ -276,7 +326,7 @@ mod tests {
             let pool = Arc::clone(&pool);
             async move {
                 let work = async move {
-                    offload().await;
+                    offload(0).await;
                     // The thread waits for another request.
                     told.recv_timeout(FAR)
                 };
@@ -299,7 +349,7 @@ mod tests {
             let (pool, happened) = (Arc::clone(&pool), Arc::clone(&happened));
             async move {
                 let work = async {
-                    offload().await;
+                    offload(0).await;
                     until(&happened);
                 };
                 pool.run(Class::Write, far(), pin!(work)).await
@@ -307,7 +357,7 @@ mod tests {
         });
         let second = tokio::spawn(async move {
             let work = async {
-                offload().await;
+                offload(0).await;
                 happened.store(true, Ordering::Release);
             };
             pool.run(Class::Write, far(), pin!(work)).await
@@ -322,7 +372,7 @@ mod tests {
         for is_heavy in [false, true] {
             let work = async {
                 if is_heavy {
-                    offload().await;
+                    offload(0).await;
                 }
                 until(&AtomicBool::new(false));
             };
@@ -330,14 +380,14 @@ mod tests {
             assert_eq!(ended, Err(DeadlineExceeded), "heavy: {is_heavy}");
         }
         assert_eq!(pool.writes.turns.available_permits(), 1);
-        assert_eq!(pool.writes.threads.available_permits(), THREADS);
+        assert_eq!(pool.writes.memory.available_permits(), MEMORY as usize);
     }
 
     #[tokio::test]
     async fn where_no_thread_may_block_work_is_done_in_place() {
         let pool = Pool::new(4);
         let work = async {
-            offload().await;
+            offload(0).await;
             in_place(usize::MAX, || "done")
         };
         assert_eq!(pool.run(Class::Read, far(), pin!(work)).await, Ok("done"));
@@ -348,14 +398,14 @@ mod tests {
         let load = || CURRENT.with_borrow(|current| current.as_ref().map(|c| (c.load, c.turn.is_some())));
         let work = async {
             let light = load();
-            offload().await;
+            offload(0).await;
             let heavy = load();
             end_offload();
             tokio::task::yield_now().await;
             [light, heavy, load()]
         };
         let seen = Pool::new(2).run(Class::Read, far(), pin!(work)).await;
-        let (light, heavy) = (Some((Load::Light, false)), Some((Load::Heavy, true)));
+        let (light, heavy) = (Some((Load::Light, false)), Some((Load::of(0), true)));
         assert_eq!(seen, Ok([light, heavy, light]));
         assert_eq!(load(), None);
     }

@@ -5,6 +5,7 @@ use crate::shape::ListType;
 use bumpalo::Bump;
 use bumpalo::collections::String as BumpString;
 use elsa::FrozenVec;
+use scantling_value::deadline;
 use std::fmt;
 
 /// Where values made during an evaluation live. Takes no memory until the first value is made, frees everything at
@@ -16,8 +17,8 @@ pub struct Arena {
     errors: FrozenVec<Box<EvalError>>,
 }
 
-/// The most memory that one arena takes.
-const LIMIT: usize = 256 << 20;
+/// The most memory that one arena takes: several times what the cost limit of an expression lets it make.
+const LIMIT: usize = 64 << 20;
 
 impl Default for Arena {
     fn default() -> Self {
@@ -76,6 +77,7 @@ impl Arena {
 
     /// Keeps text.
     pub fn keep_str(&self, s: &str) -> Result<&str, EvalError> {
+        deadline::tick_over(s);
         match self.bump.try_alloc_str(s) {
             Ok(s) => Ok(s),
             Err(_) => Err(EvalError::OutOfMemory),
@@ -97,6 +99,8 @@ impl Arena {
 
     #[cold]
     fn join_slowly(&self, left: &str, right: &str, len: usize) -> Result<&str, EvalError> {
+        deadline::tick_over(left);
+        deadline::tick_over(right);
         let Ok(joined) = self.bump.try_alloc_slice_fill_copy(len, 0_u8) else {
             return Err(EvalError::OutOfMemory);
         };

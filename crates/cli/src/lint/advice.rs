@@ -174,9 +174,12 @@ impl Advisor<'_> {
         all.sort_by_key(|saving| Reverse(saving.saved));
         for Saving { bound, value, saved } in all {
             let Bound { at, keyword, .. } = bound;
-            let share = saved as f64 / RULE_LIMIT as f64 * 100.0;
+            let share = match saved / (RULE_LIMIT / 100) {
+                percent @ ..=10_000 => format!("{percent}%"),
+                _ => "more than 100 times".to_owned(),
+            };
             let text = format!(
-                "no {keyword}: a bound of {value} lowers the estimated cost of rules by {saved} ({share:.0}% of a rule's limit)"
+                "no {keyword}: a bound of {value} lowers the estimated cost of rules by {saved} ({share} of a rule's limit)"
             );
             self.add("SCT0103", &at, text);
         }

@@ -52,7 +52,7 @@ impl<'a> Call<'a> {
     /// Goes on where nobody waits for it, if an object of that many bytes is much work.
     pub(crate) async fn offload(&self, bytes: usize) {
         if compute::is_heavy(bytes, self.kind.strategy.checks(self.version)) {
-            compute::offload().await;
+            compute::offload(bytes).await;
         }
     }
 

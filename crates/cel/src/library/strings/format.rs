@@ -7,6 +7,7 @@
 use crate::data::template::{Clause, Dialect, interpolate};
 use crate::data::{duration, timestamp};
 use crate::val::{Arena, EvalError, List, Map, Res, Val};
+use scantling_value::deadline;
 use scantling_value::go::{float_v, quote};
 use std::fmt::Write;
 
@@ -251,6 +252,7 @@ fn localized_list<'a>(arena: &'a Arena, list: List<'a>, depth: usize) -> Result<
     let depth = deeper(depth)?;
     let mut out = String::from("[");
     for (i, item) in list.iter(arena).enumerate() {
+        deadline::tick();
         if i > 0 {
             out.push_str(", ");
         }
@@ -265,6 +267,7 @@ fn localized_map<'a>(arena: &'a Arena, map: Map<'a>, depth: usize) -> Result<Str
     let depth = deeper(depth)?;
     let mut entries = Vec::with_capacity(map.len());
     for key in map.keys() {
+        deadline::tick();
         let name = match key {
             Val::Str(s) => quote(s),
             Val::Bool(b) => b.to_string(),
@@ -418,6 +421,7 @@ fn plain_list<'a>(arena: &'a Arena, out: &mut Vec<u8>, list: List<'a>, depth: us
     let depth = deeper(depth)?;
     out.push(b'[');
     for (i, item) in list.iter(arena).enumerate() {
+        deadline::tick();
         if i > 0 {
             out.extend_from_slice(b", ");
         }
@@ -437,6 +441,7 @@ fn plain_map<'a>(arena: &'a Arena, out: &mut Vec<u8>, map: Map<'a>, depth: usize
     };
     let mut entries = Vec::with_capacity(map.len());
     for key in map.keys() {
+        deadline::tick();
         let value = map
             .get(arena, key)
             .ok_or_else(|| format!("key missing from map: '{key}'"))?;

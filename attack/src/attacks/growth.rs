@@ -66,9 +66,9 @@ const GROWN: &[u16] = &[201, 400, 413, 422, 500, 504];
 pub(crate) fn table() -> Vec<Attack> {
     vec![
         Attack::one("defaults/wide", "9 000 defaults for each of 1 000 items", |size| {
-            create_text("", &empty_items(size.of(1_000)))
+            create_text("", &empty_items(size.pick(1_000, 200)))
         })
-        .after_one(|size| define(&things(&defaulted(size.of(9_000), &json!("x")))))
+        .after_one(|size| define(&things(&defaulted(size.pick(9_000, 4_000), &json!("x")))))
         .expect(&[400, 413, 422, 500]),
         Attack::one("defaults/large-value", "a default of 100 kB for each of 100 000 items", |size| {
             create_text("", &empty_items(size.of(100_000)))
@@ -107,12 +107,12 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(GROWN),
         Attack::one("defaults/status", "9 000 defaults for each of 1 000 items of a status", |size| {
-            let body = json!({"status": {"a": list(&json!({}), size.of(1_000))}});
+            let body = json!({"status": {"a": list(&json!({}), size.pick(1_000, 200))}});
             patch(&format!("{THING}/status"), "application/merge-patch+json", &body)
         })
         .after_one(|size| {
             let status = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "object",
-                "properties": members(size.of(9_000), |i| (format!("p{i}"), json!({"type": "string", "default": "x"})))}}}});
+                "properties": members(size.pick(9_000, 4_000), |i| (format!("p{i}"), json!({"type": "string", "default": "x"})))}}}});
             let mut definition = things(&json!({"type": "object", "properties": {"spec": {"type": "object"}, "status": status}}));
             definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});
             define(&definition)
@@ -121,9 +121,9 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[400, 413, 422, 500]),
         Attack::one("defaults/apply", "an apply of 1 000 items with 9 000 defaults each", |size| {
             Request::new("PATCH", format!("{THING}?fieldManager=a"), "application/apply-patch+yaml",
-                crate::cluster::thing_text(&empty_items(size.of(1_000))))
+                crate::cluster::thing_text(&empty_items(size.pick(1_000, 200))))
         })
-        .after_one(|size| define(&things(&defaulted(size.of(9_000), &json!("x")))))
+        .after_one(|size| define(&things(&defaulted(size.pick(9_000, 4_000), &json!("x")))))
         .expect(&[400, 413, 422, 500]),
         read_with_defaults("defaults/read", "a GET of 1 000 items that get 9 000 defaults each", THING, &[]),
         read_with_defaults("defaults/list", "a list of 21 such objects", THINGS, &[]),

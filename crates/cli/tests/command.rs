@@ -717,7 +717,32 @@ fn upgrade_judges_what_happens_to_objects() {
         (status, "subresources: {status: {}}"),
         "{a: b}",
     ));
-    expect![[r#""#]].assert_eq(&all);
+    expect![[r#"
+        /new.yaml:18:45: error: widgets.example.com: v1 .properties[spec].properties[a]: type changes from "string" to "integer" (breaking)
+        <stdin>:4:8: warning: Widget a: passes only while it is not touched: spec.a: Invalid value: "string": spec.a in body must be of type integer: "string"
+        <stdin>: Widget a: ok while its flaws are not touched
+
+        /new.yaml:18:41: advice[Change]: widgets.example.com: v1 .properties[spec].properties[a]: x-kubernetes-int-or-string changes from true to nothing (safe)
+        /new.yaml:18:45: error: widgets.example.com: v1 .properties[spec].properties[a]: type changes from nothing to "string" (breaking)
+        <stdin>:4:8: warning: Widget a: passes only while it is not touched: spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"
+        <stdin>: Widget a: ok while its flaws are not touched
+
+        /new.yaml:18:58: error: widgets.example.com: v1 .properties[spec].properties[a]: x-kubernetes-list-type changes from nothing to "map" (breaking)
+        <stdin>: Widget a: ok
+
+        /new.yaml:18:86: warning: widgets.example.com: v1 .properties[spec].properties[a]: the rule `self != "b"` is new (safe with ratcheting)
+        /new.yaml: widgets.example.com: safe with ratcheting
+        <stdin>: Widget a: ok
+
+        /new.yaml:18:72: advice[Change]: widgets.example.com: v1 .properties[spec].properties[a].properties[b]: the field is new (safe)
+        /new.yaml: widgets.example.com: safe
+        <stdin>: Widget a: ok
+
+        /new.yaml:9:5: advice[Change]: widgets.example.com: v1: /status is served (safe)
+        /new.yaml:19:11: advice[Change]: widgets.example.com: v1 .properties[status]: the field is new (safe)
+        /new.yaml: widgets.example.com: safe
+        <stdin>: Widget a: ok
+    "#]].assert_eq(&all);
 }
 
 /// A server decides about metadata, too. What only it knows is left out.

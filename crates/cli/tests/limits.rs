@@ -59,7 +59,7 @@ fn inputs_that_never_end_are_refused_with_the_flag() {
     let (said, code) = scantling(&["lint", "-", limit], zero.into());
     assert_eq!(code, 3, "{said}");
     assert!(
-        said.contains("cannot read standard input: it is larger than 1048576 bytes"),
+        said.contains("standard input: error: cannot read: it is larger than 1048576 bytes"),
         "{said}"
     );
 }

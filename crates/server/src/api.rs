@@ -595,6 +595,7 @@ const UNCHARGED_BODY: usize = 64 * 1024;
 async fn read_body(mut body: Incoming, memory: &Budget) -> ApiResult<(Bytes, Charge)> {
     let too_large = || ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}"));
     if body.size_hint().lower() > MAX_BODY as u64 {
+        discard(body).await;
         return Err(too_large());
     }
     let mut charge = memory.empty();
@@ -607,6 +608,7 @@ async fn read_body(mut body: Incoming, memory: &Budget) -> ApiResult<(Bytes, Cha
         let before = first.len() + whole.len();
         let after = before + data.len();
         if after > MAX_BODY {
+            discard(body).await;
             return Err(too_large());
         }
         let more = after.saturating_sub(before.max(UNCHARGED_BODY));
@@ -624,6 +626,19 @@ async fn read_body(mut body: Incoming, memory: &Budget) -> ApiResult<(Bytes, Cha
     }
     let read = if whole.is_empty() { first } else { whole.into() };
     Ok((read, charge))
+}
+
+/// Reads the rest of a body that is refused, as far as that is worth it. Many clients read the response only after they
+/// have sent their body, and would meet a closed connection instead.
+async fn discard(mut body: Incoming) {
+    const MAX_DISCARDED: usize = 4 * MAX_BODY;
+    let mut discarded = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        discarded += frame.data_ref().map_or(0, Bytes::len);
+        if discarded > MAX_DISCARDED {
+            return;
+        }
+    }
 }
 
 /// Why a body could not be read: its chunks are malformed. What is wrong with them is told in the words of Go's reader.

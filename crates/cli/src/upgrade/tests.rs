@@ -609,7 +609,7 @@ fn every_keyword_has_a_verdict() {
         x-kubernetes-preserve-unknown-fields: safe, back: breaking
         a field that was unknown: a number: breaking, back: safe
         a field that was unknown: an object: breaking, back: safe
-        x-kubernetes-int-or-string: safe, back: safe with ratcheting
+        x-kubernetes-int-or-string: safe, back: breaking
         x-kubernetes-embedded-resource: breaking, back: breaking
         x-kubernetes-list-type: none or atomic: safe, back: safe
         x-kubernetes-list-type: none or set: breaking, back: breaking

@@ -64,11 +64,11 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
         &sources,
         |document| trial.document(document, &renderer),
         |tried| match tried {
-            Ok((items, unknown)) => {
-                summary.tell(items, &mut report);
-                summary.skipped += unknown.len();
+            Ok(tried) => {
+                summary.tell(tried.items, &mut report);
+                summary.skipped += tried.skipped.len();
                 if flags.output.verbose {
-                    skipped.extend(unknown);
+                    skipped.extend(tried.skipped);
                 }
             }
             Err(problem) => unusable.push(problem),
@@ -210,6 +210,13 @@ impl report::Item for Item {
     }
 }
 
+/// The results for one document.
+struct Tried {
+    items: Vec<(Fate, Piece)>,
+    /// The objects of kinds that neither side defines.
+    skipped: Vec<String>,
+}
+
 struct Trial<'a> {
     before: &'a Catalog,
     after: &'a Catalog,
@@ -218,11 +225,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     /// Tries all objects of a document. Those of kinds that neither side defines are named beside the results.
-    fn document(
-        &self,
-        document: &Document<'_>,
-        renderer: &Renderer,
-    ) -> Result<(Vec<(Fate, Piece)>, Vec<String>), Problem> {
+    fn document(&self, document: &Document<'_>, renderer: &Renderer) -> Result<Tried, Problem> {
         let sent = Sent::new(document);
         let objects = document.objects()?.into_par_iter().filter(|o| !o.is_definition());
         let tried = objects.map(|object| {
@@ -238,10 +241,8 @@ impl Trial<'_> {
                 Err(title) => skipped.push(title),
             }
         }
-        Ok((
-            rendered(place_all(&sent, items, Item::placed), renderer)?,
-            skipped,
-        ))
+        let items = rendered(place_all(&sent, items, Item::placed), renderer)?;
+        Ok(Tried { items, skipped })
     }
 
     /// The compiled kind of an object in a set of definitions.

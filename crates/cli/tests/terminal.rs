@@ -28,10 +28,10 @@ fn slow(directory: &Path) {
         "singular": "slow", "kind": "Slow", "listKind": "SlowList"}}, "versions": [{{"name": "v1", "served": true,
         "storage": true, "schema": {{"openAPIV3Schema": {{"type": "object", "x-kubernetes-validations": [{{"rule":
         "{rule}"}}, {{"rule": "{rule} "}}], "properties": {{"list": {{"type": "array", "items": {{"type":
-        "integer"}}}}}}}}}}}}]}}}}"#
+        "integer"}}, "maxItems": 90}}}}}}}}}}]}}}}"#
     );
     std::fs::write(directory.join("definition.json"), definition).unwrap();
-    let list: Vec<String> = (1..500).map(|n| n.to_string()).collect();
+    let list: Vec<String> = (1..=90).map(|n| n.to_string()).collect();
     let mut objects = String::new();
     for n in 0..if cfg!(debug_assertions) { 2_000 } else { 20_000 } {
         let list = list.join(", ");

@@ -261,6 +261,11 @@ impl Drop for Stay {
     }
 }
 
+/// Waits on this thread, whose worker's tasks run elsewhere.
+fn block_on<F: Future>(work: F) -> F::Output {
+    tokio::task::block_in_place(|| Handle::current().block_on(work))
+}
+
 /// A turn of a heavy request. Its thread may block.
 struct Turn {
     turns: Arc<Semaphore>,
@@ -273,9 +278,7 @@ impl Turn {
     fn wait(lane: &Lane) -> Turn {
         let turns = Arc::clone(&lane.turns);
         // Nobody closes it.
-        let permit = Handle::current()
-            .block_on(Arc::clone(&turns).acquire_owned())
-            .ok();
+        let permit = block_on(Arc::clone(&turns).acquire_owned()).ok();
         Turn {
             turns,
             permit,
@@ -291,7 +294,7 @@ impl Turn {
         self.permit = None;
         let next = Arc::clone(&self.turns).acquire_owned();
         let next = async { tokio::time::timeout(LONGEST_WAIT, next).await };
-        self.permit = Handle::current().block_on(next).ok().and_then(Result::ok);
+        self.permit = block_on(next).ok().and_then(Result::ok);
         self.end = Instant::now() + TURN;
     }
 }
@@ -364,6 +367,30 @@ mod tests {
         });
         assert_eq!(second.await.unwrap(), Ok(()));
         assert_eq!(first.await.unwrap(), Ok(()));
+    }
+
+    /// Nothing says beforehand that the request is heavy.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_request_that_runs_long_is_detached_from_the_only_worker() {
+        let pool = Arc::new(Pool::new(2));
+        let happened = Arc::new(AtomicBool::new(false));
+        let long = tokio::spawn({
+            let (pool, happened) = (Arc::clone(&pool), Arc::clone(&happened));
+            async move {
+                pool.run(Class::Write, far(), pin!(async { until(&happened) }))
+                    .await
+            }
+        });
+        let light = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move {
+                let work = async { happened.store(true, Ordering::Release) };
+                pool.run(Class::Write, far(), pin!(work)).await
+            }
+        });
+        assert_eq!(light.await.unwrap(), Ok(()));
+        assert_eq!(long.await.unwrap(), Ok(()));
+        assert_eq!(pool.writes.memory.available_permits(), MEMORY as usize);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

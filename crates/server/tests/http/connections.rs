@@ -258,7 +258,10 @@ async fn unread_responses_share_their_memory() {
         let answer = http2_get(&mut streams, &client, WIDGETS).await;
         if answer.status() == 429 {
             assert_eq!(
-                answer.headers().get("retry-after").map(|v| v.as_bytes()),
+                answer
+                    .headers()
+                    .get("retry-after")
+                    .map(hyper::header::HeaderValue::as_bytes),
                 Some(&b"1"[..])
             );
             break;

@@ -6,8 +6,8 @@
 use scantling_admit::{
     FieldValidation, Gates, Identity, Operation, Options, Request, Resource, Workshop, admit,
 };
-use scantling_merge::json_patch::JsonPatch;
 use scantling_cel::kubernetes::Version;
+use scantling_merge::json_patch::JsonPatch;
 use scantling_schema::definition::{ApiVersion, Definition, Setting};
 use scantling_schema::rules::Environments;
 use scantling_value::{Limits, Map, Value, json, yaml};
@@ -28,7 +28,11 @@ const DIMENSIONS: &[Dimension] = &[
     }),
     ("invalid labels", 20_000, |n| {
         let labels = (0..n).map(|i| (format!("!{i}"), Value::from(""))).collect();
-        admission(r#"{"type": "object"}"#, Map::new().into(), metadata([("labels", Value::Object(labels))]))
+        admission(
+            r#"{"type": "object"}"#,
+            Map::new().into(),
+            metadata([("labels", Value::Object(labels))]),
+        )
     }),
     ("finalizers", 20_000, |n| {
         let names = (0..n).map(|i| Value::from(format!("example.com/f{i}"))).collect();
@@ -36,7 +40,8 @@ const DIMENSIONS: &[Dimension] = &[
         admission(r#"{"type": "object"}"#, Map::new().into(), metadata)
     }),
     ("owners that control", 2_000, |n| {
-        let owner = decode(r#"{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u", "controller": true}"#);
+        let owner =
+            decode(r#"{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u", "controller": true}"#);
         let metadata = metadata([("ownerReferences", Value::Array(vec![owner; n]))]);
         admission(r#"{"type": "object"}"#, Map::new().into(), metadata)
     }),
@@ -46,8 +51,15 @@ const DIMENSIONS: &[Dimension] = &[
     }),
     ("elements beside a large enumeration", 20_000, |n| {
         let values: Vec<String> = (0..20_000).map(|i| i.to_string()).collect();
-        let schema = format!(r#"{{"type": "array", "items": {{"type": "integer", "enum": [{}]}}}}"#, values.join(","));
-        admission(&schema, (0..n).map(|i| (i as i64) % 20_000).collect::<Vec<_>>().into(), Map::new())
+        let schema = format!(
+            r#"{{"type": "array", "items": {{"type": "integer", "enum": [{}]}}}}"#,
+            values.join(",")
+        );
+        admission(
+            &schema,
+            (0..n).map(|i| (i as i64) % 20_000).collect::<Vec<_>>().into(),
+            Map::new(),
+        )
     }),
     ("elements of a set", 20_000, |n| {
         let schema = r#"{"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}"#;
@@ -58,13 +70,20 @@ const DIMENSIONS: &[Dimension] = &[
         let schema = r#"{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
             "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}}}"#;
         let item = |i: usize| Value::Object(Map::from_iter([("k", (i / 2).to_string().into())]));
-        admission(schema, (0..n).map(item).collect::<Vec<Value>>().into(), Map::new())
+        admission(
+            schema,
+            (0..n).map(item).collect::<Vec<Value>>().into(),
+            Map::new(),
+        )
     }),
     ("missing defaults", 5_000, |n| {
         let properties: Vec<String> = (0..n)
             .map(|i| format!(r#""p{i}": {{"type": "string", "default": "x"}}"#))
             .collect();
-        let schema = format!(r#"{{"type": "object", "properties": {{{}}}}}"#, properties.join(","));
+        let schema = format!(
+            r#"{{"type": "object", "properties": {{{}}}}}"#,
+            properties.join(",")
+        );
         admission(&schema, Map::new().into(), Map::new())
     }),
     ("broken rules", 5_000, |n| {
@@ -73,13 +92,27 @@ const DIMENSIONS: &[Dimension] = &[
         admission(schema, Value::Array(vec!["x".into(); n]), Map::new())
     }),
     ("properties of a schema", 2_000, |n| {
-        let properties: Vec<String> = (0..n).map(|i| format!(r#""p{i}": {{"type": "string"}}"#)).collect();
-        let text = definition(&format!(r#"{{"type": "object", "properties": {{{}}}}}"#, properties.join(",")), 1);
+        let properties: Vec<String> = (0..n)
+            .map(|i| format!(r#""p{i}": {{"type": "string"}}"#))
+            .collect();
+        let text = definition(
+            &format!(
+                r#"{{"type": "object", "properties": {{{}}}}}"#,
+                properties.join(",")
+            ),
+            1,
+        );
         Box::new(move || drop(black_box(validated(&text))))
     }),
     ("errors of a definition", 2_000, |n| {
         let properties: Vec<String> = (0..n).map(|i| format!(r#""p{i}": {{"minimum": 1}}"#)).collect();
-        let text = definition(&format!(r#"{{"type": "object", "properties": {{{}}}}}"#, properties.join(",")), 1);
+        let text = definition(
+            &format!(
+                r#"{{"type": "object", "properties": {{{}}}}}"#,
+                properties.join(",")
+            ),
+            1,
+        );
         Box::new(move || drop(black_box(validated(&text))))
     }),
     ("versions of a definition", 100, |n| {
@@ -103,7 +136,10 @@ const DIMENSIONS: &[Dimension] = &[
         Box::new(move || drop(black_box(yaml::decode_strict(text.as_bytes(), Limits::SERVER))))
     }),
     ("operations that insert at the start", 1_000, |n| {
-        let document = Value::Object(Map::from_iter([("l", Value::Array(vec![Value::Int(0); 100 * n]))]));
+        let document = Value::Object(Map::from_iter([(
+            "l",
+            Value::Array(vec![Value::Int(0); 100 * n]),
+        )]));
         let operations = vec![r#"{"op":"add","path":"/l/0","value":1}"#; n].join(",");
         let patch = JsonPatch::decode(format!("[{operations}]").as_bytes(), Limits::SERVER).expect("a patch");
         Box::new(move || drop(black_box(patch.apply(document.clone()))))
@@ -156,10 +192,13 @@ fn validated(document: &Value) -> usize {
 }
 
 fn admission(schema: &str, spec: Value, mut metadata: Map) -> Box<dyn Fn()> {
-    let read = Definition::decode(definition(schema, 1), ApiVersion::V1, Gates::default()).expect("a definition");
+    let read =
+        Definition::decode(definition(schema, 1), ApiVersion::V1, Gates::default()).expect("a definition");
     let spec_of = read.definition.spec;
     let version = spec_of.version("v1").expect("a version");
-    let resource: Resource = Workshop::default().resource(&spec_of, version).expect("a resource");
+    let resource: Resource = Workshop::default()
+        .resource(&spec_of, version)
+        .expect("a resource");
     metadata.insert("name", "a".into());
     metadata.insert("namespace", "default".into());
     let object = Value::Object(Map::from_iter([
@@ -199,12 +238,20 @@ fn time(work: &dyn Fn()) -> Duration {
 
 fn main() {
     let filter = std::env::args().nth(1).unwrap_or_default();
-    println!("{:<40} {:>10} {:>10} {:>10}  4x/1x", "dimension", "1x", "2x", "4x");
+    println!(
+        "{:<40} {:>10} {:>10} {:>10}  4x/1x",
+        "dimension", "1x", "2x", "4x"
+    );
     for (name, size, prepare) in DIMENSIONS.iter().filter(|(name, ..)| name.contains(&filter)) {
         let [one, two, four] = [1, 2, 4].map(|times| time(&*prepare(size * times)));
         let growth = four.as_secs_f64() / one.as_secs_f64().max(1e-9);
         let mark = if growth > MARKED { "  SUPERLINEAR" } else { "" };
         let ms = |t: Duration| format!("{:.2} ms", t.as_secs_f64() * 1e3);
-        println!("{name:<40} {:>10} {:>10} {:>10}  {growth:.1}{mark}", ms(one), ms(two), ms(four));
+        println!(
+            "{name:<40} {:>10} {:>10} {:>10}  {growth:.1}{mark}",
+            ms(one),
+            ms(two),
+            ms(four)
+        );
     }
 }

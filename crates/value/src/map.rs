@@ -65,6 +65,12 @@ impl Map {
         self.entries.get(*position).map(|(_, value)| value)
     }
 
+    /// The string in the member of that name; empty where the member is absent or is no string.
+    #[inline]
+    pub fn text(&self, key: &str) -> &str {
+        self.get(key).and_then(Value::as_str).unwrap_or("")
+    }
+
     /// The value of a key, to change it.
     #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {

@@ -161,7 +161,9 @@ fn parse_v6(text: &str) -> Result<Parsed, Flaw<'_>> {
         }
         None => {}
     }
-    let groups: [u16; 8] = groups.try_into().unwrap_or_default();
+    let Ok(groups) = <[u16; 8]>::try_from(groups) else {
+        return flaw("address string has the wrong length", "");
+    };
     Ok(Parsed {
         address: Ipv6Addr::from(groups).into(),
         zoned,

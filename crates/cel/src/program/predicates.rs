@@ -237,7 +237,7 @@ impl<'a> Asking<'a, '_> {
     fn found(&mut self, search: &Search) -> Option<&'a str> {
         let text = self.searched(search)?;
         let note = search.note.and_then(|note| self.notes.get_mut(usize::from(note)));
-        let find = || search.pattern.find(text).unwrap_or_default();
+        let find = || search.pattern.find(text).unwrap_or("");
         Some(match note {
             Some(note) => *note.get_or_insert_with(find),
             None => find(),

@@ -108,7 +108,7 @@ impl Arena {
             head.copy_from_slice(left.as_bytes());
             tail.copy_from_slice(right.as_bytes());
         }
-        Ok(std::str::from_utf8(joined).unwrap_or_default())
+        std::str::from_utf8(joined).map_err(|_| EvalError::text("joined text is not UTF-8"))
     }
 
     /// Keeps one plain value.

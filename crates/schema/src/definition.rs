@@ -277,7 +277,7 @@ pub struct Condition {
 impl Definition {
     /// The object's name.
     pub fn name(&self) -> &str {
-        self.metadata.get("name").and_then(Value::as_str).unwrap_or("")
+        self.metadata.text("name")
     }
 
     /// An annotation.

@@ -19,10 +19,7 @@ use scantling_value::Value;
 
 /// A string of `metadata`; empty where absent.
 pub fn text<'v>(metadata: Option<&'v Value>, field: &str) -> &'v str {
-    metadata
-        .and_then(|m| m.get(field))
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    metadata.map_or("", |m| m.text(field))
 }
 
 /// The `generation` in `metadata`; 0 where absent.

@@ -95,7 +95,7 @@ impl<'v> Fields<'v> {
 
 /// A string; empty where absent.
 fn string(field: Option<&Value>) -> &str {
-    field.and_then(Value::as_str).unwrap_or_default()
+    field.and_then(Value::as_str).unwrap_or("")
 }
 
 /// What is wrong with the `metadata` of a new object of a kind with that rule for names.
@@ -230,8 +230,9 @@ fn strings(field: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
         .map(|(k, v)| (k.as_str(), v.as_str().unwrap_or_default()))
 }
 
+/// The elements of a list; none where it is absent.
 fn list(field: Option<&Value>) -> &[Value] {
-    field.and_then(Value::as_array).unwrap_or_default()
+    field.and_then(Value::as_array).unwrap_or(&[])
 }
 
 /// Checks the labels of an object.

@@ -188,10 +188,12 @@ impl Walk<'_> {
         let Some(view) = &place.view else {
             return;
         };
-        let Some(shape) = view.shape() else {
-            let problem = view.problem().unwrap_or_default();
-            self.errors.push_with(|| FieldError::internal(at, problem));
-            return;
+        let shape = match view.shape_or_problem() {
+            Ok(shape) => shape,
+            Err(problem) => {
+                self.errors.push_with(|| FieldError::internal(at, problem));
+                return;
+            }
         };
         let compiled = compile(&schema.rules, shape, self.check.environments, self.check.accepted);
         for (n, (rule, compiled)) in schema.rules.iter().zip(&compiled).enumerate() {

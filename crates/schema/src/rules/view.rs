@@ -37,9 +37,9 @@ impl View {
         self.0.as_ref().ok()
     }
 
-    /// Why there is no shape, in the words of a server.
-    pub(super) fn problem(&self) -> Option<&'static str> {
-        Some(match self.0.as_ref().err()? {
+    /// The shape, or why there is none, in the words of a server.
+    pub(super) fn shape_or_problem(&self) -> Result<&Arc<Shape>, &'static str> {
+        self.0.as_ref().map_err(|unseen| match unseen {
             Unseen::NoShape => {
                 "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
                  convert structural schema to CEL declarations"

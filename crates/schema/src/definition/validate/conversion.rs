@@ -12,8 +12,9 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Whether a list of review versions is empty or names one that servers speak.
 pub(super) fn is_recognised(versions: Option<&[Str]>) -> bool {
-    let versions = versions.unwrap_or_default();
-    versions.is_empty() || versions.iter().any(|v| REVIEW_VERSIONS.contains(&v.as_str()))
+    versions.is_none_or(|versions| {
+        versions.is_empty() || versions.iter().any(|v| REVIEW_VERSIONS.contains(&v.as_str()))
+    })
 }
 
 /// What keeps a bundle of certificates from being used.
@@ -58,10 +59,10 @@ fn is_der_sequence(bytes: &[u8]) -> bool {
     match length {
         0..=0x7f => rest.len() == usize::from(*length),
         0x81..=0x84 => {
-            let (size, content) = rest
-                .split_at_checked(usize::from(length & 0x7f))
-                .unwrap_or_default();
-            content.len() == size.iter().fold(0, |n, b| n << 8 | usize::from(*b)) && !size.is_empty()
+            let parts = rest.split_at_checked(usize::from(length & 0x7f));
+            parts.is_some_and(|(size, content)| {
+                content.len() == size.iter().fold(0, |n, b| n << 8 | usize::from(*b))
+            })
         }
         _ => false,
     }

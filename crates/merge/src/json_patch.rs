@@ -184,7 +184,7 @@ fn apply<T: Tree>(operation: &Map, document: &mut T, holds: bool, copied: &mut u
             })?;
             let found = get(container, &key);
             let value = found.map_err(|e| format!("error in copy for from: '{from}': {e}"))?;
-            let value = value.map(|value| value.clone().into_value()).unwrap_or_default();
+            let value = value.map_or(Value::Null, |value| value.clone().into_value());
             let path =
                 text("path").map_err(|_| format!("copy operation failed to decode path: {MISSING}"))?;
             let (container, key) = find(document, path).ok_or_else(|| {
@@ -216,7 +216,7 @@ fn missing(what: &str, field: &str, error: &str) -> String {
 }
 
 fn value_of(operation: &Map) -> Value {
-    operation.get("value").cloned().unwrap_or_default()
+    operation.get("value").cloned().unwrap_or(Value::Null)
 }
 
 fn replace<T: Tree>(operation: &Map, document: &mut T, path: Result<&str, String>) -> Result<(), String> {
@@ -344,7 +344,9 @@ fn remove<T: Tree>(container: &mut T, key: &str) -> Result<T, String> {
             .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
         Kind::List(length) => {
             let position = index(key, length, length)?;
-            Ok(container.remove_element(position).unwrap_or_default())
+            container
+                .remove_element(position)
+                .ok_or_else(|| format!("Unable to access invalid index: {key}: {MISSING}"))
         }
         Kind::Scalar => Ok(T::default()),
     }

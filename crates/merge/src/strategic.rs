@@ -236,7 +236,7 @@ fn order_lists(
     let mut patch = Members::new(patch, directives.len());
     for directive in directives {
         deadline::tick();
-        let order = patch.remove(&directive).unwrap_or_default();
+        let order = patch.remove(&directive).unwrap_or(Value::Null);
         let Value::Array(order) = order else {
             return Err(bad_type("[]interface {}", &order));
         };

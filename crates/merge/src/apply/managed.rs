@@ -147,7 +147,7 @@ impl Managed {
         let mut managed = Managed::default();
         for (i, mut entry) in entries.into_iter().enumerate() {
             let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1"));
-            let text = |name| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let text = |name| entry.text(name);
             let operation = match text("operation") {
                 "Apply" => Operation::Apply,
                 "Update" => Operation::Update,

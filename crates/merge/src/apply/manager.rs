@@ -209,6 +209,7 @@ impl<'a> FieldManager<'a> {
     /// of one empty entry clears all, what cannot be read is ignored. A subresource has no say.
     fn managed_before(&self, live: Option<&Value>, sent: Option<Vec<Value>>) -> Managed {
         let of_live = || {
+            // A server manages an object anew whose stored entries cannot be read: an update must remain possible.
             let entries = live.and_then(entries_of).unwrap_or_default();
             Managed::decode(entries.to_vec()).unwrap_or_default()
         };
@@ -308,10 +309,7 @@ impl<'a> FieldManager<'a> {
 
     /// The object in the version of the request.
     fn versioned<'v>(&self, object: &'v Value) -> Result<Versioned<'v>, ApplyError> {
-        let from = object
-            .get("apiVersion")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let from = object.text("apiVersion");
         if from == self.api_version || from.is_empty() {
             return Ok(Versioned::borrowed(object, &self.api_version));
         }
@@ -346,8 +344,8 @@ impl<'a> FieldManager<'a> {
 
     /// `namespace/name; group/version, Kind=kind`.
     fn shown(&self, object: &Value) -> String {
-        let text = |path: [&str; 2]| object.at(path).and_then(Value::as_str).unwrap_or_default();
-        let root = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        let text = |path: [&str; 2]| object.text_at(path);
+        let root = |name| object.text(name);
         let (group, version) = group_version(root("apiVersion"));
         let kind = root("kind");
         format!(
@@ -401,7 +399,7 @@ impl<'a> FieldManager<'a> {
     }
 
     fn check_config(&self, config: &Value) -> Result<(), ApplyError> {
-        let text = |name| config.get(name).and_then(Value::as_str).unwrap_or_default();
+        let text = |name| config.text(name);
         if text("apiVersion") != self.api_version || text("kind") != self.kind {
             // Of a version that is none, nothing is known, not even the kind.
             let is_version = text("apiVersion").matches('/').count() < 2;

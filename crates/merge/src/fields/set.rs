@@ -212,7 +212,8 @@ impl Set {
         while sets.len() > 1 {
             let pairs = sets.chunks(2).map(|pair| match pair {
                 [a, b] => a.union(b),
-                rest => rest.first().cloned().unwrap_or_default(),
+                [one] => one.clone(),
+                _ => Set::default(),
             });
             sets = pairs.collect();
         }

@@ -227,7 +227,7 @@ fn judge(
 fn type_errors(resource: &Resource, object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     for (field, wanted) in [("kind", &resource.kind), ("apiVersion", &resource.api_version)] {
-        let found = object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let found = object.text(field);
         if found != wanted {
             let at = Path::ROOT.field(field);
             errors.push_with(|| FieldError::invalid(&at, found, format!("must be {wanted}")));

@@ -137,6 +137,8 @@ fn json(line: &impl Serialize) -> std::io::Result<String> {
 /// Creates everything that a backup holds in a store. Keys that exist already end it, before anything else is
 /// written. The entries get new revisions; to keep theirs, make a store with
 /// [`EmbeddedStore::restore`](crate::EmbeddedStore::restore).
+///
+/// All entries are held in memory meanwhile: only the last line of a backup tells whether it is whole.
 pub async fn import(store: &dyn Store, input: impl BufRead + Send) -> Result<BackupSummary, BackupError> {
     let mut reader = Reader::begin(input)?;
     let entries: Vec<Arc<Entry>> = reader.collect::<Result<_, _>>()?;

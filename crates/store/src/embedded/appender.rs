@@ -67,7 +67,7 @@ impl Appender {
         let (place, padding) = place.split_at_mut(data.len());
         place.copy_from_slice(data);
         padding.fill(0);
-        let written = self.file.write(self.buffer.bytes(length), at);
+        let written = self.file.write(self.buffer.bytes(length)?, at);
         if written
             .as_ref()
             .is_err_and(|e| e.kind() == io::ErrorKind::InvalidInput)
@@ -76,7 +76,7 @@ impl Appender {
             // The file system does not do this after all: from now on in the ordinary way.
             let ordinary = DataFile::open(self.file.path(), self.faults.clone());
             self.file = ordinary.map_err(|e| io::Error::other(e.to_string()))?;
-            return self.file.write(self.buffer.bytes(length), at);
+            return self.file.write(self.buffer.bytes(length)?, at);
         }
         written
     }
@@ -86,8 +86,7 @@ impl Appender {
         self.file.flush()?;
         let whole = begun(self.end) + length;
         self.end += length as u64;
-        self.buffer.keep(whole - begun(self.end)..whole);
-        Ok(())
+        self.buffer.keep(whole - begun(self.end)..whole)
     }
 }
 
@@ -122,25 +121,25 @@ impl Aligned {
             .unwrap_or_default()
     }
 
-    fn bytes(&self, length: usize) -> &[u8] {
-        self.bytes
-            .get(self.start..self.start + length)
-            .unwrap_or_default()
+    fn bytes(&self, length: usize) -> io::Result<&[u8]> {
+        let bytes = self.bytes.get(self.start..self.start + length);
+        bytes.ok_or_else(|| io::Error::other("the journal's buffer holds less than was written to it"))
     }
 
     /// Moves some of the bytes to the front; the others are forgotten.
-    fn keep(&mut self, range: std::ops::Range<usize>) {
+    fn keep(&mut self, range: std::ops::Range<usize>) -> io::Result<()> {
         if self.bytes.len() > KEPT_BUFFER {
-            let kept = self.bytes(range.end).get(range).unwrap_or_default().to_vec();
+            let kept: Vec<u8> = self.bytes(range.end)?.iter().skip(range.start).copied().collect();
             *self = Self::default();
             self.room(kept.len().max(BLOCK))
                 .iter_mut()
                 .zip(kept)
                 .for_each(|(to, from)| *to = from);
-            return;
+            return Ok(());
         }
         let (from, to) = (self.start + range.start, self.start + range.end);
         self.bytes.copy_within(from..to, self.start);
+        Ok(())
     }
 }
 

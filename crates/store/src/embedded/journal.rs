@@ -555,9 +555,11 @@ fn seal(
 
 /// Appends a record to a segment and makes it durable.
 fn append(file: &mut Appender, record: &mut Draft, segment: SegmentId) -> Result<(), AppendError> {
-    let bytes = record.seal(segment.salt);
-    file.write(bytes)
-        .map_err(|source| AppendError::NotWritten(failed("write", file.path(), source)))?;
+    let not_written = |file: &Appender, source| AppendError::NotWritten(failed("write", file.path(), source));
+    let bytes = record
+        .seal(segment.salt)
+        .map_err(|source| not_written(file, source))?;
+    file.write(bytes).map_err(|source| not_written(file, source))?;
     file.flush(bytes.len())
         .map_err(|source| AppendError::NotFlushed(failed("flush", file.path(), source)))
 }

@@ -8,6 +8,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -147,36 +148,37 @@ impl Draft {
     }
 
     /// The record as it is written. The salt sets it apart from what else a file may hold.
-    pub(crate) fn seal(&mut self, salt: u64) -> &[u8] {
-        let Some((slot, payload)) = self.bytes.split_first_chunk_mut::<HEADER>() else {
-            return &[];
+    pub(crate) fn seal(&mut self, salt: u64) -> io::Result<&[u8]> {
+        let Some((header, payload)) = self.bytes.split_first_chunk_mut::<HEADER>() else {
+            return Err(io::Error::other(
+                "a record of the journal has no room for its header",
+            ));
         };
-        let mut header = Vec::with_capacity(HEADER);
-        header.extend_from_slice(&MARK.to_le_bytes());
-        put_length(payload.len(), &mut header);
-        header.extend_from_slice(&[0; 4]);
-        put_length(self.count, &mut header);
-        header.extend_from_slice(&self.first.to_le_bytes());
-        let sum = checksum(salt, &header, payload);
-        if let Some(slot) = header.get_mut(8..12) {
-            slot.copy_from_slice(&sum.to_le_bytes());
-        }
-        slot.copy_from_slice(&header);
-        &self.bytes
+        header[..4].copy_from_slice(&MARK.to_le_bytes());
+        header[4..8].copy_from_slice(&length_field(payload.len()));
+        header[12..16].copy_from_slice(&length_field(self.count));
+        header[16..].copy_from_slice(&self.first.to_le_bytes());
+        let sum = checksum(salt, header, payload);
+        header[8..12].copy_from_slice(&sum.to_le_bytes());
+        Ok(&self.bytes)
     }
 }
 
 /// Keys and values are far below 4 GiB; were one not, the record would not decode and the write would fail.
+fn length_field(length: usize) -> [u8; 4] {
+    u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
+}
+
 fn put_length(length: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+    out.extend_from_slice(&length_field(length));
 }
 
 /// Covers the header without the checksum itself.
-fn checksum(salt: u64, header: &[u8], payload: &[u8]) -> u32 {
+fn checksum(salt: u64, header: &[u8; HEADER], payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&salt.to_le_bytes());
-    hasher.update(header.get(..8).unwrap_or_default());
-    hasher.update(header.get(12..HEADER).unwrap_or_default());
+    hasher.update(&header[..8]);
+    hasher.update(&header[12..]);
     hasher.update(payload);
     hasher.finalize()
 }
@@ -204,7 +206,7 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     /// The record that the bytes begin with, if they do begin with a whole one.
     pub(crate) fn find(bytes: &'a [u8], salt: u64) -> Option<Self> {
-        let (header, rest) = bytes.split_at_checked(HEADER)?;
+        let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
         let mut fields = Reader { rest: header };
         if fields.u32()? != MARK {
             return None;
@@ -380,7 +382,7 @@ mod tests {
         for event in events {
             draft.add(event);
         }
-        draft.seal(7).to_vec()
+        draft.seal(7).unwrap().to_vec()
     }
 
     #[test]
@@ -407,7 +409,7 @@ mod tests {
     #[test]
     fn a_compaction_comes_back() {
         let mut draft = Draft::of_compaction(5, 9);
-        let record = Record::find(draft.seal(7), 7).unwrap();
+        let record = Record::find(draft.seal(7).unwrap(), 7).unwrap();
         assert_eq!(
             (record.first, record.content()),
             (9, Some(Content::Compaction(5)))
@@ -419,7 +421,7 @@ mod tests {
         let following = SegmentId { number: 3, salt: 11 };
         let mut draft = Draft::of_seal(following, 9);
         assert_eq!(draft.len(), SEAL_BYTES);
-        let record = Record::find(draft.seal(7), 7).unwrap();
+        let record = Record::find(draft.seal(7).unwrap(), 7).unwrap();
         assert_eq!(
             (record.first, record.content()),
             (9, Some(Content::Seal(following)))

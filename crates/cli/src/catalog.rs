@@ -346,16 +346,17 @@ pub(crate) enum OtherObjects {
 /// The kind of definitions.
 const KIND: &str = "CustomResourceDefinition";
 
-/// Whether there may be definitions in a file.
+/// Whether there may be definitions in a file. One that cannot be read may hold some: whoever reads it reports why.
 fn mentions_definitions(source: &Source) -> bool {
     let Ok(mut reader) = source.open() else {
-        return false;
+        return true;
     };
     let (mut window, mut kept) = (vec![0; 1 << 20], 0);
     loop {
         let read = match window.get_mut(kept..).map(|free| reader.read(free)) {
-            Some(Ok(read)) if read > 0 => read,
-            _ => return false,
+            Some(Ok(0)) => return false,
+            Some(Ok(read)) => read,
+            Some(Err(_)) | None => return true,
         };
         let seen = window.get(..kept + read).unwrap_or_default();
         if memchr::memmem::find(seen, KIND.as_bytes()).is_some() {
@@ -503,19 +504,15 @@ impl Stored<'_> {
 type Key = (String, String, String, String);
 
 fn key(object: &Value) -> Key {
-    let text = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
-    let api_version = text(object.get("apiVersion"));
-    let (group, _) = group_version(&api_version);
-    let metadata = object.get("metadata");
-    let namespace = text(metadata.and_then(|m| m.get("namespace")));
+    let (group, _) = group_version(object.text("apiVersion"));
+    let namespace = match object.text_at(["metadata", "namespace"]) {
+        "" => "default",
+        namespace => namespace,
+    };
     (
         group.to_owned(),
-        text(object.get("kind")),
-        if namespace.is_empty() {
-            "default".to_owned()
-        } else {
-            namespace
-        },
-        text(metadata.and_then(|m| m.get("name"))),
+        object.text("kind").to_owned(),
+        namespace.to_owned(),
+        object.text_at(["metadata", "name"]).to_owned(),
     )
 }

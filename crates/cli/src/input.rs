@@ -78,29 +78,25 @@ pub(crate) struct Object {
 
 impl Object {
     pub(crate) fn api_version(&self) -> &str {
-        text(self.value.get("apiVersion"))
+        self.value.text("apiVersion")
     }
 
     pub(crate) fn kind(&self) -> &str {
-        text(self.value.get("kind"))
+        self.value.text("kind")
     }
 
     pub(crate) fn name(&self) -> &str {
-        text(self.value.at(["metadata", "name"]))
+        self.value.text_at(["metadata", "name"])
     }
 
     pub(crate) fn namespace(&self) -> &str {
-        text(self.value.at(["metadata", "namespace"]))
+        self.value.text_at(["metadata", "namespace"])
     }
 
     /// Whether this is a definition.
     pub(crate) fn is_definition(&self) -> bool {
         self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
     }
-}
-
-fn text(value: Option<&Value>) -> &str {
-    value.and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Document<'_> {

@@ -65,7 +65,7 @@ impl Map {
         self.entries.get(*position).map(|(_, value)| value)
     }
 
-    /// The string in the member of that name; empty where the member is absent or is no string.
+    /// The string in the member of that name; empty where the member is absent or not a string.
     #[inline]
     pub fn text(&self, key: &str) -> &str {
         self.get(key).and_then(Value::as_str).unwrap_or("")

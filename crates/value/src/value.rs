@@ -124,7 +124,7 @@ impl Value {
         keys.into_iter().try_fold(self, |v, k| v.get(k))
     }
 
-    /// The string in the member of that name; empty where the member is absent or is no string.
+    /// The string in the member of that name; empty where the member is absent or not a string.
     #[inline]
     pub fn text(&self, key: &str) -> &str {
         self.get(key).and_then(Value::as_str).unwrap_or("")
@@ -135,13 +135,13 @@ impl Value {
         self.at(keys).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// The elements of the list in the member of that name; none where the member is absent or is no list.
+    /// The elements of the list in the member of that name; none where the member is absent or not a list.
     #[inline]
     pub fn list(&self, key: &str) -> &[Value] {
         self.get(key).and_then(Value::as_array).unwrap_or(&[])
     }
 
-    /// The elements of the list reached by a chain of member names; none where there is no list.
+    /// The elements of the list reached by a chain of member names; none if it is absent or not a list.
     pub fn list_at<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &[Value] {
         self.at(keys).and_then(Value::as_array).unwrap_or(&[])
     }

@@ -346,7 +346,7 @@ pub(crate) enum OtherObjects {
 /// The kind of definitions.
 const KIND: &str = "CustomResourceDefinition";
 
-/// Whether there may be definitions in a file. One that cannot be read may hold some: whoever reads it reports why.
+/// Whether there may be definitions in a file. One that cannot be read may hold some: the reader reports why.
 fn mentions_definitions(source: &Source) -> bool {
     let Ok(mut reader) = source.open() else {
         return true;

@@ -4,7 +4,7 @@
 
 use crate::input::{Document, Notation, Within};
 use crate::split;
-use scantling_value::{Limits, Value, json, yaml};
+use scantling_value::{Limits, json, yaml};
 use std::ops::Range;
 use std::sync::Arc;
 

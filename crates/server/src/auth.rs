@@ -125,7 +125,7 @@ impl Tokens {
             if token.is_empty() {
                 return Err(format!("line {}: the token is empty", i + 1));
             }
-            let groups = groups.first().map(String::as_str).unwrap_or_default();
+            let groups = groups.first().map_or("", String::as_str);
             let groups = groups
                 .split(',')
                 .map(str::trim)
@@ -192,16 +192,17 @@ fn csv(line: &str) -> Vec<String> {
     out
 }
 
-/// The user that a client certificate names: its common name, its organisations as groups.
+/// The user that a client certificate names: its common name, its organisations as groups. A certificate with an
+/// unreadable name or organisation has no user.
 pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
     let (_, cert) = x509_parser::parse_x509_certificate(der).ok()?;
     let subject = cert.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups = subject
         .iter_organization()
-        .filter_map(|o| o.as_str().ok())
-        .map(str::to_owned)
-        .collect();
+        .map(|o| o.as_str().map(str::to_owned))
+        .collect::<Result<_, _>>()
+        .ok()?;
     Some(User::authenticated(name, String::new(), groups))
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: Encoding, mode: FieldVa
     };
     if form == Encoding::Cbor && !call.kind.built_in {
         // What says what it is in another type than text says nothing.
-        let said = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let said = |field| object.text(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         let missing = |field: &str| format!("Object '{field}' is missing in '{}'", cbor::notation(text));
         if kind.is_empty() || api_version.matches('/').count() > 1 {
@@ -275,10 +275,7 @@ fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> 
 
 /// The version in the body is that of the path. What is found in the body is told nevertheless.
 pub(crate) fn fit_version(call: &Call<'_>, object: &Value) -> ApiResult<()> {
-    let found = object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let found = object.text("apiVersion");
     let expected = call.api_version();
     if found == expected {
         return Ok(());

@@ -54,7 +54,7 @@ struct Served {
 impl Served {
     fn new(definition: &Definition, term: Term) -> Served {
         let metadata = &definition.metadata;
-        let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default();
+        let uid = metadata.text("uid");
         let generation = metadata.get("generation").and_then(Value::as_int).unwrap_or(0);
         // A deletion is counted like a change, and changes nothing.
         let deletions = i64::from(metadata.get("deletionTimestamp").is_some());
@@ -131,10 +131,11 @@ impl Controller {
 
     async fn follow(&mut self, revision: &mut u64) {
         let api = Arc::clone(&self.api);
-        let Ok(prefix) = api.keys.collection(GROUP, PLURAL) else {
-            return;
+        let watch = match api.keys.collection(GROUP, PLURAL) {
+            Ok(prefix) => api.store.watch(&prefix, *revision).await,
+            Err(e) => Err(e),
         };
-        let mut watch = match api.store.watch(&prefix, *revision).await {
+        let mut watch = match watch {
             Ok(w) => w,
             Err(e) => {
                 tracing::warn!(error = %e, "cannot watch definitions");
@@ -159,7 +160,7 @@ impl Controller {
     async fn event(&mut self, event: &Event) {
         match &event.change {
             Change::Create { new } | Change::Update { new, .. } => {
-                let name = new.key.rsplit('/').next().unwrap_or_default();
+                let name = name_in(&new.key);
                 // What this server wrote, it need not read again.
                 if self
                     .seen
@@ -173,7 +174,7 @@ impl Controller {
                 }
             }
             Change::Delete { old } => {
-                let name = old.key.rsplit('/').next().unwrap_or_default();
+                let name = name_in(&old.key);
                 self.leaving.remove(name);
                 if let Some(gone) = self.seen.remove(name) {
                     let spec = &gone.outline.spec;
@@ -333,6 +334,11 @@ impl Controller {
         let task = tokio::spawn(cleanup::run(Arc::clone(&self.api), name.to_owned()));
         self.leaving.insert(name.to_owned(), task);
     }
+}
+
+/// The name of the object that a key is of: the last segment.
+fn name_in(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, name)| name)
 }
 
 fn unreadable(entry: &Entry, why: &str) {

@@ -88,10 +88,9 @@ impl Webhook {
 
     fn count(&self, question: &Question<'_>, fault: Option<&Fault>, started: Instant) {
         let version = |api_version: &str| group_version(api_version).1.to_owned();
-        let from = question.object.get("apiVersion").and_then(Value::as_str);
         let conversion = Conversion {
             crd_name: self.definition.clone(),
-            from_version: version(from.unwrap_or_default()),
+            from_version: version(question.object.text("apiVersion")),
             to_version: version(question.wanted),
             succeeded: fault.is_none().to_string(),
         };

@@ -169,7 +169,7 @@ impl Strategy for Custom {
             ..Options::default()
         };
         let asked = self.own_resource(&version.name).map_err(Refusal::Internal)?;
-        let said = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let said = |field| object.text(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         let (group, name) = group_version(api_version);
         let is_own = group == group_version(&asked.api_version).0 && kind == asked.kind;
@@ -227,14 +227,11 @@ impl Strategy for Custom {
         self.compiled(version)?.object_type()
     }
 
-    fn published(&self, _kind: &Kind, versions: &[&Version], format: Format) -> Vec<Value> {
+    fn published(&self, kind: &Kind, versions: &[&Version], format: Format) -> Result<Vec<Value>, String> {
         let Some((_, any)) = self.versions.first() else {
-            return vec![Value::Null; versions.len()];
+            return Err(format!("{}.{} has no versions", kind.plural, kind.group));
         };
-        // The source logs the reason.
-        let Ok(definition) = any.source.definition() else {
-            return vec![Value::Null; versions.len()];
-        };
+        let definition = any.source.definition()?;
         let positions: BTreeMap<&str, usize> = self
             .versions
             .iter()
@@ -246,9 +243,12 @@ impl Strategy for Custom {
             Some(publish::object_schema(&definition, version, format))
         };
         let published = |version: &&Version| {
-            schema(version).unwrap_or_else(|| {
-                tracing::error!(version = version.name, "a version that is served has no schema");
-                Value::Null
+            schema(version).ok_or_else(|| {
+                let Kind { plural, group, .. } = kind;
+                format!(
+                    "version {} of {plural}.{group} is served but not defined",
+                    version.name
+                )
             })
         };
         versions.iter().map(published).collect()
@@ -268,8 +268,7 @@ impl Strategy for Custom {
 
 /// The version that an object says it is of.
 fn written_version(object: &Value) -> &str {
-    let written = object.get("apiVersion").and_then(Value::as_str);
-    group_version(written.unwrap_or_default()).1
+    group_version(object.text("apiVersion")).1
 }
 
 /// What becomes of the fields of an object that has no schema.

@@ -367,8 +367,8 @@ impl Strategy for Definitions {
         Some(self.v1.strategic())
     }
 
-    fn mark(&self, object: Value, now: &str) -> Option<Value> {
-        mark_deleted(object, now, self.compiler.gates)
+    fn mark(&self, object: Value, now: &str) -> Result<Option<Value>, String> {
+        mark_deleted(object, now, self.compiler.gates).map(Some)
     }
 }
 
@@ -428,16 +428,17 @@ impl Definitions {
 
 /// What of a document tells which it is.
 fn identified(document: &Value) -> Value {
-    let name = document.at(["metadata", "name"]).cloned().unwrap_or_default();
-    let kind = document.get("kind").cloned().unwrap_or_default();
+    let name = document.at(["metadata", "name"]).cloned().unwrap_or(Value::Null);
+    let kind = document.get("kind").cloned().unwrap_or(Value::Null);
     let metadata = Map::from_iter([("name", name)]);
     Map::from_iter([("kind", kind), ("metadata", metadata.into())]).into()
 }
 
 /// Marks a definition as being deleted: its objects go first.
-fn mark_deleted(object: Value, now: &str, gates: Gates) -> Option<Value> {
+fn mark_deleted(object: Value, now: &str, gates: Gates) -> Result<Value, String> {
     let written_as = ApiVersion::of(&object);
-    let mut definition = Definition::decode(object, written_as, gates).ok()?.definition;
+    let decoded = Definition::decode(object, written_as, gates).map_err(|e| e.to_string())?;
+    let mut definition = decoded.definition;
     definition.metadata.insert("deletionTimestamp", now.into());
     let finalizers = definition
         .metadata
@@ -454,7 +455,7 @@ fn mark_deleted(object: Value, now: &str, gates: Gates) -> Option<Value> {
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     );
     definition.set_condition(condition, now);
-    Some(definition.into_document(ApiVersion::V1))
+    Ok(definition.into_document(ApiVersion::V1))
 }
 
 impl Api {

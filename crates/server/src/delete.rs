@@ -144,7 +144,11 @@ impl Write<'_> {
             }
             self.preconditions(name, &uid, entry.mod_revision, options)?;
             if text(&object, "deletionTimestamp").is_empty()
-                && let Some(marked) = call.kind.strategy.mark(read::stored(&entry)?, &timestamp())
+                && let Some(marked) = call
+                    .kind
+                    .strategy
+                    .mark(read::stored(&entry)?, &timestamp())
+                    .map_err(ApiError::unreadable)?
             {
                 match self.hold(&key, &entry, marked, options).await? {
                     Some(held) => return Ok(held),

@@ -211,8 +211,9 @@ fn storage_hash(kind: &Kind) -> String {
         // What is but a view of other objects is stored as they are.
         _ => kind.storage_version().map_or("v1", |v| v.name.as_str()),
     };
-    let digest = sha2::Sha256::digest(format!("{}/{stored}/{}", kind.own_group(), kind.kind));
-    base64::engine::general_purpose::STANDARD.encode(digest.get(..8).unwrap_or_default())
+    let digest: [u8; 32] =
+        sha2::Sha256::digest(format!("{}/{stored}/{}", kind.own_group(), kind.kind)).into();
+    base64::engine::general_purpose::STANDARD.encode(&digest[..8])
 }
 
 struct Subresource<'a> {

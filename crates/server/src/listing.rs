@@ -290,6 +290,12 @@ impl GzipBody {
     }
 }
 
+/// The end of a body that cannot be compressed. It lacks the trailer of gzip, by which clients notice.
+fn broken_off(e: &std::io::Error) -> Option<Result<Frame<Bytes>, Infallible>> {
+    tracing::error!(error = %e, "cannot compress a response");
+    None
+}
+
 impl Body for GzipBody {
     type Data = Bytes;
     type Error = Infallible;
@@ -312,11 +318,14 @@ impl Body for GzipBody {
                 Source::Bytes(bytes) => bytes.split_to(bytes.len().min(CHUNK)),
             };
             let chunk = if chunk.is_empty() { &*written } else { &*chunk };
-            // Writing to memory does not fail.
-            let _ = encoder.write_all(chunk);
+            if let Err(e) = encoder.write_all(chunk) {
+                return Poll::Ready(broken_off(&e));
+            }
             if chunk.is_empty() {
-                let rest = encoder.finish().unwrap_or_default();
-                return Poll::Ready(Some(Ok(Frame::data(rest.into()))));
+                return Poll::Ready(match encoder.finish() {
+                    Ok(rest) => Some(Ok(Frame::data(rest.into()))),
+                    Err(e) => broken_off(&e),
+                });
             }
             if encoder.get_ref().len() >= CHUNK / 2 {
                 let out = std::mem::replace(encoder.get_mut(), Vec::with_capacity(CHUNK));

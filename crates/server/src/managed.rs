@@ -4,6 +4,7 @@ use crate::api::Call;
 use crate::conversion::{Memo, with_conversions};
 use crate::discovery::api_version;
 use crate::kind::{Kind, Version};
+use crate::status::{ApiError, ApiResult};
 use crate::write::Part;
 use jiff::Timestamp;
 use scantling_merge::apply::{
@@ -141,7 +142,7 @@ pub(crate) async fn after_update(
     live: Option<Live<'_>>,
     new: Value,
     name: &str,
-) -> Updated {
+) -> ApiResult<Updated> {
     let update = Update {
         part,
         live,
@@ -162,7 +163,7 @@ struct Update<'a> {
     now: Timestamp,
 }
 
-fn updated(call: &Call<'_>, update: &Update<'_>, new: Value, memo: &Memo) -> Updated {
+fn updated(call: &Call<'_>, update: &Update<'_>, new: Value, memo: &Memo) -> ApiResult<Updated> {
     let Update {
         part,
         live,
@@ -170,21 +171,21 @@ fn updated(call: &Call<'_>, update: &Update<'_>, new: Value, memo: &Memo) -> Upd
         now,
     } = *update;
     let versions = KindVersions::of(call, memo);
-    let typed = live.map(|live| live.typed).unwrap_or_default();
+    let typed = live.map_or(Typed::Perhaps, |live| live.typed);
     let live = live.map(|live| live.object);
     let untyped = |object| Updated {
         object,
         typed: Typed::Perhaps,
     };
     if part == Part::Scale {
-        return untyped(after_scale(call, live, new, name).unwrap_or_else(|new| new));
+        return after_scale(call, live, new, name).map(untyped);
     }
     let manager = manager(&versions, part).with_live(typed);
     let update = |new| manager.update(live, new, name, now);
-    match call.kind.strategy.written(call.version, &new) {
+    Ok(match call.kind.strategy.written(call.version, &new) {
         None => update(new),
         Some(written) => untyped(with_managers_of(new, &update(written).object)),
-    }
+    })
 }
 
 /// An object with the managers of another.
@@ -247,10 +248,7 @@ fn mapping(kind: &Kind) -> ScaleMapping {
 
 /// The `managedFields` of an object.
 pub(crate) fn entries(object: &Value) -> &[Value] {
-    object
-        .at(["metadata", "managedFields"])
-        .and_then(Value::as_array)
-        .unwrap_or_default()
+    object.list_at(["metadata", "managedFields"])
 }
 
 /// Gives an object back the times of its managers if nothing else about it changed: a write of what is there already
@@ -304,34 +302,33 @@ pub(crate) fn forget(object: &mut Value) -> bool {
 }
 
 /// The scale of an object with the managers of its replicas.
-pub(crate) fn managed_scale(call: &Call<'_>, object: &Value) -> Option<Value> {
-    let mut scale = crate::scale::scale_to_patch(call, object).ok()?;
+pub(crate) fn managed_scale(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+    let mut scale = crate::scale::scale_to_patch(call, object)?;
+    let managers = scale_to_subresource(entries(object), &mapping(call.kind));
     set_entries(
         &mut scale,
-        scale_to_subresource(entries(object), &mapping(call.kind)).ok()?,
+        managers.map_err(|e| ApiError::internal(e.to_string()))?,
     );
-    Some(scale)
+    Ok(scale)
 }
 
 /// An object with its managers after a write to its scale.
-fn after_scale(call: &Call<'_>, live: Option<&Value>, mut new: Value, name: &str) -> Result<Value, Value> {
-    let before = live.and_then(|l| managed_scale(call, l));
-    let Ok(after) = crate::scale::scale_of(call, &new) else {
-        return Err(new);
-    };
+fn after_scale(call: &Call<'_>, live: Option<&Value>, mut new: Value, name: &str) -> ApiResult<Value> {
+    let before = live.map(|live| managed_scale(call, live)).transpose()?;
+    let after = crate::scale::scale_to_patch(call, &new)?;
+    if !crate::scale::has_replicas(&after) {
+        // The schema does not know the replicas, so they are gone already and have no manager.
+        return Ok(new);
+    }
     let versions = ScaleVersions;
     let manager = FieldManager::new(&versions, SCALE_VERSION, "Scale").subresource("scale");
     let after = manager
         .update(before.as_ref(), after, name, Timestamp::now())
         .object;
-    let parent = live.map(entries).unwrap_or_default();
-    match scale_to_parent(parent, entries(&after), &mapping(call.kind), &call.api_version()) {
-        Ok(entries) => {
-            set_entries(&mut new, entries);
-            Ok(new)
-        }
-        Err(_) => Err(new),
-    }
+    let parent = live.map_or(&[][..], entries);
+    let managers = scale_to_parent(parent, entries(&after), &mapping(call.kind), &call.api_version());
+    set_entries(&mut new, managers.map_err(|e| ApiError::internal(e.to_string()))?);
+    Ok(new)
 }
 
 /// What an apply to the scale of an object makes of the scale, with the managers of the object after it.
@@ -342,7 +339,7 @@ pub(crate) fn apply_scale(
     name: &str,
     force: Force,
 ) -> Result<(Value, Vec<Value>), ApplyError> {
-    let before = managed_scale(call, live).unwrap_or_else(|| Value::Object(Map::new()));
+    let before = managed_scale(call, live).map_err(|e| ApplyError::Internal(e.message().to_owned()))?;
     let versions = ScaleVersions;
     // A scale that nobody manages is no beginning: a server would have to convert it as if it were of the kind.
     let manager = FieldManager::new(&versions, SCALE_VERSION, "Scale")

@@ -134,8 +134,12 @@ async fn follow(api: &Arc<Api>, emptying: &Emptying) -> Result<(), StoreError> {
 
 /// Begins to empty a namespace, if it is being deleted, waits for that, and nobody is at it.
 fn look_at(api: &Arc<Api>, entry: &Entry, emptying: &Emptying) {
-    let Ok(namespace) = read::stored(entry) else {
-        return;
+    let namespace = match read::stored(entry) {
+        Ok(namespace) => namespace,
+        Err(e) => {
+            tracing::error!(key = %entry.key, error = e.message(), "a namespace cannot be read");
+            return;
+        }
     };
     let holders = finalizers(namespace.get("spec"));
     let waits = holders.is_empty() || holders.iter().any(|f| f == HOLDER);
@@ -165,6 +169,7 @@ async fn empty(api: &Arc<Api>, name: &str) {
                 let _ = delete_content(api, name).await;
                 return;
             }
+            Ok(Settled::Unreadable) => return,
             Ok(Settled::There) => None,
             Err(e) => Some(e.to_string()),
         };
@@ -206,6 +211,7 @@ async fn delete_content(api: &Arc<Api>, name: &str) -> Left {
 /// What became of a namespace.
 enum Settled {
     Gone,
+    Unreadable,
     There,
 }
 
@@ -216,8 +222,13 @@ async fn settle(api: &Arc<Api>, name: &str, left: &Left) -> Result<Settled, Stor
         let Some(entry) = api.store.get(&key, ReadAt::Latest).await? else {
             return Ok(Settled::Gone);
         };
-        let Ok(mut namespace) = read::stored(&entry) else {
-            return Ok(Settled::Gone);
+        let mut namespace = match read::stored(&entry) {
+            Ok(namespace) => namespace,
+            Err(e) => {
+                // It stays until another write makes it readable, or it is deleted unread.
+                tracing::error!(key = %entry.key, error = e.message(), "a namespace cannot be read");
+                return Ok(Settled::Unreadable);
+            }
         };
         if text(&namespace, "deletionTimestamp").is_empty() {
             // Another one of that name: it stays.

@@ -17,7 +17,7 @@ use crate::kind::{Document, Kind, Kinds, Version};
 use crate::listing::SharedListings;
 use crate::media;
 use crate::reply::{PLAIN_TEXT, Reply};
-use crate::status::ApiResult;
+use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use hyper::header;
 use parts::{Form, Parts};
@@ -186,7 +186,8 @@ impl Documents {
                 Form::Json => name.to_owned(),
                 Form::Protobuf => format!("{name} as protobuf"),
             };
-            let text = self.written(&key, &hash, || form.write(&subject.document(kinds)));
+            let write = || Ok(form.write(&subject.document(kinds)?));
+            let text = self.written(&key, &hash, write).map_err(unwritten)?;
             let reply = conditional(head, &tag, text);
             match asked {
                 Some(_) => reply.with(header::CACHE_CONTROL, "public, immutable"),
@@ -197,21 +198,26 @@ impl Documents {
         Ok(reply)
     }
 
-    fn written(&self, name: &str, hash: &str, write: impl FnOnce() -> Bytes) -> Bytes {
+    fn written(
+        &self,
+        name: &str,
+        hash: &str,
+        write: impl FnOnce() -> Result<Bytes, String>,
+    ) -> Result<Bytes, String> {
         if let Ok(written) = self.written.lock()
             && let Some((h, text)) = written.get(name)
             && h == hash
         {
-            return text.clone();
+            return Ok(text.clone());
         }
-        let text = write();
+        let text = write()?;
         if let Ok(mut written) = self.written.lock() {
             if written.len() >= KEPT {
                 written.pop_first();
             }
             written.insert(name.to_owned(), (hash.to_owned(), text.clone()));
         }
-        text
+        Ok(text)
     }
 
     /// `/openapi/v2`
@@ -229,7 +235,7 @@ impl Documents {
             let list = match self.sent.get(&tag) {
                 Some(list) => list,
                 None => {
-                    let list = self.parts.document(kinds, form);
+                    let list = self.parts.document(kinds, form).map_err(unwritten)?;
                     self.sent.share(tag, list)
                 }
             };
@@ -238,6 +244,12 @@ impl Documents {
         reply.content_type = form.content_type(&V2_PROTOBUF);
         Ok(reply)
     }
+}
+
+/// 500 of a document that cannot be written because something of the server's own is not as it should be.
+fn unwritten(why: String) -> ApiError {
+    tracing::error!(why, "cannot write an OpenAPI document");
+    ApiError::internal_error(why)
 }
 
 /// What a document of OpenAPI v3 is about.
@@ -267,10 +279,10 @@ impl<'n> Subject<'n> {
         }
     }
 
-    fn document(&self, kinds: &Kinds) -> Value {
+    fn document(&self, kinds: &Kinds) -> Result<Value, String> {
         match self {
             Subject::Kinds(group, version) => document(kinds, group, version),
-            Subject::Route(name) => routes::document(name).unwrap_or_default(),
+            Subject::Route(name) => routes::document(name),
         }
     }
 }
@@ -350,15 +362,19 @@ pub(crate) fn schema_name(group: &str, version: &str, kind: &str) -> String {
 }
 
 /// The document of a group and version.
-fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
+fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Value, String> {
     let mut paths = Vec::new();
     let mut schemas: Vec<(Str, Value)> = Vec::new();
     let mut scales = false;
     for (kind, v) in kinds_of(kinds, group, version) {
         let writer = paths::Writer::new(kind, v);
         paths.extend(writer.paths());
-        let published = kind.strategy.published(kind, &[v], Format::V3).pop();
-        schemas.push((writer.name.as_str().into(), published.unwrap_or_default()));
+        let published = kind.strategy.published(kind, &[v], Format::V3)?;
+        schemas.extend(
+            published
+                .into_iter()
+                .map(|schema| (writer.name.as_str().into(), schema)),
+        );
         if kind.question.is_none() {
             schemas.push((writer.list_name().into(), writer.list_schema()));
         }
@@ -372,7 +388,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
             schemas.insert(name.clone(), schema.clone());
         }
     }
-    object([
+    Ok(object([
         ("openapi", "3.0.0".into()),
         (
             "info",
@@ -383,7 +399,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
         ),
         ("paths", paths.into()),
         ("components", object([("schemas", schemas.into())])),
-    ])
+    ]))
 }
 
 /// The extension by which clients find the schema of a kind.

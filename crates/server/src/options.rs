@@ -40,7 +40,7 @@ impl WriteOptions {
     pub(crate) fn parse(query: &Query, kind: WriteKind) -> ApiResult<WriteOptions> {
         let root = Path::ROOT;
         let mut errors = ErrorList::new();
-        let manager = query.get("fieldManager").unwrap_or_default();
+        let manager = query.text("fieldManager");
         let is_patch = matches!(kind, WriteKind::Patch | WriteKind::Apply);
         if kind == WriteKind::Apply {
             if manager.is_empty() {
@@ -54,7 +54,7 @@ impl WriteOptions {
         }
         check_manager(manager, &mut errors);
         let dry_run = check_dry_run(&query.all("dryRun"), &mut errors);
-        let mode = query.get("fieldValidation").unwrap_or_default();
+        let mode = query.text("fieldValidation");
         let field_validation = match mode {
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
@@ -153,7 +153,7 @@ impl DeleteOptions {
         let (dry_run, uid, resource_version, policy, orphan, unreadable, grace);
         match body {
             Some(b) => {
-                let list = b.get("dryRun").and_then(Value::as_array).unwrap_or_default();
+                let list = b.list("dryRun");
                 dry_run = list
                     .iter()
                     .filter_map(Value::as_str)
@@ -164,7 +164,7 @@ impl DeleteOptions {
                 policy = text(b.get("propagationPolicy"));
                 orphan = b.get("orphanDependents").and_then(Value::as_bool);
                 grace = b.get("gracePeriodSeconds").is_some();
-                unreadable = b.get(IGNORE_ERRORS).and_then(Value::as_bool).unwrap_or_default();
+                unreadable = b.get(IGNORE_ERRORS).and_then(Value::as_bool) == Some(true);
             }
             None => {
                 grace = query.int("gracePeriodSeconds")?.is_some();
@@ -251,7 +251,7 @@ pub(crate) struct ListOptions {
 impl ListOptions {
     /// Reads and checks them; `watch` also by the old paths.
     pub(crate) fn parse(query: &Query, watch: bool) -> ApiResult<ListOptions> {
-        let text = |name| query.get(name).unwrap_or_default().to_owned();
+        let text = |name| query.text(name).to_owned();
         let watch = watch || query.flag("watch");
         let timeout_seconds = query.int("timeoutSeconds")?;
         let limit = query.int("limit")?.unwrap_or(0);

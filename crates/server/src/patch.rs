@@ -137,10 +137,10 @@ impl Write<'_> {
         let key = call.key(name)?;
         let entry = call.live(&key, name).await?;
         let object = crate::read::shown(call, &entry).await?;
-        let live = scale::scale_to_patch(call, &object)?;
+        scale::scale_to_patch(call, &object)?;
         // Only where there is a scale it matters what the patch is.
         let patch = patch.as_ref().map_err(ApiError::clone)?;
-        let live = managed::managed_scale(call, &object).unwrap_or(live);
+        let live = managed::managed_scale(call, &object)?;
         let made = patch.apply(&live, None).map_err(patch_error)?;
         let refused = |why: &str| crate::write::patch_refusal(patch.shown(&order::text(&live)), why);
         let (mut sent, unknown) = scale::check(made).map_err(|why| refused(&why))?;

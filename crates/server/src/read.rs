@@ -223,7 +223,7 @@ pub(crate) fn store_error(e: StoreError) -> ApiError {
 
 /// The state in which a single object is asked for.
 pub(crate) fn asked_state(call: &Call<'_>) -> ApiResult<ReadAt> {
-    match call.query.get("resourceVersion").unwrap_or_default() {
+    match call.query.text("resourceVersion") {
         "" => Ok(ReadAt::Latest),
         text => parse_version(text)
             .map(ReadAt::AtLeast)
@@ -389,9 +389,13 @@ pub(crate) async fn find<T>(
             remaining,
         } = call.api.store.list(request).await.map_err(|e| match e {
             StoreError::Compacted { .. } if !options.continue_token.is_empty() => {
-                let latest = Continue::decode(&options.continue_token)
-                    .map(|c| Continue { revision: None, ..c }.encode());
-                ApiError::expired(CONTINUE_EXPIRED).continuing(latest.unwrap_or_default())
+                match Continue::decode(&options.continue_token) {
+                    Ok(c) => {
+                        let latest = Continue { revision: None, ..c }.encode();
+                        ApiError::expired(CONTINUE_EXPIRED).continuing(latest)
+                    }
+                    Err(why) => ApiError::bad_request(why),
+                }
             }
             e => read_error(e, memory),
         })?;

@@ -210,6 +210,11 @@ impl Query {
             .map(|(_, v)| v.as_str())
     }
 
+    /// The first value of a parameter; empty where the parameter is absent.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.get(name).unwrap_or("")
+    }
+
     /// How long the client would wait, in Go's notation of durations.
     pub(crate) fn timeout(&self) -> ApiResult<Option<Duration>> {
         let Some(text) = self.get("timeout").filter(|t| !t.is_empty()) else {

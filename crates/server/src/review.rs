@@ -46,7 +46,7 @@ impl Write<'_> {
                 remove_system_fields(&mut object);
                 let by = self.manager(&options);
                 object = managed::after_update(call, Part::Whole, None, object, &by)
-                    .await
+                    .await?
                     .object;
                 refuse(call, &check_access(&object))?;
                 let decided = authorize::decide(mode, user, &asked(&object));
@@ -59,8 +59,7 @@ impl Write<'_> {
                 set(&mut object, "status", status.into());
             }
             Question::Rules => {
-                let namespace = object.at(["spec", "namespace"]).and_then(Value::as_str);
-                if namespace.unwrap_or_default().is_empty() {
+                if object.text_at(["spec", "namespace"]).is_empty() {
                     return Err(ApiError::bad_request("no namespace on request"));
                 }
                 set(&mut object, "metadata", Map::new().into());
@@ -129,12 +128,8 @@ fn check_access(object: &Value) -> ErrorList {
             continue;
         };
         let at = at.field(name);
-        let raw = selector
-            .get("rawSelector")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let requirements = selector.get("requirements").and_then(Value::as_array);
-        match (raw, requirements.unwrap_or_default()) {
+        let raw = selector.text("rawSelector");
+        match (raw, selector.list("requirements")) {
             ("", []) => {
                 let why = format!(
                     "when spec.resourceAttributes.{name} is specified, requirements or rawSelector is required"
@@ -154,12 +149,7 @@ fn check_access(object: &Value) -> ErrorList {
 
 /// The attributes that an access review asks about.
 fn asked(object: &Value) -> Attributes<'_> {
-    let text = |at, name| {
-        object
-            .at(["spec", at, name])
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
+    let text = |at, name| object.text_at(["spec", at, name]);
     let resource = |name| text("resourceAttributes", name);
     let path = |name| text("nonResourceAttributes", name);
     if object.at(["spec", "nonResourceAttributes"]).is_some() {

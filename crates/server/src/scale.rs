@@ -28,13 +28,18 @@ const UNSET: i64 = i32::MIN as i64;
 /// The scale of an object that says how many replicas it wants.
 pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
     let found = scale_to_patch(call, object)?;
-    match found.at(["spec", "replicas"]).and_then(Value::as_int) {
-        Some(UNSET) => Err(ApiError::internal_error(format!(
-            "the spec replicas field {:?} does not exist",
-            scale_paths(call, object)?.spec_replicas
-        ))),
-        _ => Ok(found),
+    if has_replicas(&found) {
+        return Ok(found);
     }
+    Err(ApiError::internal_error(format!(
+        "the spec replicas field {:?} does not exist",
+        scale_paths(call, object)?.spec_replicas
+    )))
+}
+
+/// Returns whether a scale has the number of replicas that its object asks for.
+pub(crate) fn has_replicas(scale: &Value) -> bool {
+    scale.at(["spec", "replicas"]).and_then(Value::as_int) != Some(UNSET)
 }
 
 /// The scale of an object just written. The schema may not know the replicas, so that they are gone already.

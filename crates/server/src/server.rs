@@ -242,7 +242,7 @@ fn random_token() -> String {
 async fn make_namespaces(api: &Api) -> Result<(), StoreError> {
     for name in NAMESPACES {
         let key = api.keys.object("", "namespaces", None, name)?;
-        if api.has_namespace(name).await {
+        if api.has_namespace(name).await? {
             continue;
         }
         let identity = crate::write::identity();

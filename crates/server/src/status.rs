@@ -225,7 +225,7 @@ impl ApiError {
 
     /// 500 of a list with objects that cannot be read: their keys, and why.
     pub(crate) fn unreadable_list(about: About<'_>, found: &[(String, String)]) -> Self {
-        let first = found.first().map(|(_, why)| why.as_str()).unwrap_or_default();
+        let first = found.first().map_or("", |(_, why)| why.as_str());
         let more = match found.len() {
             0 | 1 => String::new(),
             n => format!(" (and {} more)", n - 1),

@@ -124,7 +124,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     }
 
     /// The schemas that documents publish, one for each of some versions of the kind: a definition is read once for all.
-    fn published(&self, kind: &Kind, versions: &[&Version], _format: Format) -> Vec<Value> {
+    fn published(&self, kind: &Kind, versions: &[&Version], _format: Format) -> Result<Vec<Value>, String> {
         let model = |version: &&Version| models::published(&kind.group, &version.name, &kind.kind);
         versions.iter().map(model).collect()
     }
@@ -194,9 +194,10 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         true
     }
 
-    /// The stored object as its first deletion leaves it, for kinds whose objects are never deleted at once.
-    fn mark(&self, _stored: Value, _now: &str) -> Option<Value> {
-        None
+    /// The stored object as its first deletion leaves it, for kinds whose objects are never deleted at once; or why it
+    /// cannot be read.
+    fn mark(&self, _stored: Value, _now: &str) -> Result<Option<Value>, String> {
+        Ok(None)
     }
 
     /// A field of an object as field selectors compare it.

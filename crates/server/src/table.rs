@@ -132,6 +132,7 @@ impl Columns {
             let made = match column {
                 Cell::Made(make) => make(object, now),
                 Cell::Found(kind, path) => {
+                    // A server leaves the cell empty where the path fails on the object.
                     let found = path.find(object).unwrap_or_default();
                     found.first().map_or(Value::Null, |v| cell(kind, v, now))
                 }

@@ -70,7 +70,16 @@ pub(crate) fn load_or_generate(dir: &Path, address: IpAddr) -> Result<Identity, 
     private::create_directory(dir)
         .and_then(|()| private::restrict_directory(dir))
         .map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
-    if crt.exists() && key.exists() && ca.exists() {
+    // The authority is written last: without it, the others are what an interrupted start left.
+    if ca.exists() {
+        if let Some(missing) = [&crt, &key].into_iter().find(|file| !file.exists()) {
+            return Err(format!(
+                "{} is missing next to {}; restore it, or remove {} to have a new certificate made",
+                missing.display(),
+                ca.display(),
+                dir.display()
+            ));
+        }
         return Ok(Identity {
             certificate: read(&crt)?,
             key: read(&key)?,
@@ -221,4 +230,26 @@ pub(crate) fn server_config(material: &Material) -> Result<Arc<rustls::ServerCon
         .map_err(|e| format!("the server's certificate and key do not fit: {e}"))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn an_identity_is_made_anew_only_where_none_was_finished() {
+        let directory = tempfile::tempdir().unwrap();
+        let load = || load_or_generate(directory.path(), IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let remove = |file: &str| std::fs::remove_file(directory.path().join(file)).unwrap();
+        let made = load().unwrap();
+        assert!(load().unwrap() == made);
+        // A start that was interrupted leaves no authority.
+        remove("ca.crt");
+        let again = load().unwrap();
+        assert!(again != made);
+        remove("server.key");
+        let refused = load().err().unwrap();
+        assert!(refused.contains("server.key is missing next to"), "{refused}");
+    }
 }

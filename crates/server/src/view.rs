@@ -69,7 +69,7 @@ impl<'a> Shape<'a> {
         version: &'a Version,
         now: i64,
     ) -> ApiResult<Shape<'a>> {
-        let asked = query.get("includeObject").unwrap_or_default();
+        let asked = query.text("includeObject");
         let row_object = match asked {
             _ if !matches!(wanted.view, View::Table(_)) => RowObject::Metadata,
             "" | "Metadata" => RowObject::Metadata,
@@ -285,10 +285,7 @@ impl<'a> Shape<'a> {
 }
 
 fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object
-        .at(["metadata", field])
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.text_at(["metadata", field])
 }
 
 /// The metadata of an object, alone.

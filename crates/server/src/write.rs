@@ -156,7 +156,7 @@ impl Write<'_> {
         let mut typed = Typed::Perhaps;
         if let Ownership::Update = ownership {
             let by = self.manager(options);
-            let updated = managed::after_update(call, Part::Whole, None, object, &by).await;
+            let updated = managed::after_update(call, Part::Whole, None, object, &by).await?;
             (object, typed) = (updated.object, updated.typed);
         }
         let mut tries = 0;
@@ -350,7 +350,7 @@ impl Write<'_> {
                 typed: known_type(call, entry),
             };
             let by = self.manager(options);
-            let updated = managed::after_update(call, part, Some(live), object, &by).await;
+            let updated = managed::after_update(call, part, Some(live), object, &by).await?;
             (object, typed) = (updated.object, updated.typed);
         }
         let (strategy, version) = (&call.kind.strategy, call.version);
@@ -461,10 +461,7 @@ impl Write<'_> {
 
 /// A text of an object's metadata; empty where there is none.
 pub(crate) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
-    object
-        .at(["metadata", field])
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.text_at(["metadata", field])
 }
 
 /// Removes what no client can set of a new object: it counts for nobody as set by it.
@@ -546,10 +543,9 @@ impl Api {
     }
 
     /// Whether a namespace is there.
-    pub(crate) async fn has_namespace(&self, name: &str) -> bool {
-        let Ok(key) = self.keys.object("", "namespaces", None, name) else {
-            return false;
-        };
-        matches!(self.store.get(&key, ReadAt::AtLeast(0)).await, Ok(Some(_)))
+    pub(crate) async fn has_namespace(&self, name: &str) -> Result<bool, StoreError> {
+        let key = self.keys.object("", "namespaces", None, name)?;
+        let namespace = self.store.get(&key, ReadAt::AtLeast(0)).await?;
+        Ok(namespace.is_some())
     }
 }

@@ -140,11 +140,21 @@ impl Core {
     }
 
     fn judge(&self, part: Part, operation: Operation<'_>, object: Value) -> Outcome {
-        let mut object = object.into_object().unwrap_or_default();
-        let mut metadata = object
-            .remove("metadata")
-            .and_then(Value::into_object)
-            .unwrap_or_default();
+        let (mut object, mut metadata) = match parts(object) {
+            Ok(parts) => parts,
+            Err(object) => {
+                let why = format!(
+                    "a {} without members or metadata that are an object",
+                    self.model.kind
+                );
+                return Outcome {
+                    object,
+                    refusal: Some(Refusal::Internal(why)),
+                    warnings: Vec::new(),
+                    stats: Stats::default(),
+                };
+            }
+        };
         let particulars = self.particulars();
         let old = match operation {
             Operation::Create(_) => None,
@@ -382,16 +392,13 @@ impl Strategy for Core {
         Some(self.model.strategic())
     }
 
-    fn mark(&self, mut stored: Value, now: &str) -> Option<Value> {
+    fn mark(&self, stored: Value, now: &str) -> Result<Option<Value>, String> {
         if !self.is_namespace() {
-            return None;
+            return Ok(None);
         }
-        metadata_mut(&mut stored)?.insert("deletionTimestamp", now.into());
-        let status = stored
-            .as_object_mut()?
-            .get_or_insert_with("status", || Map::new().into());
-        status.as_object_mut()?.insert("phase", "Terminating".into());
-        Some(stored)
+        mark_namespace(stored, now)
+            .map(Some)
+            .ok_or_else(|| "the metadata or the status of the namespace is not an object".to_owned())
     }
 
     fn precondition_failed(&self) -> Option<&'static str> {
@@ -413,5 +420,30 @@ impl Strategy for Core {
 
     fn deletes_collections(&self) -> bool {
         !self.is_namespace()
+    }
+}
+
+/// A stored namespace that is being deleted; none if its metadata or its status is not an object.
+fn mark_namespace(mut stored: Value, now: &str) -> Option<Value> {
+    metadata_mut(&mut stored)?.insert("deletionTimestamp", now.into());
+    let status = stored
+        .as_object_mut()?
+        .get_or_insert_with("status", || Map::new().into());
+    status.as_object_mut()?.insert("phase", "Terminating".into());
+    Some(stored)
+}
+
+/// The members of an object, and those of its metadata apart; the object itself if either is something else.
+fn parts(object: Value) -> Result<(Map, Map), Value> {
+    let Value::Object(mut members) = object else {
+        return Err(object);
+    };
+    match members.remove("metadata") {
+        None | Some(Value::Null) => Ok((members, Map::new())),
+        Some(Value::Object(metadata)) => Ok((members, metadata)),
+        Some(other) => {
+            members.insert("metadata", other);
+            Err(members.into())
+        }
     }
 }

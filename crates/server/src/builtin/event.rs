@@ -92,7 +92,10 @@ pub(super) fn stored(event: Value) -> Value {
 }
 
 fn with_names(event: Value, to: CoreKind) -> Value {
-    let mut members = renamed(event.into_object().unwrap_or_default(), to);
+    let Value::Object(members) = event else {
+        return event;
+    };
+    let mut members = renamed(members, to);
     let group = match to {
         CoreKind::Event => "",
         _ => super::EVENTS,
@@ -114,15 +117,11 @@ fn renamed(mut members: Map, to: CoreKind) -> Map {
     members
 }
 
-fn text(value: Option<&Value>) -> &str {
-    value.and_then(Value::as_str).unwrap_or_default()
-}
-
 /// What is asked of all events. Those that say when they happened to the microsecond are of the new style, of which more
 /// is asked.
 fn check(event: &Map, metadata: &Map, reporter: &str) -> ErrorList {
-    let involved = text(event.get("involvedObject").and_then(|o| o.get("namespace")));
-    let own = text(metadata.get("namespace"));
+    let involved = event.get("involvedObject").map_or("", |o| o.text("namespace"));
+    let own = metadata.text("namespace");
     let is_new = event.get("eventTime").is_some_and(|time| !time.is_null());
     let fits = match involved.is_empty() {
         true => own == "default" || (is_new && own == "kube-system"),
@@ -138,7 +137,7 @@ fn check(event: &Map, metadata: &Map, reporter: &str) -> ErrorList {
     if !is_new {
         return errors;
     }
-    let (at, component) = (root.field(reporter), text(event.get("reportingComponent")));
+    let (at, component) = (root.field(reporter), event.text("reportingComponent"));
     if component.is_empty() {
         errors.push_with(|| FieldError::required(&at, ""));
     }
@@ -150,7 +149,7 @@ fn check(event: &Map, metadata: &Map, reporter: &str) -> ErrorList {
         ("reason", 128),
         ("message", 1024),
     ] {
-        let (at, text) = (root.field(name), text(event.get(name)));
+        let (at, text) = (root.field(name), event.text(name));
         if text.is_empty() && name != "message" {
             errors.push_with(|| FieldError::required(&at, ""));
         }
@@ -218,7 +217,7 @@ fn check_style(event: &Map) -> ErrorList {
     if !is_set("eventTime") {
         errors.push_with(|| FieldError::required(&root.field("eventTime"), ""));
     }
-    let ty = text(event.get("type"));
+    let ty = event.text("type");
     if !matches!(ty, "Normal" | "Warning") {
         let why = format!("has invalid value: {ty}");
         errors.push_with(|| FieldError::invalid(&root.field("type"), "", why));
@@ -279,7 +278,7 @@ fn shown(name: &str, value: Option<&Value>) -> BadValue {
         (_, value) => return value.cloned().unwrap_or_else(|| "".into()).into(),
     };
     let member = |(of_go, name): &(&str, &str)| {
-        let text = text(value.and_then(|part| part.get(name)));
+        let text = value.map_or("", |part| part.text(name));
         format!("\"{of_go}\":{}", Value::from(text).to_json())
     };
     let members: Vec<String> = fields.iter().map(member).collect();

@@ -59,7 +59,7 @@ fn check(written: &Written<'_>) -> ErrorList {
             errors.push_with(|| FieldError::not_supported(&at, strategy, [OLDEST]));
         }
     }
-    let is_empty = |name: &str| text(name).unwrap_or_default().is_empty();
+    let is_empty = |name: &str| text(name).is_none_or(str::is_empty);
     if !is_empty("preferredHolder") && is_empty("strategy") {
         let why = "may only be specified if `strategy` is defined";
         errors.push_with(|| FieldError::forbidden(&at.field("preferredHolder"), why));

@@ -49,22 +49,18 @@ fn complete(secret: &mut Value) {
             }
         }
     }
-    if text(members.get("type")).is_empty() {
+    if members.text("type").is_empty() {
         members.insert("type", OPAQUE.into());
     }
-}
-
-fn text(value: Option<&Value>) -> &str {
-    value.and_then(Value::as_str).unwrap_or_default()
 }
 
 fn check(written: &Written<'_>) -> ErrorList {
     let secret = written.object;
     let mut errors = ErrorList::new();
     let root = Path::ROOT;
-    let ty = text(secret.get("type"));
+    let ty = secret.text("type");
     if let Some(old) = written.old {
-        if ty != text(old.get("type")) {
+        if ty != old.text("type") {
             errors.push_with(|| FieldError::invalid(&root.field("type"), ty, "field is immutable"));
         }
         errors.extend(changes_of_immutable(old, secret, &["data"]));
@@ -74,7 +70,10 @@ fn check(written: &Written<'_>) -> ErrorList {
     let mut size = 0;
     for (key, value) in data.into_iter().flat_map(Map::iter) {
         errors.extend(key_errors(key, &at.key(key)));
-        size += bytes(value).len();
+        match bytes(value) {
+            Some(bytes) => size += bytes.len(),
+            None => errors.push_with(|| FieldError::internal(&at.key(key), "not base64")),
+        }
     }
     if size > MAX_SIZE {
         errors.push_with(|| FieldError::too_long(&at, MAX_SIZE));
@@ -87,7 +86,7 @@ fn check(written: &Written<'_>) -> ErrorList {
 fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> ErrorList {
     let root = Path::ROOT;
     let at = root.field("data");
-    let held = |key: &str| data.and_then(|data| data.get(key)).map(bytes);
+    let held = |key: &str| data.and_then(|data| data.get(key)).and_then(bytes);
     let missing = |key: &str| FieldError::required(&at.key(key), "");
     let document = |key: &str| {
         let Some(text) = held(key) else {
@@ -101,8 +100,7 @@ fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> ErrorList {
     match ty {
         "kubernetes.io/service-account-token" => {
             let metadata_at = root.field("metadata");
-            let account = metadata.get("annotations").and_then(|all| all.get(ACCOUNT));
-            match text(account) {
+            match metadata.get("annotations").map_or("", |all| all.text(ACCOUNT)) {
                 "" => FieldError::required(&metadata_at.field("annotations").key(ACCOUNT), "").into(),
                 _ => ErrorList::new(),
             }
@@ -118,7 +116,7 @@ fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> ErrorList {
         }
         "kubernetes.io/ssh-auth" => {
             let keys = ["ssh-privatekey"].into_iter();
-            let empty = keys.filter(|key| held(key).unwrap_or_default().is_empty());
+            let empty = keys.filter(|key| held(key).is_none_or(|key| key.is_empty()));
             empty.map(missing).collect()
         }
         TLS => {
@@ -129,20 +127,25 @@ fn asked_by_type(ty: &str, data: Option<&Map>, metadata: &Map) -> ErrorList {
     }
 }
 
-/// The bytes of an entry.
-fn bytes(value: &Value) -> Vec<u8> {
-    let text = value.as_str().unwrap_or_default();
-    BASE64_STANDARD.decode(text).unwrap_or_default()
+/// The bytes of an entry. Reading has refused what is not base64.
+fn bytes(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::String(text) => BASE64_STANDARD.decode(text).ok(),
+        Value::Null => Some(Vec::new()),
+        _ => None,
+    }
 }
 
 /// A certificate and a key should belong together.
 fn warn(secret: &Map) -> Vec<String> {
-    if text(secret.get("type")) != TLS {
+    if secret.text("type") != TLS {
         return Vec::new();
     }
     let data = secret.get("data");
-    let held = |key: &str| data.and_then(|data| data.get(key)).map(bytes).unwrap_or_default();
-    pair::fault(&held(CERTIFICATE), &held(KEY)).into_iter().collect()
+    let held = |key: &str| data.and_then(|data| data.get(key)).and_then(bytes);
+    let held = held(CERTIFICATE).zip(held(KEY));
+    let fault = held.and_then(|(certificate, key)| pair::fault(&certificate, &key));
+    fault.into_iter().collect()
 }
 
 /// Why a text is no JSON object, if it is none.

@@ -57,8 +57,17 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
     let Some(entry) = api.store.get(&key, ReadAt::Latest).await? else {
         return Ok(Step::Done);
     };
-    let Ok(mut definition) = definitions::decode(&entry, api.compiler.gates) else {
-        return Ok(Step::Done);
+    let mut definition = match definitions::decode(&entry, api.compiler.gates) {
+        Ok(definition) => definition,
+        Err(error) => {
+            // It stays with its objects, until another write makes it readable.
+            tracing::error!(
+                definition = name,
+                error,
+                "a definition that is being deleted cannot be decoded"
+            );
+            return Ok(Step::Done);
+        }
     };
     if !is_due(&definition) {
         return Ok(Step::Done);
@@ -150,6 +159,7 @@ pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, Sto
 /// Deletes an object, or marks it where finalizers hold it: they are returned.
 async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<String>>, StoreError> {
     let Ok(mut object) = read::stored(entry) else {
+        tracing::warn!(key = %entry.key, "an object that cannot be read is deleted with its collection");
         api.store
             .write(
                 &entry.key,

@@ -41,32 +41,36 @@ struct Address {
 impl Address {
     fn of(client: &WebhookClient) -> Result<Address, String> {
         match (&client.service, &client.url) {
-            (Some(service), _) => Ok(Address::of_service(service)),
+            (Some(service), _) => Address::of_service(service),
             (None, Some(url)) => Address::of_url(url),
             (None, None) => Err("webhook configuration must have either service or URL".to_owned()),
         }
     }
 
-    fn of_service(service: &Service) -> Address {
+    fn of_service(service: &Service) -> Result<Address, String> {
         let host = format!("{}.{}.svc", service.name, service.namespace);
-        let port = service.port.and_then(|port| u16::try_from(port).ok());
-        let port = port.filter(|port| *port != 0).unwrap_or(443);
-        Address {
+        let port = match service.port {
+            None | Some(0) => 443,
+            Some(port) => u16::try_from(port).map_err(|_| format!("invalid port {port} of the service"))?,
+        };
+        Ok(Address {
             authority: format!("{host}:{port}"),
             host,
             port,
             path: path(service.path.as_deref().unwrap_or_default()),
             service: Some(service.name.to_string()),
-        }
+        })
     }
 
     fn of_url(url: &str) -> Result<Address, String> {
         let uri: Uri = url.parse().map_err(|e| format!("Unparsable URL: {e}"))?;
-        let host = uri.host().unwrap_or_default();
+        let Some(authority) = uri.authority() else {
+            return Err(format!("Unparsable URL: {url} names no host"));
+        };
         Ok(Address {
-            host: host.trim_matches(['[', ']']).to_owned(),
-            port: uri.port_u16().unwrap_or(443),
-            authority: uri.authority().map(ToString::to_string).unwrap_or_default(),
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(443),
+            authority: authority.to_string(),
             path: path(uri.path()),
             service: None,
         })

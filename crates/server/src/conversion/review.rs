@@ -104,7 +104,7 @@ impl Question<'_> {
 
     /// What went wrong with a conversion of the object.
     pub(super) fn failed(&self, why: &str) -> String {
-        let said = |field| self.object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let said = |field| self.object.text(field);
         let (api_version, kind) = (said("apiVersion"), said("kind"));
         format!(
             "conversion webhook for {} {why}",
@@ -136,10 +136,7 @@ impl Question<'_> {
         let Some(response) = read.get("response") else {
             return Err(Fault::Malformed("no response provided".to_owned()));
         };
-        let text = |path: &[&str]| {
-            let found = response.at(path.iter().copied()).and_then(Value::as_str);
-            found.unwrap_or_default().to_owned()
-        };
+        let text = |path: &[&str]| response.text_at(path.iter().copied()).to_owned();
         let uid = text(&["uid"]);
         if is_strict && uid != self.uid {
             let why = format!(
@@ -163,10 +160,7 @@ impl Question<'_> {
     /// that it had: only labels and annotations may change.
     fn fit(&self, mut converted: Value) -> Result<Value, String> {
         let (original, wanted) = (self.object, self.wanted);
-        let said = |object: &'_ Value, field: &str| {
-            let text = object.get(field).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
+        let said = |object: &'_ Value, field: &str| object.text(field).to_owned();
         let found = said(&converted, "apiVersion");
         if found != wanted {
             return Err(format!(

@@ -68,7 +68,7 @@ impl Conversions {
     pub(crate) fn called(&self, conversion: &Conversion, failure: Option<&'static str>, took: Duration) {
         let called = Called {
             result: if failure.is_none() { "success" } else { "failure" },
-            failure_type: failure.unwrap_or_default(),
+            failure_type: failure.unwrap_or(""),
         };
         let seconds = took.as_secs_f64();
         self.calls.get_or_create(&called).inc();

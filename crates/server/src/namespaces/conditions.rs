@@ -123,12 +123,7 @@ pub(super) fn update(namespace: &mut Value, left: &Left, now: &str) -> bool {
     };
     let mut changed = false;
     for condition in conditions(left) {
-        let text = |c: &Value, field: &str| {
-            c.get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text = |c: &Value, field: &str| c.text(field).to_owned();
         let place = list.iter().position(|c| text(c, "type") == condition.ty);
         let status = if condition.is_true { "True" } else { "False" };
         let old = place.and_then(|i| list.get(i));
@@ -169,11 +164,8 @@ mod tests {
         left.objects.insert("widgets.example.com".to_owned(), 1);
         assert!(update(&mut namespace, &left, "t3"));
         let remaining = |n: &Value| {
-            let list = n
-                .at(["status", "conditions"])
-                .and_then(Value::as_array)
-                .unwrap_or_default();
-            list.get(3).map(Value::to_json).unwrap_or_default()
+            let list = n.list_at(["status", "conditions"]);
+            list.get(3).map_or(String::new(), Value::to_json)
         };
         assert_eq!(
             remaining(&namespace),

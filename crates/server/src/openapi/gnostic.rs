@@ -69,7 +69,7 @@ fn members<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = (&'v str, &'
 }
 
 fn items<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value.get(key).and_then(Value::as_array).unwrap_or_default()
+    value.list(key)
 }
 
 /// `NamedX { name = 1, value = 2 }`
@@ -190,7 +190,7 @@ fn parameter(value: &Value) -> Vec<u8> {
 
 /// `Parameter { BodyParameter | NonBodyParameter { query | path } }`
 fn own_parameter(value: &Value) -> Vec<u8> {
-    let place = value.get("in").and_then(Value::as_str).unwrap_or_default();
+    let place = value.text("in");
     let mut m = Vec::new();
     if place == "body" {
         text(&mut m, 1, value, "description");

@@ -92,8 +92,13 @@ pub(super) fn is_taken(group: &str, name: &str) -> bool {
 }
 
 /// The model of a built-in kind.
-pub(crate) fn published(group: &str, version: &str, kind: &str) -> Value {
-    model(&super::schema_name(group, version, kind)).unwrap_or_default()
+pub(crate) fn published(group: &str, version: &str, kind: &str) -> Result<Value, String> {
+    named_model(&super::schema_name(group, version, kind))
+}
+
+/// A model that has to be there.
+pub(super) fn named_model(name: &str) -> Result<Value, String> {
+    model(name).ok_or_else(|| format!("there is no model {name}"))
 }
 
 /// A model by its full name.
@@ -273,7 +278,7 @@ mod tests {
 
     #[test]
     fn documents_are_closed() {
-        let mut schemas = Map::from_iter([("Event", published("", "v1", "Event"))]);
+        let mut schemas = Map::from_iter([("Event", published("", "v1", "Event").unwrap())]);
         add_references(&mut schemas);
         let names: Vec<&str> = schemas
             .keys()

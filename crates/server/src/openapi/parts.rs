@@ -75,11 +75,12 @@ pub(super) struct Parts {
 
 impl Parts {
     /// The document.
-    pub(super) fn document(&self, kinds: &Kinds, form: Form) -> Listing {
-        let mut parts = vec![self.part(form, 0, || form.part(&Map::new(), &v2::shared()))];
+    pub(super) fn document(&self, kinds: &Kinds, form: Form) -> Result<Listing, String> {
+        let shared = self.part(form, 0, || Ok(form.part(&Map::new(), &v2::shared())))?;
+        let mut parts = vec![shared];
         let mut current = BTreeSet::from([0]);
         for kind in kinds.all() {
-            parts.push(self.of_kind(kind, form));
+            parts.push(self.of_kind(kind, form)?);
             current.insert(kind.serial);
             // Thousands of parts take their time.
             deadline::tick_by(STEPS);
@@ -89,27 +90,32 @@ impl Parts {
         drop(written);
         let paths = sorted(&parts, |p| &p.paths);
         let definitions = sorted(&parts, |p| &p.definitions);
-        match form {
+        Ok(match form {
             Form::Json => json(&paths, &definitions),
             Form::Protobuf => protobuf(&paths, &definitions),
-        }
-    }
-
-    fn of_kind(&self, kind: &Kind, form: Form) -> Arc<Part> {
-        self.part(form, kind.serial, || {
-            let (paths, definitions) = v2::of_kind(kind);
-            form.part(&paths, &definitions)
         })
     }
 
-    fn part(&self, form: Form, serial: u32, write: impl FnOnce() -> Part) -> Arc<Part> {
+    fn of_kind(&self, kind: &Kind, form: Form) -> Result<Arc<Part>, String> {
+        self.part(form, kind.serial, || {
+            let (paths, definitions) = v2::of_kind(kind)?;
+            Ok(form.part(&paths, &definitions))
+        })
+    }
+
+    fn part(
+        &self,
+        form: Form,
+        serial: u32,
+        write: impl FnOnce() -> Result<Part, String>,
+    ) -> Result<Arc<Part>, String> {
         let written = || self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = written().get(&(form, serial)) {
-            return Arc::clone(part);
+            return Ok(Arc::clone(part));
         }
-        let part = Arc::new(write());
+        let part = Arc::new(write()?);
         written().insert((form, serial), Arc::clone(&part));
-        part
+        Ok(part)
     }
 }
 

@@ -27,8 +27,8 @@ pub(super) fn names() -> impl Iterator<Item = String> {
 }
 
 /// The document of a name.
-pub(super) fn document(name: &str) -> Option<Value> {
-    let route = route(name)?;
+pub(super) fn document(name: &str) -> Result<Value, String> {
+    let route = route(name).ok_or_else(|| format!("there is no route {name}"))?;
     let schema = object([("schema", reference(&route.model))]);
     let content = route.encodings.iter().map(|e| (e.content_type(), schema.clone()));
     let answers = [
@@ -48,12 +48,9 @@ pub(super) fn document(name: &str) -> Option<Value> {
         ("responses", Value::Object(answers.into_iter().collect())),
     ]);
     let mut schemas = Map::new();
-    schemas.insert(
-        route.model.clone(),
-        models::model(&route.model).unwrap_or_default(),
-    );
+    schemas.insert(route.model.clone(), models::named_model(&route.model)?);
     models::add_references(&mut schemas);
-    Some(object([
+    Ok(object([
         ("openapi", "3.0.0".into()),
         (
             "info",
@@ -93,7 +90,7 @@ fn route(name: &str) -> Option<Route> {
         ),
         (_, Some(group)) => {
             let known = builtin::GROUPS.iter().find(|g| **g == group && !g.is_empty())?;
-            let tag = known.split('.').next().unwrap_or_default();
+            let tag = known.split_once('.').map_or(*known, |(tag, _)| tag);
             (
                 tag,
                 "get information of a group",
@@ -128,6 +125,6 @@ mod tests {
                 "{name}"
             );
         }
-        assert!(document("apis/example.com").is_none() && document("apis/").is_none());
+        assert!(document("apis/example.com").is_err() && document("apis/").is_err());
     }
 }

@@ -20,16 +20,16 @@ pub(super) fn info() -> Value {
 }
 
 /// The paths and schemas of a kind in all its served versions.
-pub(super) fn of_kind(kind: &Kind) -> (Map, Map) {
+pub(super) fn of_kind(kind: &Kind) -> Result<(Map, Map), String> {
     let mut paths = Vec::new();
     let mut schemas: Vec<(Str, Value)> = Vec::new();
     let versions: Vec<&Version> = kind.versions.iter().filter(|v| v.served).collect();
-    let mut published = kind.strategy.published(kind, &versions, Format::V2).into_iter();
+    let published = kind.strategy.published(kind, &versions, Format::V2)?;
     let mut full = match kind.built_in {
-        true => kind.strategy.published(kind, &versions, Format::V3).into_iter(),
+        true => kind.strategy.published(kind, &versions, Format::V3)?.into_iter(),
         false => Vec::new().into_iter(),
     };
-    for version in versions {
+    for (version, published) in versions.into_iter().zip(published) {
         let writer = Writer::new(kind, version);
         paths.extend(writer.paths());
         if let Some(full) = full.next() {
@@ -43,7 +43,7 @@ pub(super) fn of_kind(kind: &Kind) -> (Map, Map) {
         if kind.question.is_none() {
             schemas.push((writer.list_name().into(), writer.list_schema()));
         }
-        schemas.push((writer.name.into(), published.next().unwrap_or_default()));
+        schemas.push((writer.name.into(), published));
     }
     // Of schemas of one name the last one counts.
     let (paths, schemas) = (Map::from_unsorted(paths), Map::from_unsorted(schemas));
@@ -51,7 +51,7 @@ pub(super) fn of_kind(kind: &Kind) -> (Map, Map) {
         .into_iter()
         .map(|(path, item)| (path, path_item(kind, item)));
     let schemas = schemas.into_iter().map(|(name, s)| (name, schema(s)));
-    (paths.collect(), schemas.collect())
+    Ok((paths.collect(), schemas.collect()))
 }
 
 /// The schemas that all kinds share.
@@ -103,14 +103,15 @@ fn schema(value: Value) -> Value {
     for (key, value) in members {
         let value = match (key.as_str(), value) {
             ("anyOf" | "oneOf" | "not" | "nullable" | "default", _) => continue,
-            ("allOf", Value::Array(all)) => match all.as_slice() {
-                [one] if one.get("$ref").is_some() => {
-                    let reference = one.get("$ref").cloned().unwrap_or_default();
-                    out.insert("$ref", place(reference));
+            ("allOf", Value::Array(all)) => {
+                if let [one] = all.as_slice()
+                    && let Some(reference) = one.get("$ref")
+                {
+                    out.insert("$ref", place(reference.clone()));
                     continue;
                 }
-                _ => Value::Array(all.into_iter().map(schema).collect()),
-            },
+                Value::Array(all.into_iter().map(schema).collect())
+            }
             ("$ref", reference) => place(reference),
             ("properties", Value::Object(properties)) => {
                 let properties = properties.into_iter().map(|(name, value)| (name, schema(value)));
@@ -190,7 +191,7 @@ fn shared_name(parameter: &Value) -> Option<String> {
         "required",
         "schema",
     ];
-    let text = |key| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = |key| parameter.text(key);
     let schema = parameter.at(["schema", "$ref"]).and_then(Value::as_str);
     let is_own = |schema: &str| !schema.starts_with("#/definitions/io.k8s.apimachinery");
     if matches!(text("name"), "name" | "fieldValidation" | "dryRun") || schema.is_some_and(is_own) {

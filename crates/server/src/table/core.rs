@@ -61,8 +61,7 @@ pub(crate) fn definitions() -> Columns {
 
 /// The members of a list of an object; none where there is no list.
 fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
-    let found = object.at(path.iter().copied());
-    found.and_then(Value::as_array).unwrap_or_default()
+    object.list_at(path.iter().copied())
 }
 
 fn served_versions(definition: &Value, _now: i64) -> Value {
@@ -221,24 +220,17 @@ pub(crate) fn events() -> Columns {
 }
 
 fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
-    object
-        .at(path.iter().copied())
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.text_at(path.iter().copied())
 }
 
 /// A text of an event of either group, by the name that it has in the core group.
 fn told<'a>(event: &'a Value, name: &str) -> &'a str {
-    event::field(event, name)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    event::field(event, name).and_then(Value::as_str).unwrap_or("")
 }
 
 /// A text in a part of an event of either group.
 fn said<'a>(event: &'a Value, part: &str, name: &str) -> &'a str {
-    event::field(event, part)
-        .map(|part| at(part, &[name]))
-        .unwrap_or_default()
+    event::field(event, part).map_or("", |part| at(part, &[name]))
 }
 
 /// How long ago a time was.

@@ -4,7 +4,7 @@ use scantling_admit::Identity;
 
 /// The manager that a client is that names none: its program's name.
 pub(super) fn agent_name(user_agent: &str) -> String {
-    let name = user_agent.split('/').next().unwrap_or_default();
+    let name = user_agent.split_once('/').map_or(user_agent, |(name, _)| name);
     let printable: String = name
         .chars()
         .filter(|c| scantling_value::go::is_print(*c))

@@ -14,7 +14,7 @@ impl Write<'_> {
         let mut twice = Vec::new();
         for owner in std::mem::take(owners) {
             if seen.contains(&owner) {
-                let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
+                let uid = owner.text("uid");
                 twice.push(uid.to_owned());
             } else {
                 seen.push(owner);

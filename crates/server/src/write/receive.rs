@@ -171,8 +171,7 @@ impl Write<'_> {
 
     /// Whether an object is a custom resource that says no version: built-in kinds know theirs by themselves.
     fn is_unversioned(&self, object: &Value) -> bool {
-        let said = object.get("apiVersion").and_then(Value::as_str);
-        !self.call.kind.built_in && said.unwrap_or_default().is_empty()
+        !self.call.kind.built_in && object.text("apiVersion").is_empty()
     }
 
     /// Built-in kinds are read field by field, so that what is found in a JSON text is told in its order.

@@ -27,11 +27,10 @@ pub(super) fn cannot_be_read_strictly(call: &Call<'_>, object: &Value, why: &str
 
 /// The version that a body says it is of.
 fn said_version<'a>(call: &'a Call<'_>, object: &'a Value) -> &'a str {
-    let said = object.get("apiVersion").map(|v| v.as_str().unwrap_or_default());
-    match said {
+    match object.get("apiVersion") {
         // Built-in kinds know their version by themselves.
         None if call.kind.built_in => &call.version.name,
-        said => group_version(said.unwrap_or_default()).1,
+        _ => group_version(object.text("apiVersion")).1,
     }
 }
 

@@ -1,8 +1,6 @@
 //! Values are checked against schemas that are not structural as Kubernetes' validator checks them. Each line of
 //! `non_structural.jsonl` is a schema, an object, the object before an update (if it is one), and the errors.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use scantling_schema::document::Schema;
 use scantling_schema::plan::Compiler;
 use scantling_schema::structural::Interner;

@@ -110,9 +110,23 @@ fn too_large(limit: u64) -> io::Error {
 
 /// All bytes of a file that has no more than it may have.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_all(open_limited(path, limit)?)
+}
+
+/// All bytes of an input. The buffer grows by steps: one that doubles would take far more than the limit.
+fn read_all(mut input: impl Read) -> io::Result<Vec<u8>> {
+    const STEP: usize = 16 << 20;
     let mut bytes = Vec::new();
-    open_limited(path, limit)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    loop {
+        let before = bytes.len();
+        if before > 0 {
+            bytes.reserve_exact(STEP);
+        }
+        input.by_ref().take(STEP as u64).read_to_end(&mut bytes)?;
+        if bytes.len() == before {
+            return Ok(bytes);
+        }
+    }
 }
 
 fn open_limited(path: &Path, limit: u64) -> io::Result<Limited<File>> {
@@ -220,9 +234,8 @@ fn standard_input(limit: u64) -> Result<Source, Problem> {
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Err(Problem::usage("standard input (`-`) is named more than once"));
     }
-    let mut bytes = Vec::new();
-    match Limited::new(io::stdin().lock(), limit).read_to_end(&mut bytes) {
-        Ok(_) => Ok(Source {
+    match read_all(Limited::new(io::stdin().lock(), limit)) {
+        Ok(bytes) => Ok(Source {
             name: "<stdin>".into(),
             from: From::Memory(in_utf8(bytes).into()),
         }),

@@ -168,7 +168,7 @@ impl EmbeddedStore {
         let segment = writer_journal.segment();
         let backlog = Arc::new(Backlog::new(pending, sealed, segment, checkpoint_bytes));
         let cache = Arc::new(Cache::new(state, events, history_after, history));
-        let health = Arc::new(Health::new(&directory));
+        let health = Arc::new(Health::new(&directory, segment_bytes));
         let writer = Writer {
             cache: Arc::clone(&cache),
             journal: writer_journal,

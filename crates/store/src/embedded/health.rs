@@ -15,6 +15,8 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Health {
     directory: PathBuf,
+    /// The room that a store needs that failed for want of it: that of a segment.
+    room: u64,
     failing: Mutex<Option<Failing>>,
 }
 
@@ -36,9 +38,10 @@ pub(crate) enum Verdict {
 }
 
 impl Health {
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path, room: u64) -> Self {
         Self {
             directory: directory.to_owned(),
+            room,
             failing: Mutex::new(None),
         }
     }
@@ -48,6 +51,8 @@ impl Health {
         let mut failing = self.failing.lock();
         match (error, &mut *failing) {
             (None, None) => {}
+            // A small write may fit where the next one does not.
+            (None, Some(_)) if !self.has_room() => {}
             (None, Some(_)) => {
                 tracing::warn!(directory = %self.directory.display(), "the store can be written again");
                 *failing = None;
@@ -67,6 +72,9 @@ impl Health {
     pub(crate) fn verdict(&self) -> Verdict {
         if let Some(failing) = &mut *self.failing.lock() {
             let now = Instant::now();
+            if !self.has_room() {
+                return Verdict::Failing(failing.error.clone());
+            }
             if failing.last_probe.is_some_and(|last| now < last + PROBE_INTERVAL) {
                 return Verdict::Failing(failing.error.clone());
             }
@@ -77,6 +85,12 @@ impl Health {
             Ok(()) => Verdict::Writable,
             Err(error) => Verdict::Failing(error),
         }
+    }
+
+    /// Returns whether a segment fits on the file system. One that does not say counts as having room: a probe decides.
+    fn has_room(&self) -> bool {
+        let data = rustix::fs::statvfs(&self.directory);
+        !data.is_ok_and(|data| data.f_bavail.saturating_mul(data.f_frsize) < self.room)
     }
 
     /// Finds a file system that has become read-only, or a directory that has been removed, before a write does.

@@ -4,6 +4,7 @@
 //! to be heavy (a large body, a large stored object, a schema that makes many checks of one value) says so with
 //! [`offload`]. From then on it runs on a thread that no other connection waits for, and shares the processors with other
 //! heavy requests in turns: no more run at once than leave a processor for all others, and each gives way after its turn.
+//!
 //! A request that seemed light and runs for long all the same (a rule that loops, a deep document) is detached from its
 //! worker in the middle of its work ([`detach`]).
 //!

@@ -1,0 +1,8 @@
+//! Kinds of the core group.
+
+pub(crate) mod pod_template;
+
+use crate::BuiltinKind;
+
+/// The kinds of this group.
+pub(crate) const KINDS: &[&dyn BuiltinKind] = &[];

@@ -1,0 +1,134 @@
+//! What a built-in kind defines.
+
+use scantling_schema::meta::{NameRule, Scope};
+use scantling_value::{ErrorList, Map, Value};
+use std::fmt::Debug;
+
+/// The behaviour of a built-in kind. Defaults of the methods fit a kind without rules of its own.
+///
+/// A write calls the methods in this order: `default` (also on objects read from the store), `prepare`, admission
+/// plugins, `validate`, `warn`. Metadata that all kinds share is prepared and validated by the caller.
+pub trait BuiltinKind: Debug + Sync {
+    /// Facts that need no code.
+    fn facts(&self) -> &'static KindFacts;
+
+    /// Fills in defaults.
+    fn default(&self, _object: &mut Map, _context: &Context<'_>) {}
+
+    /// Sets and clears what clients may not write: drops the status on a create, keeps it on an update, increments
+    /// `metadata.generation`, drops fields of disabled feature gates.
+    fn prepare(&self, _object: &mut Map, _write: &Write<'_>) {}
+
+    /// Validates an object, except for the metadata that all kinds share.
+    fn validate(&self, _object: &Value, _write: &Write<'_>, _errors: &mut ErrorList) {}
+
+    /// Adds warnings about an object that is valid.
+    fn warn(&self, _object: &Value, _write: &Write<'_>, _warnings: &mut Vec<String>) {}
+
+    /// A field as field selectors see it; [`KindFacts::selectable`] lists which there are.
+    fn selectable_field(&self, object: &Value, field: &str) -> String {
+        match object.at(field.split('.')) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(s)) => s.to_string(),
+            Some(other) => other.to_json(),
+        }
+    }
+}
+
+/// Facts about a kind.
+#[derive(Debug)]
+pub struct KindFacts {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// Whether objects live in namespaces.
+    pub scope: Scope,
+    /// What names must look like.
+    pub names: NameRule,
+    /// The fields that selectors may use.
+    pub selectable: &'static [&'static str],
+    /// Whether a PUT creates an object that does not exist.
+    pub creates_on_update: bool,
+    /// Whether an update may omit the resource version.
+    pub unconditional_update: bool,
+    /// Whether a DELETE returns the deleted object; otherwise it returns a `Status`.
+    pub delete_returns_object: bool,
+    /// Whether `metadata.generation` starts at 1 and counts changes of the spec.
+    pub has_generation: bool,
+}
+
+impl KindFacts {
+    /// The facts of a namespaced kind; most kinds change only some of them.
+    pub const fn new(group: &'static str, kind: &'static str) -> KindFacts {
+        KindFacts {
+            group,
+            kind,
+            scope: Scope::Namespaced,
+            names: NameRule::Subdomain,
+            selectable: &["metadata.name", "metadata.namespace"],
+            creates_on_update: false,
+            unconditional_update: true,
+            delete_returns_object: false,
+            has_generation: false,
+        }
+    }
+}
+
+/// What rules may depend on besides the object: all of it is passed in, so that rules stay pure.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// Reports whether a feature gate of Kubernetes is enabled.
+    pub enabled: fn(&str) -> bool,
+    /// The time of the request, as Kubernetes writes it (`2026-11-18T01:02:03Z`).
+    pub now: &'a str,
+    /// The user who sent the request.
+    pub user: &'a str,
+}
+
+/// A write.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// The operation with the stored object.
+    pub operation: Operation<'a>,
+    /// The subresource that is written.
+    pub subresource: Subresource,
+    /// Everything else.
+    pub context: Context<'a>,
+}
+
+impl<'a> Write<'a> {
+    /// The stored object, on an update.
+    pub fn old(&self) -> Option<&'a Value> {
+        match self.operation {
+            Operation::Create => None,
+            Operation::Update(old) => Some(old),
+        }
+    }
+}
+
+/// Whether a write creates or updates.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a> {
+    /// A create.
+    Create,
+    /// An update of this stored object.
+    Update(&'a Value),
+}
+
+/// A subresource of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subresource {
+    /// The object itself.
+    None,
+    /// `/status`
+    Status,
+    /// `/finalize`, of namespaces
+    Finalize,
+    /// `/approval`, of certificate signing requests
+    Approval,
+    /// `/ephemeralcontainers`, of pods
+    EphemeralContainers,
+    /// `/resize`, of pods
+    Resize,
+}

@@ -1,0 +1,65 @@
+//! The built-in kinds of Kubernetes: defaults, preparation, validation, warnings.
+//!
+//! The fields of a kind are known to [`scantling_apitypes`]. This crate adds behaviour: one file per kind, in the module
+//! of its API group. Start at [`BuiltinKind`], the trait that each kind implements, and [`kind`], which finds a kind by
+//! group and name.
+//!
+//! Objects are decoded [`Value`](scantling_value::Value)s, in the form of the kind's hub version (the version that is
+//! stored). Rules read them through a [`Cursor`], which carries the field path along.
+#![deny(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "scantling-builtin is pure"
+)]
+
+mod admissionregistration;
+mod apiregistration;
+mod apps;
+mod autoscaling;
+mod batch;
+mod certificates;
+mod coordination;
+mod core;
+mod cursor;
+mod discovery;
+mod events;
+mod flowcontrol;
+mod kind;
+mod networking;
+mod node;
+mod policy;
+mod rbac;
+mod resource;
+mod scheduling;
+mod storage;
+
+pub use cursor::Cursor;
+pub use kind::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
+
+/// The kinds of all groups.
+const GROUPS: &[&[&dyn BuiltinKind]] = &[
+    admissionregistration::KINDS,
+    apiregistration::KINDS,
+    apps::KINDS,
+    autoscaling::KINDS,
+    batch::KINDS,
+    certificates::KINDS,
+    coordination::KINDS,
+    core::KINDS,
+    discovery::KINDS,
+    events::KINDS,
+    flowcontrol::KINDS,
+    networking::KINDS,
+    node::KINDS,
+    policy::KINDS,
+    rbac::KINDS,
+    resource::KINDS,
+    scheduling::KINDS,
+    storage::KINDS,
+];
+
+/// Finds the behaviour of a kind by its group (empty for the core group) and its name.
+pub fn kind(group: &str, kind: &str) -> Option<&'static dyn BuiltinKind> {
+    let is_wanted = |k: &&&dyn BuiltinKind| k.facts().group == group && k.facts().kind == kind;
+    GROUPS.iter().copied().flatten().find(is_wanted).copied()
+}

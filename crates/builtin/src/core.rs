@@ -1,5 +1,6 @@
 //! Kinds of the core group.
 
+pub(crate) mod persistent_volume_claim;
 pub(crate) mod pod_template;
 
 use crate::BuiltinKind;

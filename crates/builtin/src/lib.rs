@@ -12,6 +12,7 @@
     reason = "scantling-builtin is pure"
 )]
 
+pub mod admission;
 mod admissionregistration;
 mod apiregistration;
 mod apps;

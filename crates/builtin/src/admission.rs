@@ -1,0 +1,306 @@
+//! Admission plugins: the built-in checks and changes that sit between a request and the behaviour of its kind.
+//!
+//! Plugins are pure. For each write the caller does, with every enabled plugin in the order of [`PLUGINS`]:
+//!
+//! 1. *Mutating phase*, before [`prepare`](crate::BuiltinKind::prepare): call [`lookups`](Plugin::lookups), fetch the
+//!    objects they name, and call [`mutate`](Plugin::mutate).
+//! 2. *Validating phase*, after [`validate`](crate::BuiltinKind::validate) found no errors: call `lookups` again (the
+//!    object may have changed), fetch, and call [`check`](Plugin::check). It may add warnings, and objects whose status
+//!    must be written together with the object (quotas).
+//!
+//! Webhooks and policies run after the plugins of [`PLUGINS`] and before those of [`LAST_PLUGINS`], in both phases.
+//! A deletion only has a validating phase; its object is the stored one.
+
+mod classes;
+mod default_ingress_class;
+mod default_storage_class;
+mod default_toleration_seconds;
+mod deny_service_external_ips;
+mod namespace_lifecycle;
+mod persistent_volume_claim_resize;
+mod pod_topology_labels;
+mod priority;
+mod runtime_class;
+mod storage_object_in_use_protection;
+mod taint_nodes_by_condition;
+
+use crate::{Context, Subresource};
+use scantling_value::{Map, Value, go};
+use std::fmt::Debug;
+
+/// The plugins that run before webhooks and policies, in kube-apiserver's order.
+pub const PLUGINS: &[&dyn Plugin] = &[
+    &namespace_lifecycle::NamespaceLifecycle,
+    &taint_nodes_by_condition::TaintNodesByCondition,
+    &priority::Priority,
+    &default_toleration_seconds::DefaultTolerationSeconds,
+    &default_storage_class::DefaultStorageClass,
+    &storage_object_in_use_protection::StorageObjectInUseProtection,
+    &persistent_volume_claim_resize::PersistentVolumeClaimResize,
+    &runtime_class::RuntimeClass,
+    &default_ingress_class::DefaultIngressClass,
+    &deny_service_external_ips::DenyServiceExternalIPs,
+    &pod_topology_labels::PodTopologyLabels,
+];
+
+/// The plugins that run after webhooks and policies.
+pub const LAST_PLUGINS: &[&dyn Plugin] = &[];
+
+/// An admission plugin. Defaults of the methods fit a plugin that does nothing in that phase.
+pub trait Plugin: Debug + Sync {
+    /// The name, as `--enable-admission-plugins` lists it.
+    fn name(&self) -> &'static str;
+
+    /// Whether the plugin runs unless it is disabled.
+    fn is_on_by_default(&self) -> bool {
+        true
+    }
+
+    /// Whether the plugin has anything to do for a request. The other methods are only called if it has.
+    fn handles(&self, request: &Request<'_>) -> bool;
+
+    /// The objects that the plugin must see to decide about a write of `object`.
+    fn lookups(&self, _object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
+        Vec::new()
+    }
+
+    /// Changes the object, or refuses it.
+    fn mutate(
+        &self,
+        _object: &mut Map,
+        _request: &Request<'_>,
+        _found: &Found<'_>,
+    ) -> Result<(), Box<Denial>> {
+        Ok(())
+    }
+
+    /// Refuses an object that is otherwise valid, or adds effects to its admission.
+    fn check(
+        &self,
+        _object: &Value,
+        _request: &Request<'_>,
+        _found: &Found<'_>,
+        _effects: &mut Effects,
+    ) -> Result<(), Box<Denial>> {
+        Ok(())
+    }
+}
+
+/// A request to write an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The action.
+    pub action: Action,
+    /// The API group of the resource; empty for the core group.
+    pub group: &'a str,
+    /// The plural name of the resource.
+    pub resource: &'a str,
+    /// The subresource.
+    pub subresource: RequestSubresource<'a>,
+    /// The namespace; empty for cluster-wide objects.
+    pub namespace: &'a str,
+    /// The name; empty if the server shall generate it.
+    pub name: &'a str,
+    /// The stored object, on updates and deletions.
+    pub old: Option<&'a Value>,
+    /// Time, user and feature gates.
+    pub context: Context<'a>,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A create, or an update that creates.
+    Create,
+    /// An update of a stored object.
+    Update,
+    /// A deletion.
+    Delete,
+}
+
+/// The subresource of a request: one whose object has the resource's own kind, or another one by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestSubresource<'a> {
+    /// The object itself or a view of it.
+    Of(Subresource),
+    /// A subresource with a kind of its own: `binding`, `eviction`, `token`, `scale`.
+    Other(&'a str),
+}
+
+impl<'a> Request<'a> {
+    /// Whether the request is about objects of a resource themselves, not about a subresource.
+    pub fn is_for(&self, group: &str, resource: &str) -> bool {
+        self.is_resource(group, resource) && self.subresource == RequestSubresource::Of(Subresource::None)
+    }
+
+    /// Whether the request is about a resource or one of its subresources.
+    pub fn is_resource(&self, group: &str, resource: &str) -> bool {
+        self.group == group && self.resource == resource
+    }
+
+    /// The refusal `RESOURCE "NAME" is forbidden: why`.
+    pub fn forbidden(&self, object: &Value, why: impl AsRef<str>) -> Box<Denial> {
+        let metadata = object.get("metadata");
+        let text = |field| metadata.map_or("", |m| m.text(field));
+        let name = [self.name, text("name"), text("generateName"), "Unknown"];
+        let name = name.into_iter().find(|n| !n.is_empty()).unwrap_or_default();
+        let qualified = match self.group {
+            "" => self.resource.to_owned(),
+            group => format!("{}.{group}", self.resource),
+        };
+        let message = format!("{qualified} {} is forbidden: {}", go::quote(name), why.as_ref());
+        Box::new(Denial {
+            code: 403,
+            reason: "Forbidden",
+            message,
+            group: self.group.to_owned(),
+            kind: self.resource.to_owned(),
+            name: name.to_owned(),
+            causes: Vec::new(),
+        })
+    }
+}
+
+/// Objects that a plugin needs, in the form of their kind's hub version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The namespace; empty for cluster-wide kinds.
+    pub namespace: String,
+    /// The name, or `None` for all objects of the namespace or cluster.
+    pub name: Option<String>,
+}
+
+impl Lookup {
+    /// One cluster-wide object.
+    pub fn one(group: &'static str, kind: &'static str, name: impl Into<String>) -> Lookup {
+        Lookup {
+            group,
+            kind,
+            namespace: String::new(),
+            name: Some(name.into()),
+        }
+    }
+
+    /// All objects of a cluster-wide kind.
+    pub fn all(group: &'static str, kind: &'static str) -> Lookup {
+        Lookup {
+            group,
+            kind,
+            namespace: String::new(),
+            name: None,
+        }
+    }
+
+    /// The same lookup in a namespace.
+    #[must_use]
+    pub fn within(mut self, namespace: &str) -> Lookup {
+        namespace.clone_into(&mut self.namespace);
+        self
+    }
+}
+
+/// What the lookups of a plugin found: per lookup its objects, in the order of the lookups. A lookup by name finds at
+/// most one.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a>(&'a [Vec<Value>]);
+
+impl<'a> Found<'a> {
+    /// The results of the lookups.
+    pub fn new(results: &'a [Vec<Value>]) -> Self {
+        Found(results)
+    }
+
+    /// The object that the first lookup found.
+    fn one(&self) -> Option<&'a Value> {
+        self.all().first()
+    }
+
+    /// The objects that the first lookup found.
+    fn all(&self) -> &'a [Value] {
+        self.nth(0)
+    }
+
+    /// The objects that a lookup found.
+    fn nth(&self, lookup: usize) -> &'a [Value] {
+        self.0.get(lookup).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What admission adds to a write.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
+    /// Objects with a new status (resource quotas), which must be stored before the written object. If one of them has
+    /// changed meanwhile, the check must be repeated. A dry run stores none.
+    pub updates: Vec<Value>,
+}
+
+/// The refusal of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The HTTP status.
+    pub code: u16,
+    /// The reason in the `Status`.
+    pub reason: &'static str,
+    /// The message.
+    pub message: String,
+    /// The group in the details.
+    pub group: String,
+    /// The resource in the details; empty if there are none.
+    pub kind: String,
+    /// The name in the details.
+    pub name: String,
+    /// The causes in the details.
+    pub causes: Vec<Cause>,
+}
+
+/// A cause of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The reason.
+    pub reason: &'static str,
+    /// The message.
+    pub message: String,
+    /// The field.
+    pub field: &'static str,
+}
+
+impl Denial {
+    /// 404 of an object in the core group.
+    fn not_found(resource: &str, name: &str) -> Box<Denial> {
+        Box::new(Denial {
+            code: 404,
+            reason: "NotFound",
+            message: format!("{resource} {} not found", go::quote(name)),
+            group: String::new(),
+            kind: resource.to_owned(),
+            name: name.to_owned(),
+            causes: Vec::new(),
+        })
+    }
+}
+
+/// The object in a member; made if it is absent or null.
+fn object_in<'m>(object: &'m mut Map, key: &str) -> Option<&'m mut Map> {
+    let value = object.get_or_insert_with(key, || Value::Null);
+    if value.is_null() {
+        *value = Map::new().into();
+    }
+    value.as_object_mut()
+}
+
+/// Appends to the list in a member; the list is made if it is absent or null.
+fn append(object: &mut Map, key: &str, element: impl Into<Value>) {
+    let value = object.get_or_insert_with(key, || Value::Null);
+    if value.is_null() {
+        *value = Value::Array(Vec::new());
+    }
+    if let Some(list) = value.as_array_mut() {
+        list.push(element.into());
+    }
+}

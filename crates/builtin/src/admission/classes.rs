@@ -1,0 +1,22 @@
+//! The default among classes.
+
+use scantling_value::Value;
+use std::cmp::Reverse;
+
+/// Whether an object has an annotation with the value `true`.
+fn has_flag(object: &Value, annotation: &str) -> bool {
+    object.text_at(["metadata", "annotations", annotation]) == "true"
+}
+
+/// The name of the default class: of those that carry one of the annotations, the newest, then the first by name.
+pub(super) fn default_class<'c>(classes: &'c [Value], annotations: &[&str]) -> Option<&'c str> {
+    let marked = classes
+        .iter()
+        .filter(|c| annotations.iter().any(|a| has_flag(c, a)));
+    let default = marked.min_by_key(|c| {
+        // Timestamps have one form, so that their text sorts as they do.
+        let created = c.text_at(["metadata", "creationTimestamp"]);
+        (Reverse(created), c.text_at(["metadata", "name"]))
+    });
+    default.map(|c| c.text_at(["metadata", "name"]))
+}

@@ -1,0 +1,39 @@
+//! `DefaultIngressClass`: ingresses without a class get the default one.
+
+use super::classes::default_class;
+use super::{Action, Denial, Found, Lookup, Plugin, Request, object_in};
+use scantling_value::{Map, Value};
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct DefaultIngressClass;
+
+const DEFAULT_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
+const OLD_CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+
+impl Plugin for DefaultIngressClass {
+    fn name(&self) -> &'static str {
+        "DefaultIngressClass"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        request.is_for("networking.k8s.io", "ingresses") && request.action == Action::Create
+    }
+
+    fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
+        let is_set = |path: &[&str]| object.at(path.iter().copied()).is_some_and(|v| !v.is_null());
+        if is_set(&["spec", "ingressClassName"]) || is_set(&["metadata", "annotations", OLD_CLASS_ANNOTATION])
+        {
+            return Vec::new();
+        }
+        vec![Lookup::all("networking.k8s.io", "IngressClass")]
+    }
+
+    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+        let default = default_class(found.all(), &[DEFAULT_ANNOTATION]);
+        if let (Some(class), Some(spec)) = (default, object_in(object, "spec")) {
+            spec.insert("ingressClassName", class.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! `DefaultStorageClass`: claims without a class get the default one.
+
+use super::classes::default_class;
+use super::{Action, Denial, Found, Lookup, Plugin, Request, object_in};
+use crate::core::persistent_volume_claim::BETA_CLASS_ANNOTATION;
+use scantling_value::{Map, Value};
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct DefaultStorageClass;
+
+const DEFAULT_ANNOTATIONS: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+
+fn has_class(claim: &Value) -> bool {
+    let is_set = |path: &[&str]| claim.at(path.iter().copied()).is_some_and(|v| !v.is_null());
+    is_set(&["metadata", "annotations", BETA_CLASS_ANNOTATION]) || is_set(&["spec", "storageClassName"])
+}
+
+impl Plugin for DefaultStorageClass {
+    fn name(&self) -> &'static str {
+        "DefaultStorageClass"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        request.is_for("", "persistentvolumeclaims") && request.action == Action::Create
+    }
+
+    fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
+        if has_class(object) {
+            return Vec::new();
+        }
+        vec![Lookup::all("storage.k8s.io", "StorageClass")]
+    }
+
+    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+        let default = default_class(found.all(), &DEFAULT_ANNOTATIONS);
+        if let (Some(class), Some(spec)) = (default, object_in(object, "spec")) {
+            spec.insert("storageClassName", class.into());
+        }
+        Ok(())
+    }
+}

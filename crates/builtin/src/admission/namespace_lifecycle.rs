@@ -1,0 +1,64 @@
+//! `NamespaceLifecycle`: objects are only created in namespaces that exist and are not being deleted.
+
+use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request};
+use scantling_value::{Map, Value};
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct NamespaceLifecycle;
+
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+impl Plugin for NamespaceLifecycle {
+    fn name(&self) -> &'static str {
+        "NamespaceLifecycle"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        match request.action {
+            Action::Create => {
+                // A missing namespace would tell a user without permissions which namespaces there are.
+                let is_review = request.is_resource("authorization.k8s.io", "localsubjectaccessreviews");
+                !request.namespace.is_empty() && !request.is_resource("", "namespaces") && !is_review
+            }
+            Action::Update => false,
+            Action::Delete => request.is_resource("", "namespaces"),
+        }
+    }
+
+    fn lookups(&self, _object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+        vec![Lookup::one("", "Namespace", request.namespace)]
+    }
+
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+        let name = request.namespace;
+        let Some(namespace) = found.one() else {
+            return Err(Denial::not_found("namespaces", name));
+        };
+        if namespace.text_at(["status", "phase"]) != "Terminating" {
+            return Ok(());
+        }
+        let why = format!("unable to create new content in namespace {name} because it is being terminated");
+        let mut denial = request.forbidden(&Value::Object(object.clone()), why);
+        denial.causes.push(Cause {
+            reason: "NamespaceTerminating",
+            message: format!("namespace {name} is being terminated"),
+            field: "metadata.namespace",
+        });
+        Err(denial)
+    }
+
+    fn check(
+        &self,
+        object: &Value,
+        request: &Request<'_>,
+        _found: &Found<'_>,
+        _effects: &mut Effects,
+    ) -> Result<(), Box<Denial>> {
+        if request.action == Action::Delete && IMMORTAL.contains(&request.name) {
+            return Err(request.forbidden(object, "this namespace may not be deleted"));
+        }
+        Ok(())
+    }
+}

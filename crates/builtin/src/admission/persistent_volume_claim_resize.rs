@@ -1,0 +1,49 @@
+//! `PersistentVolumeClaimResize`: a bound claim grows only if its storage class allows it.
+
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request};
+use crate::core::persistent_volume_claim::{class_name, requested_storage};
+use scantling_value::Value;
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct PersistentVolumeClaimResize;
+
+impl Plugin for PersistentVolumeClaimResize {
+    fn name(&self) -> &'static str {
+        "PersistentVolumeClaimResize"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        request.is_for("", "persistentvolumeclaims") && request.action == Action::Update
+    }
+
+    fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
+        vec![Lookup::one("storage.k8s.io", "StorageClass", class_name(object))]
+    }
+
+    fn check(
+        &self,
+        object: &Value,
+        request: &Request<'_>,
+        found: &Found<'_>,
+        _effects: &mut Effects,
+    ) -> Result<(), Box<Denial>> {
+        let Some(old) = request.old else {
+            return Ok(());
+        };
+        if requested_storage(object) <= requested_storage(old) {
+            return Ok(());
+        }
+        if old.text_at(["status", "phase"]) != "Bound" {
+            return Err(request.forbidden(object, "Only bound persistent volume claims can be expanded"));
+        }
+        let keeps_class = !class_name(object).is_empty() && class_name(object) == class_name(old);
+        let allows = |class: &Value| class.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true);
+        if keeps_class && found.one().is_some_and(allows) {
+            return Ok(());
+        }
+        let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+                   support resize";
+        Err(request.forbidden(object, why))
+    }
+}

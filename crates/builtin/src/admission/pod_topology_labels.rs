@@ -1,0 +1,51 @@
+//! `PodTopologyLabels`: a pod carries the zone and region of its node.
+
+use super::{Action, Denial, Found, Lookup, Plugin, Request, RequestSubresource, object_in};
+use scantling_value::{Map, Value};
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct PodTopologyLabels;
+
+const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+const BINDING: RequestSubresource<'static> = RequestSubresource::Other("binding");
+
+impl Plugin for PodTopologyLabels {
+    fn name(&self) -> &'static str {
+        "PodTopologyLabels"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        let is_pod = request.is_for("", "pods");
+        let is_binding = request.is_resource("", "pods") && request.subresource == BINDING;
+        request.action == Action::Create
+            && (is_pod || is_binding)
+            && (request.context.enabled)("PodTopologyLabelsAdmission")
+    }
+
+    fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+        let node = match request.subresource {
+            BINDING if object.text_at(["target", "kind"]) == "Node" => object.text_at(["target", "name"]),
+            BINDING => "",
+            _ => object.text_at(["spec", "nodeName"]),
+        };
+        match node {
+            "" => Vec::new(),
+            node => vec![Lookup::one("", "Node", node)],
+        }
+    }
+
+    fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+        let Some(node) = found.one() else {
+            return Ok(());
+        };
+        let labels = LABELS.map(|label| (label, node.at(["metadata", "labels", label])));
+        for (label, value) in labels {
+            let target = object_in(object, "metadata").and_then(|m| object_in(m, "labels"));
+            if let (Some(value), Some(target)) = (value, target) {
+                target.insert(label, value.clone());
+            }
+        }
+        Ok(())
+    }
+}

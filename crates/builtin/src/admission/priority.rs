@@ -1,0 +1,136 @@
+//! `Priority`: pods get the priority of their class; at most one class is the default.
+
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, object_in};
+use scantling_value::{Map, Value};
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct Priority;
+
+const GROUP: &str = "scheduling.k8s.io";
+const KIND: &str = "PriorityClass";
+
+impl Plugin for Priority {
+    fn name(&self) -> &'static str {
+        "Priority"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        let is_known = request.is_for("", "pods") || request.is_for(GROUP, "priorityclasses");
+        is_known && request.action != Action::Delete
+    }
+
+    fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+        let is_pod = request.is_for("", "pods");
+        let class = object.text_at(["spec", "priorityClassName"]);
+        let is_default = object.get("globalDefault").and_then(Value::as_bool) == Some(true);
+        match request.action {
+            Action::Create if is_pod && !class.is_empty() => vec![Lookup::one(GROUP, KIND, class)],
+            Action::Create if is_pod => vec![Lookup::all(GROUP, KIND)],
+            _ if !is_pod && is_default => vec![Lookup::all(GROUP, KIND)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+        match (request.is_for("", "pods"), request.old) {
+            (false, _) => Ok(()),
+            (true, Some(old)) => {
+                keep_priority(object, old);
+                Ok(())
+            }
+            (true, None) => set_priority(object, request, found),
+        }
+    }
+
+    fn check(
+        &self,
+        object: &Value,
+        request: &Request<'_>,
+        found: &Found<'_>,
+        _effects: &mut Effects,
+    ) -> Result<(), Box<Denial>> {
+        if request.is_for("", "pods") {
+            return Ok(());
+        }
+        let Some(default) = global_default(found.all()) else {
+            return Ok(());
+        };
+        let name = default.text_at(["metadata", "name"]);
+        if request.action == Action::Create || name != object.text_at(["metadata", "name"]) {
+            let why =
+                format!("PriorityClass {name} is already marked as default. Only one default can exist");
+            return Err(request.forbidden(object, why));
+        }
+        Ok(())
+    }
+}
+
+/// The class that is marked as the default; of several, the one with the lowest value.
+fn global_default(classes: &[Value]) -> Option<&Value> {
+    let is_default = |c: &&Value| c.get("globalDefault").and_then(Value::as_bool) == Some(true);
+    classes.iter().filter(is_default).min_by_key(|c| class_value(c))
+}
+
+fn class_value(class: &Value) -> i64 {
+    class.get("value").and_then(Value::as_int).unwrap_or(0)
+}
+
+/// An update that omits the priority keeps it.
+fn keep_priority(pod: &mut Map, old: &Value) {
+    let Some(spec) = object_in(pod, "spec") else {
+        return;
+    };
+    for field in ["priority", "preemptionPolicy"] {
+        let stored = old.at(["spec", field]).filter(|v| !v.is_null());
+        if let (None | Some(Value::Null), Some(stored)) = (spec.get(field), stored) {
+            spec.insert(field, stored.clone());
+        }
+    }
+}
+
+fn set_priority(pod: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+    let as_value = Value::Object(pod.clone());
+    let refuse = |why: String| Err(request.forbidden(&as_value, why));
+    let asked = as_value.text_at(["spec", "priorityClassName"]);
+    let class = match asked {
+        "" => global_default(found.all()),
+        name => match found.one() {
+            None => return refuse(format!("no PriorityClass with name {name} was found")),
+            class => class,
+        },
+    };
+    let (name, value, policy) = match class {
+        None => ("", 0, "PreemptLowerPriority"),
+        Some(c) => (
+            c.text_at(["metadata", "name"]),
+            class_value(c),
+            c.text("preemptionPolicy"),
+        ),
+    };
+    let given = as_value.at(["spec", "priority"]).and_then(Value::as_int);
+    if let Some(given) = given.filter(|given| *given != value) {
+        return refuse(format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
+             computed {value} from the given PriorityClass name"
+        ));
+    }
+    let given = as_value.text_at(["spec", "preemptionPolicy"]);
+    if !policy.is_empty() && !given.is_empty() && given != policy {
+        return refuse(format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+             controller computed {policy} from the given PriorityClass name"
+        ));
+    }
+    let Some(spec) = object_in(pod, "spec") else {
+        return Ok(());
+    };
+    spec.insert("priority", Value::Int(value));
+    if !name.is_empty() {
+        spec.insert("priorityClassName", name.into());
+    }
+    if !policy.is_empty() {
+        spec.insert("preemptionPolicy", policy.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! `RuntimeClass`: pods get the overhead, node selector and tolerations of their runtime class.
+
+use super::{Action, Denial, Effects, Found, Lookup, Plugin, Request, object_in};
+use scantling_value::{Map, Value};
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct RuntimeClass;
+
+const OVERHEAD: [&str; 2] = ["overhead", "podFixed"];
+
+impl Plugin for RuntimeClass {
+    fn name(&self) -> &'static str {
+        "RuntimeClass"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        request.is_for("", "pods") && request.action == Action::Create
+    }
+
+    fn lookups(&self, object: &Value, _request: &Request<'_>) -> Vec<Lookup> {
+        match class_name(object) {
+            None => Vec::new(),
+            Some(name) => vec![Lookup::one("node.k8s.io", "RuntimeClass", name)],
+        }
+    }
+
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
+        let pod = Value::Object(object.clone());
+        let (Some(class), Some(spec)) = (find(&pod, request, found)?, object_in(object, "spec")) else {
+            return Ok(());
+        };
+        set_overhead(spec, class, &pod, request)?;
+        set_scheduling(spec, class, &pod, request)
+    }
+
+    fn check(
+        &self,
+        object: &Value,
+        request: &Request<'_>,
+        found: &Found<'_>,
+        _effects: &mut Effects,
+    ) -> Result<(), Box<Denial>> {
+        let class = find(object, request, found)?;
+        let given = object.at(["spec", "overhead"]).filter(|v| !v.is_null());
+        let why = match class.and_then(|c| c.at(OVERHEAD)).filter(|v| !v.is_null()) {
+            Some(defined) if Some(defined) == given => return Ok(()),
+            Some(_) => "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+            None if given.is_none() => return Ok(()),
+            None => "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        };
+        Err(request.forbidden(object, why))
+    }
+}
+
+fn class_name(pod: &Value) -> Option<&str> {
+    pod.at(["spec", "runtimeClassName"]).and_then(Value::as_str)
+}
+
+/// The class of a pod, if it has one. A class that does not exist refuses the pod.
+fn find<'f>(pod: &Value, request: &Request<'_>, found: &Found<'f>) -> Result<Option<&'f Value>, Box<Denial>> {
+    let Some(name) = class_name(pod) else {
+        return Ok(None);
+    };
+    match found.one() {
+        None => {
+            let why = format!("pod rejected: RuntimeClass \"{name}\" not found");
+            Err(request.forbidden(pod, why))
+        }
+        class => Ok(class),
+    }
+}
+
+fn set_overhead(
+    spec: &mut Map,
+    class: &Value,
+    pod: &Value,
+    request: &Request<'_>,
+) -> Result<(), Box<Denial>> {
+    let Some(defined) = class.at(OVERHEAD).filter(|v| !v.is_null()) else {
+        return Ok(());
+    };
+    let given = spec.get("overhead").and_then(Value::as_object);
+    if given.is_some_and(|g| !g.is_empty() && Some(g) != defined.as_object()) {
+        let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+        return Err(request.forbidden(pod, why));
+    }
+    spec.insert("overhead", defined.clone());
+    Ok(())
+}
+
+fn set_scheduling(
+    spec: &mut Map,
+    class: &Value,
+    pod: &Value,
+    request: &Request<'_>,
+) -> Result<(), Box<Denial>> {
+    let Some(scheduling) = class.get("scheduling").filter(|v| !v.is_null()) else {
+        return Ok(());
+    };
+    if let Some(defined) = scheduling.get("nodeSelector").and_then(Value::as_object) {
+        let Some(selector) = object_in(spec, "nodeSelector") else {
+            return Ok(());
+        };
+        for (key, value) in defined.iter() {
+            let value = value.as_str().unwrap_or("");
+            match selector.get(key).and_then(Value::as_str) {
+                Some(given) if given != value => {
+                    let why = format!(
+                        "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; \
+                         pod.spec.nodeSelector[{key}] = {given}"
+                    );
+                    return Err(request.forbidden(pod, why));
+                }
+                _ => selector.insert(key.clone(), value.into()),
+            };
+        }
+    }
+    let given = spec.get("tolerations").and_then(Value::as_array).unwrap_or(&[]);
+    let merged = merge_tolerations(given, scheduling.list("tolerations"));
+    if !merged.is_empty() {
+        spec.insert("tolerations", Value::Array(merged));
+    }
+    Ok(())
+}
+
+/// Both lists, without tolerations that another one includes. Of equal ones the first stays.
+fn merge_tolerations(first: &[Value], second: &[Value]) -> Vec<Value> {
+    let all: Vec<&Value> = first.iter().chain(second).collect();
+    let mut merged: Vec<&Value> = Vec::new();
+    for (i, toleration) in all.iter().enumerate() {
+        let mut later = all.iter().skip(i + 1);
+        let is_redundant = merged.iter().any(|m| includes(m, toleration))
+            || later.any(|l| l != toleration && includes(l, toleration));
+        if !is_redundant {
+            merged.push(toleration);
+        }
+    }
+    merged.into_iter().cloned().collect()
+}
+
+/// Whether the first toleration tolerates everything that the second one does.
+fn includes(wide: &Value, narrow: &Value) -> bool {
+    if wide == narrow {
+        return true;
+    }
+    let seconds = |t: &Value| t.get("tolerationSeconds").and_then(Value::as_int);
+    let same = |field: &str| wide.text(field) == narrow.text(field);
+    let exists = wide.text("operator") == "Exists";
+    let covers_key = same("key") || (wide.text("key").is_empty() && exists);
+    let covers_effect = same("effect") || wide.text("effect").is_empty();
+    let covers_time = wide.text("effect") != "NoExecute"
+        || seconds(wide).is_none_or(|most| seconds(narrow).is_some_and(|s| s <= most));
+    let covers_value = match wide.text("operator") {
+        "Exists" => true,
+        "Equal" | "" => narrow.text("operator") == "Equal" && same("value"),
+        _ => false,
+    };
+    covers_key && covers_effect && covers_time && covers_value
+}

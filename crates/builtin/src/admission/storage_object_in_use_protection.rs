@@ -1,0 +1,50 @@
+//! `StorageObjectInUseProtection`: finalizers keep volumes, claims and classes that are in use.
+
+use super::{Action, Denial, Found, Plugin, Request, append, object_in};
+use scantling_value::{Map, Value};
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct StorageObjectInUseProtection;
+
+/// The protected resources with their finalizers.
+const FINALIZERS: [(&str, &str, &str); 3] = [
+    ("", "persistentvolumes", "kubernetes.io/pv-protection"),
+    ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
+    (
+        "storage.k8s.io",
+        "volumeattributesclasses",
+        "kubernetes.io/vac-protection",
+    ),
+];
+
+fn finalizer(request: &Request<'_>) -> Option<&'static str> {
+    let row = FINALIZERS
+        .iter()
+        .find(|(group, resource, _)| request.is_for(group, resource));
+    row.map(|(_, _, finalizer)| *finalizer)
+}
+
+impl Plugin for StorageObjectInUseProtection {
+    fn name(&self) -> &'static str {
+        "StorageObjectInUseProtection"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        request.action == Action::Create && finalizer(request).is_some()
+    }
+
+    fn mutate(&self, object: &mut Map, request: &Request<'_>, _found: &Found<'_>) -> Result<(), Box<Denial>> {
+        let (Some(finalizer), Some(metadata)) = (finalizer(request), object_in(object, "metadata")) else {
+            return Ok(());
+        };
+        let finalizers = metadata
+            .get("finalizers")
+            .and_then(Value::as_array)
+            .unwrap_or(&[]);
+        if !finalizers.iter().any(|f| f.as_str() == Some(finalizer)) {
+            append(metadata, "finalizers", finalizer);
+        }
+        Ok(())
+    }
+}

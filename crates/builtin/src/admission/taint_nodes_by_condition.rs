@@ -1,0 +1,41 @@
+//! `TaintNodesByCondition`: a new node takes no pods until it is ready.
+
+use super::{Action, Denial, Found, Plugin, Request, append, object_in};
+use scantling_value::{Map, Value};
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct TaintNodesByCondition;
+
+const KEY: &str = "node.kubernetes.io/not-ready";
+const EFFECT: &str = "NoSchedule";
+
+impl Plugin for TaintNodesByCondition {
+    fn name(&self) -> &'static str {
+        "TaintNodesByCondition"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        request.is_for("", "nodes") && request.action == Action::Create
+    }
+
+    fn mutate(
+        &self,
+        object: &mut Map,
+        _request: &Request<'_>,
+        _found: &Found<'_>,
+    ) -> Result<(), Box<Denial>> {
+        let Some(spec) = object_in(object, "spec") else {
+            return Ok(());
+        };
+        let taints = spec.get("taints").and_then(Value::as_array).unwrap_or(&[]);
+        let is_there = taints
+            .iter()
+            .any(|t| t.text("key") == KEY && t.text("effect") == EFFECT);
+        if !is_there {
+            let taint = Map::from_iter([("effect", Value::from(EFFECT)), ("key", Value::from(KEY))]);
+            append(spec, "taints", taint);
+        }
+        Ok(())
+    }
+}

@@ -76,7 +76,7 @@ impl Inputs {
 
 /// The server that answers are to be those of.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Target {
+pub(crate) struct TargetFlags {
     /// The version of Kubernetes whose expression library rules may use
     #[arg(long, value_name = "X.Y", default_value = "1.37", value_parser = version)]
     pub(crate) kubernetes_version: Version,
@@ -121,8 +121,8 @@ impl Cluster {
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
     /// The form of the output
-    #[arg(short, long, value_enum, default_value_t = Form::Text)]
-    pub(crate) output: Form,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
     /// Add the numbers of what was checked
     #[arg(long)]
     pub(crate) summary: bool,
@@ -136,7 +136,7 @@ pub(crate) struct Output {
 
 /// A form of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum OutputFormat {
     /// For people: each finding with its place in the file
     Text,
     /// One JSON document
@@ -165,8 +165,8 @@ pub(crate) struct Validate {
     #[arg(long)]
     pub(crate) old_from_cluster: bool,
     /// What becomes of unknown and duplicate fields
-    #[arg(long, value_enum, default_value_t = Strictness::Warn)]
-    pub(crate) field_validation: Strictness,
+    #[arg(long, value_enum, default_value_t = FieldValidationFlag::Warn)]
+    pub(crate) field_validation: FieldValidationFlag,
     /// Add each object as it would be stored: defaulted and pruned
     #[arg(long)]
     pub(crate) show_object: bool,
@@ -179,7 +179,7 @@ pub(crate) struct Validate {
     #[command(flatten)]
     pub(crate) limits: ReadLimits,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetFlags,
     #[command(flatten)]
     pub(crate) cluster: Cluster,
     #[command(flatten)]
@@ -206,7 +206,7 @@ pub(crate) struct Lint {
     #[command(flatten)]
     pub(crate) limits: ReadLimits,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetFlags,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -225,7 +225,7 @@ pub(crate) struct Cost {
     #[command(flatten)]
     pub(crate) limits: ReadLimits,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetFlags,
     #[command(flatten)]
     pub(crate) cluster: Cluster,
     #[command(flatten)]
@@ -249,7 +249,7 @@ pub(crate) struct Upgrade {
     #[command(flatten)]
     pub(crate) limits: ReadLimits,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetFlags,
     #[command(flatten)]
     pub(crate) cluster: Cluster,
     #[command(flatten)]
@@ -288,15 +288,15 @@ pub(crate) struct Eval {
     #[command(flatten)]
     pub(crate) limits: ReadLimits,
     /// The form of the output; a value is no finding, so there are no forms for CI systems
-    #[arg(short, long, value_enum, default_value_t = EvalForm::Text)]
-    pub(crate) output: EvalForm,
+    #[arg(short, long, value_enum, default_value_t = EvalFormat::Text)]
+    pub(crate) output: EvalFormat,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: TargetFlags,
 }
 
 /// A form of the output of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EvalForm {
+pub(crate) enum EvalFormat {
     /// For people
     Text,
     /// One JSON document
@@ -516,7 +516,7 @@ pub(crate) enum StoreCommand {
 
 /// What becomes of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Strictness {
+pub(crate) enum FieldValidationFlag {
     /// They are errors
     Strict,
     /// They are dropped with a warning
@@ -525,12 +525,12 @@ pub(crate) enum Strictness {
     Ignore,
 }
 
-impl From<Strictness> for FieldValidation {
-    fn from(strictness: Strictness) -> Self {
+impl From<FieldValidationFlag> for FieldValidation {
+    fn from(strictness: FieldValidationFlag) -> Self {
         match strictness {
-            Strictness::Strict => FieldValidation::Strict,
-            Strictness::Warn => FieldValidation::Warn,
-            Strictness::Ignore => FieldValidation::Ignore,
+            FieldValidationFlag::Strict => FieldValidation::Strict,
+            FieldValidationFlag::Warn => FieldValidation::Warn,
+            FieldValidationFlag::Ignore => FieldValidation::Ignore,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The definitions that objects are checked against, each compiled when its first object comes along.
 
-use crate::args::Target;
+use crate::args::TargetFlags;
 use crate::cluster::Cluster;
-use crate::files::Source;
-use crate::input::{Document, Object};
-use crate::locate::{Origin, Place};
+use crate::files::InputSource;
+use crate::input::{Document, InputObject};
+use crate::locate::{Location, SourceText};
 use crate::problem::{Problem, note, warn};
 use crate::report::count;
 use crate::stream;
@@ -21,10 +21,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A definition as it was read.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CatalogEntry {
     /// The file it comes from.
     pub(crate) file: Arc<str>,
-    /// Both, for those who want to know by what an object was judged.
+    /// Both, for those who want to know by what an object was report.
     pub(crate) title: Arc<str>,
     /// The definition.
     pub(crate) definition: Definition,
@@ -35,16 +35,16 @@ pub(crate) struct Entry {
     /// Whether its text has one schema for all versions, as definitions of old may.
     one_schema: bool,
     /// Where it stands, where the catalog keeps that.
-    origin: Option<Origin>,
+    origin: Option<SourceText>,
     /// Beside the definition's versions.
     versions: Vec<OnceLock<Result<Arc<Resource>, String>>>,
     /// What a cluster would refuse in it.
     refused: OnceLock<ErrorList>,
 }
 
-impl Entry {
+impl CatalogEntry {
     /// The places of fields of the definition, beside them; none where the catalog keeps no texts.
-    pub(crate) fn places(&self, fields: &[String]) -> Vec<Option<Place>> {
+    pub(crate) fn places(&self, fields: &[String]) -> Vec<Option<Location>> {
         match &self.origin {
             Some(origin) => origin.places(fields),
             None => vec![None; fields.len()],
@@ -94,10 +94,10 @@ pub(crate) enum Texts {
 /// All definitions.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    target: Target,
+    target: TargetFlags,
     texts: Texts,
     environments: Environments,
-    entries: Vec<Entry>,
+    entries: Vec<CatalogEntry>,
     /// By `apiVersion` and kind: the definition and its version.
     kinds: BTreeMap<String, BTreeMap<String, (usize, usize)>>,
     /// One for each thread, once it has something to compile: compiling changes what it shares.
@@ -108,12 +108,12 @@ pub(crate) struct Catalog {
 
 /// A version of a definition that an object is of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found<'c> {
-    pub(crate) entry: &'c Entry,
+pub(crate) struct CatalogMatch<'c> {
+    pub(crate) entry: &'c CatalogEntry,
     version: usize,
 }
 
-impl Found<'_> {
+impl CatalogMatch<'_> {
     /// The version.
     pub(crate) fn version(&self) -> Option<&Version> {
         self.entry.definition.spec.versions().get(self.version)
@@ -122,7 +122,7 @@ impl Found<'_> {
 
 impl Catalog {
     /// No definitions.
-    pub(crate) fn new(target: Target, texts: Texts) -> Self {
+    pub(crate) fn new(target: TargetFlags, texts: Texts) -> Self {
         Catalog {
             environments: Environments::of(target.kubernetes_version),
             target,
@@ -137,11 +137,11 @@ impl Catalog {
     }
 
     /// Reads all definitions in some files. Of definitions of one kind the last one counts.
-    pub(crate) fn load(&mut self, sources: &[Source], other: OtherObjects) -> Vec<Problem> {
+    pub(crate) fn load(&mut self, sources: &[InputSource], other: OtherObjects) -> Vec<Problem> {
         let before = self.entries.len();
         let (mut entries, mut skipped, mut problems) = (Vec::new(), Vec::new(), Vec::new());
         let (target, texts) = (self.target, self.texts);
-        let chosen: Vec<Source>;
+        let chosen: Vec<InputSource>;
         let sources = match other {
             OtherObjects::Listed => sources,
             OtherObjects::Skipped => {
@@ -201,7 +201,7 @@ impl Catalog {
         problems
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: CatalogEntry) {
         let spec = &entry.definition.spec;
         let mut replaced = None;
         for (n, version) in spec.versions().iter().enumerate() {
@@ -228,7 +228,7 @@ impl Catalog {
     }
 
     /// All definitions, in the order in which they were read.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
 
@@ -238,10 +238,10 @@ impl Catalog {
     }
 
     /// The definition of a kind.
-    pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<Found<'_>> {
+    pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<CatalogMatch<'_>> {
         let (entry, version) = *self.kinds.get(api_version)?.get(kind)?;
         let entry = self.entries.get(entry)?;
-        Some(Found { entry, version })
+        Some(CatalogMatch { entry, version })
     }
 
     /// The kind that the author of an object may have meant, for an object whose kind is not defined: another version of
@@ -281,7 +281,7 @@ impl Catalog {
         self.target.feature_gates.ratcheting
     }
 
-    fn setting(&self, entry: &Entry) -> Setting<'_> {
+    fn setting(&self, entry: &CatalogEntry) -> Setting<'_> {
         Setting {
             api: entry.api,
             gates: self.target.feature_gates,
@@ -290,13 +290,13 @@ impl Catalog {
     }
 
     /// What a cluster would refuse in a definition.
-    pub(crate) fn refused<'e>(&self, entry: &'e Entry) -> &'e [FieldError] {
+    pub(crate) fn refused<'e>(&self, entry: &'e CatalogEntry) -> &'e [FieldError] {
         let refused = || Accepted::create(entry.definition.clone(), &self.setting(entry)).err();
         entry.refused.get_or_init(|| refused().unwrap_or_default())
     }
 
     /// What a cluster that has a definition would refuse in one that takes its place.
-    pub(crate) fn refused_after(&self, entry: &Entry, old: &Entry) -> ErrorList {
+    pub(crate) fn refused_after(&self, entry: &CatalogEntry, old: &CatalogEntry) -> ErrorList {
         let mut definition = entry.definition.clone();
         definition.prepare_update(&old.definition, self.target.feature_gates);
         let mut errors = definition.validate_update(&old.definition, &self.setting(entry));
@@ -306,7 +306,7 @@ impl Catalog {
     }
 
     /// The compiled version of a kind, or why there is none.
-    fn resource<'c>(&self, found: Found<'c>) -> Result<&'c Arc<Resource>, &'c str> {
+    fn resource<'c>(&self, found: CatalogMatch<'c>) -> Result<&'c Arc<Resource>, &'c str> {
         let slot = found.entry.versions.get(found.version);
         let slot = slot.ok_or("the definition has no such version")?;
         slot.get_or_init(|| self.compile(found))
@@ -315,11 +315,11 @@ impl Catalog {
     }
 
     /// The same, for those who cannot go on without it.
-    pub(crate) fn usable<'c>(&self, found: Found<'c>) -> Result<&'c Arc<Resource>, Problem> {
+    pub(crate) fn usable<'c>(&self, found: CatalogMatch<'c>) -> Result<&'c Arc<Resource>, Problem> {
         self.resource(found).map_err(|why| found.entry.unusable(why))
     }
 
-    fn compile(&self, found: Found<'_>) -> Result<Arc<Resource>, String> {
+    fn compile(&self, found: CatalogMatch<'_>) -> Result<Arc<Resource>, String> {
         let spec = &found.entry.definition.spec;
         let version = found.version().ok_or("the definition has no such version")?;
         let workshop = rayon::current_thread_index().map_or(0, |n| n + 1);
@@ -347,7 +347,7 @@ pub(crate) enum OtherObjects {
 const KIND: &str = "CustomResourceDefinition";
 
 /// Whether there may be definitions in a file. One that cannot be read may hold some: the reader reports why.
-fn mentions_definitions(source: &Source) -> bool {
+fn mentions_definitions(source: &InputSource) -> bool {
     let Ok(mut reader) = source.open() else {
         return true;
     };
@@ -373,12 +373,17 @@ fn mentions_definitions(source: &Source) -> bool {
 /// The CRDs of a document, and everything else in it.
 #[derive(Default)]
 struct Definitions {
-    entries: Vec<Entry>,
+    entries: Vec<CatalogEntry>,
     skipped: Vec<String>,
     problems: Vec<Problem>,
 }
 
-fn definitions(document: &Document<'_>, target: Target, other: OtherObjects, texts: Texts) -> Definitions {
+fn definitions(
+    document: &Document<'_>,
+    target: TargetFlags,
+    other: OtherObjects,
+    texts: Texts,
+) -> Definitions {
     let mut found = Definitions::default();
     if other == OtherObjects::Skipped && memchr::memmem::find(document.text, KIND.as_bytes()).is_none() {
         return found;
@@ -401,9 +406,9 @@ fn definitions(document: &Document<'_>, target: Target, other: OtherObjects, tex
         }
         let origin = text
             .as_ref()
-            .map(|text| Origin::of(document, text, &object.index));
+            .map(|text| SourceText::new(document, text, &object.index));
         match entry(document.file, object, target) {
-            Ok(entry) => found.entries.push(Entry { origin, ..entry }),
+            Ok(entry) => found.entries.push(CatalogEntry { origin, ..entry }),
             Err(why) => {
                 let place = Some(document.first_line());
                 found.problems.push(Problem::in_file(document.file, place, why));
@@ -414,7 +419,11 @@ fn definitions(document: &Document<'_>, target: Target, other: OtherObjects, tex
 }
 
 /// Reads a definition.
-pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<Entry, String> {
+pub(crate) fn entry(
+    file: &Arc<str>,
+    object: InputObject,
+    target: TargetFlags,
+) -> Result<CatalogEntry, String> {
     let api = match object.api_version() {
         "apiextensions.k8s.io/v1" => ApiVersion::V1,
         "apiextensions.k8s.io/v1beta1" => ApiVersion::V1Beta1,
@@ -435,7 +444,7 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
     received.definition.metadata.remove("namespace");
     let versions = received.definition.spec.versions().len();
     let unknown = received.unknown().cloned().collect();
-    Ok(Entry {
+    Ok(CatalogEntry {
         file: Arc::clone(file),
         title: format!("by {name} in {file}").into(),
         definition: received.definition,
@@ -450,16 +459,16 @@ pub(crate) fn entry(file: &Arc<str>, object: Object, target: Target) -> Result<E
 
 /// The stored objects that updates are updates of.
 #[derive(Default)]
-pub(crate) struct Stored<'c> {
-    objects: BTreeMap<Key, Value>,
+pub(crate) struct StoredObjects<'c> {
+    objects: BTreeMap<ObjectKey, Value>,
     /// Where those are looked for that the files do not have.
     pub(crate) cluster: Option<&'c Cluster>,
 }
 
-impl Stored<'_> {
+impl StoredObjects<'_> {
     /// Reads all objects of some files.
-    pub(crate) fn load(sources: &[Source]) -> (Self, Vec<Problem>) {
-        let (mut stored, mut undecoded) = (Stored::default(), Vec::new());
+    pub(crate) fn load(sources: &[InputSource]) -> (Self, Vec<Problem>) {
+        let (mut stored, mut undecoded) = (StoredObjects::default(), Vec::new());
         let mut problems = stream::each_document(
             sources,
             |document| {
@@ -480,7 +489,7 @@ impl Stored<'_> {
         (stored, problems)
     }
 
-    fn add(&mut self, file: &str, key: Key, object: Value) {
+    fn add(&mut self, file: &str, key: ObjectKey, object: Value) {
         let (_, kind, namespace, name) = &key;
         if self.objects.get(&key).is_some_and(|twin| *twin != object) {
             let title = title(kind, namespace, name);
@@ -492,7 +501,11 @@ impl Stored<'_> {
     }
 
     /// The stored object of the same group, kind, namespace and name.
-    pub(crate) fn of(&self, object: &Object, found: Found<'_>) -> Result<Option<Value>, Problem> {
+    pub(crate) fn find(
+        &self,
+        object: &InputObject,
+        found: CatalogMatch<'_>,
+    ) -> Result<Option<Value>, Problem> {
         match (self.objects.get(&key(&object.value)), self.cluster) {
             (None, Some(cluster)) => cluster.object(object, &found.entry.definition.spec),
             (stored, _) => Ok(stored.cloned()),
@@ -501,9 +514,9 @@ impl Stored<'_> {
 }
 
 /// Group, kind, namespace and name.
-type Key = (String, String, String, String);
+type ObjectKey = (String, String, String, String);
 
-fn key(object: &Value) -> Key {
+fn key(object: &Value) -> ObjectKey {
     let (group, _) = group_version(object.text("apiVersion"));
     let namespace = match object.text_at(["metadata", "namespace"]) {
         "" => "default",

@@ -3,7 +3,7 @@
 use crate::args;
 use crate::catalog::Catalog;
 use crate::files;
-use crate::input::{Object, flatten};
+use crate::input::{InputObject, flatten};
 use crate::problem::Problem;
 use kube::api::{GetParams, ListParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
@@ -58,7 +58,7 @@ impl Cluster {
     }
 
     /// All definitions.
-    pub(crate) fn definitions(&self) -> Result<Vec<Object>, Problem> {
+    pub(crate) fn definitions(&self) -> Result<Vec<InputObject>, Problem> {
         let mut all = Vec::new();
         let mut pages = self.pages("/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned());
         while let Some(page) = pages.next()? {
@@ -77,7 +77,7 @@ impl Cluster {
     }
 
     /// The object of the same kind, namespace and name, if there is one.
-    pub(crate) fn object(&self, object: &Object, spec: &Spec) -> Result<Option<Value>, Problem> {
+    pub(crate) fn object(&self, object: &InputObject, spec: &Spec) -> Result<Option<Value>, Problem> {
         if object.name().is_empty() {
             return Ok(None);
         }
@@ -106,7 +106,7 @@ impl Cluster {
     pub(crate) fn each_page(
         &self,
         catalog: &Catalog,
-        mut work: impl FnMut(&Arc<str>, Vec<Object>) -> Result<(), Problem>,
+        mut work: impl FnMut(&Arc<str>, Vec<InputObject>) -> Result<(), Problem>,
     ) -> Vec<Problem> {
         let mut problems = Vec::new();
         for entry in catalog.entries() {
@@ -153,7 +153,7 @@ impl Pages<'_> {
     }
 
     /// The objects of the next page.
-    fn next(&mut self) -> Result<Option<Vec<Object>>, Problem> {
+    fn next(&mut self) -> Result<Option<Vec<InputObject>>, Problem> {
         let mut parameters = ListParams::default().limit(PAGE);
         match std::mem::replace(&mut self.next, Next::None) {
             Next::First => {}
@@ -175,7 +175,7 @@ impl Pages<'_> {
             self.next = Next::After(token.to_owned());
         }
         let mut page = Vec::new();
-        let whole = Object {
+        let whole = InputObject {
             value,
             found_in_text: Vec::new(),
             index: Vec::new(),

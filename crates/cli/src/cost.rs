@@ -3,14 +3,14 @@
 mod measure;
 
 use crate::args;
-use crate::catalog::{Catalog, Entry, OtherObjects, Texts};
+use crate::catalog::{Catalog, CatalogEntry, OtherObjects, Texts};
 use crate::cluster;
 use crate::files;
-use crate::locate::Place;
-use crate::problem::{Problem, Verdict};
+use crate::locate::Location;
+use crate::problem::{ExitStatus, Problem};
 use crate::render::Report;
-use crate::report::{self, Finding, Level, Subject, count};
-use crate::rules::{self, Bound, Hint, RULE_LIMIT, Remedy, Rule, SCHEMA_LIMIT, spell};
+use crate::report::{Finding, ReportItem, ReportSubject, Severity, count};
+use crate::rules::{self, Bound, BoundHint, EstimatedRule, RULE_LIMIT, Remedy, SCHEMA_LIMIT, schema_path};
 use measure::{Measured, Measurements};
 use rayon::prelude::*;
 use scantling_schema::document::Schema;
@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// Estimates the rules, and measures them where there are objects.
-pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
+pub(crate) fn run(flags: &args::Cost) -> Result<ExitStatus, Problem> {
     let (sources, mut problems) = files::find(flags.definitions.iter().chain(&flags.crds), flags.limits);
     let mut catalog = Catalog::new(flags.target, Texts::Kept);
     problems.extend(catalog.load(&sources, OtherObjects::Listed));
@@ -38,31 +38,31 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
         problems.extend(estimated.problems);
     }
     let mut measurements = Measurements::default();
-    problems.extend(measurements.of_files(&catalog, &objects, flags.target));
+    problems.extend(measurements.measure_files(&catalog, &objects, flags.target));
     if let Some(cluster) = &cluster {
-        problems.extend(measurements.of_cluster(&catalog, cluster, flags.target));
+        problems.extend(measurements.measure_cluster(&catalog, cluster, flags.target));
     }
     let measured = !objects.is_empty() || cluster.is_some();
     if measured {
         for item in &mut items {
-            item.measured = Some(measurements.of_rule(&item.name, &item.version, &item.path, item.index));
+            item.measured = Some(measurements.rule(&item.name, &item.version, &item.path, item.index));
         }
     }
-    let summary = Summary::of(&items);
+    let summary = CostSummary::new(&items);
     let mut report = Report::begin("CostReport", "cost", &flags.output);
     report.section("items");
     for item in &items {
-        report.tell(item)?;
+        report.write_item(item)?;
     }
-    report.tell_problems(&problems)?;
+    report.write_problems(&problems)?;
     report.section("schemas");
     for schema in &schemas {
-        report.tell(schema)?;
+        report.write_item(schema)?;
     }
     if measured {
         report.section("objects");
         for object in &measurements.objects {
-            report.tell(object)?;
+            report.write_item(object)?;
         }
     }
     if flags.output.verbose {
@@ -71,8 +71,8 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
     let over = schemas.iter().any(|schema| schema.total_cost > SCHEMA_LIMIT);
-    Ok(Verdict::after(
-        over || items.iter().any(Item::is_flawed),
+    Ok(ExitStatus::after(
+        over || items.iter().any(RuleCost::is_flawed),
         &problems,
     ))
 }
@@ -80,7 +80,7 @@ pub(crate) fn run(flags: &args::Cost) -> Result<Verdict, Problem> {
 /// A rule of a version of a definition.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+struct RuleCost {
     name: String,
     version: String,
     path: String,
@@ -101,28 +101,28 @@ struct Item {
     schema_share: f64,
     /// The lists, maps and strings without a bound that a rule over its limit looks at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    unbounded: Vec<Limit>,
+    unbounded: Vec<MissingBound>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    hints: Vec<Advice>,
+    hints: Vec<BoundAdvice>,
     /// What it cost for the objects that it ran for.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Measured>,
     file: Arc<str>,
     #[serde(flatten)]
-    place: Option<Place>,
+    place: Option<Location>,
 }
 
 /// Bounds to set, so that a rule fits into its limit.
 #[derive(Debug, Serialize)]
-struct Advice {
+struct BoundAdvice {
     /// What needs a bound, or a smaller one.
-    bounds: Vec<Limit>,
+    bounds: Vec<MissingBound>,
     /// The largest value of each with which the rule fits.
     value: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Limit {
+struct MissingBound {
     path: String,
     keyword: &'static str,
     /// What it is now.
@@ -130,20 +130,20 @@ struct Limit {
     now: Option<u64>,
 }
 
-impl From<Bound> for Limit {
+impl From<Bound> for MissingBound {
     fn from(bound: Bound) -> Self {
-        Limit {
-            path: spell(&bound.at),
+        MissingBound {
+            path: schema_path(&bound.at),
             keyword: bound.keyword,
             now: bound.now,
         }
     }
 }
 
-impl From<Hint> for Advice {
-    fn from(hint: Hint) -> Self {
-        Advice {
-            bounds: hint.bounds.into_iter().map(Limit::from).collect(),
+impl From<BoundHint> for BoundAdvice {
+    fn from(hint: BoundHint) -> Self {
+        BoundAdvice {
+            bounds: hint.bounds.into_iter().map(MissingBound::from).collect(),
             value: hint.value,
         }
     }
@@ -160,13 +160,13 @@ struct SchemaCost {
     file: Arc<str>,
     /// Where the schema stands.
     #[serde(flatten)]
-    place: Option<Place>,
+    place: Option<Location>,
 }
 
 /// The estimated rules of a definition.
 #[derive(Debug, Default)]
 struct Estimate {
-    items: Vec<Item>,
+    items: Vec<RuleCost>,
     /// The sums over the rules of each version.
     schemas: Vec<SchemaCost>,
     /// The versions whose rules cannot be estimated.
@@ -174,7 +174,7 @@ struct Estimate {
 }
 
 /// Estimates the rules of a definition, version by version.
-fn definition(entry: &Entry, catalog: &Catalog) -> Estimate {
+fn definition(entry: &CatalogEntry, catalog: &Catalog) -> Estimate {
     let spec = &entry.definition.spec;
     let mut estimate = Estimate::default();
     let Estimate {
@@ -202,9 +202,9 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Estimate {
             } else {
                 Remedy::default()
             };
-            let mut item = Item::new(entry, &version.name, rule);
-            item.unbounded = remedy.unbounded.into_iter().map(Limit::from).collect();
-            item.hints = remedy.hints.into_iter().map(Advice::from).collect();
+            let mut item = RuleCost::new(entry, &version.name, rule);
+            item.unbounded = remedy.unbounded.into_iter().map(MissingBound::from).collect();
+            item.hints = remedy.hints.into_iter().map(BoundAdvice::from).collect();
             fields.push(format!(
                 "{root}{}.x-kubernetes-validations[{}]",
                 item.path, item.index
@@ -213,7 +213,7 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Estimate {
         }
         let own = items.get(before..).unwrap_or_default();
         if !own.is_empty() {
-            schemas.push(SchemaCost::of(entry, &version.name, own));
+            schemas.push(SchemaCost::new(entry, &version.name, own));
             roots.push(root);
         }
     }
@@ -229,7 +229,7 @@ fn definition(entry: &Entry, catalog: &Catalog) -> Estimate {
 }
 
 impl SchemaCost {
-    fn of(entry: &Entry, version: &str, rules: &[Item]) -> Self {
+    fn new(entry: &CatalogEntry, version: &str, rules: &[RuleCost]) -> Self {
         let total_cost = rules.iter().fold(0u64, |sum, r| sum.saturating_add(r.total_cost));
         SchemaCost {
             name: entry.definition.name().to_owned(),
@@ -242,13 +242,13 @@ impl SchemaCost {
     }
 }
 
-impl Item {
-    fn new(entry: &Entry, version: &str, rule: Rule) -> Self {
+impl RuleCost {
+    fn new(entry: &CatalogEntry, version: &str, rule: EstimatedRule) -> Self {
         let share = |limit: u64| rule.total as f64 / limit as f64;
-        Item {
+        RuleCost {
             name: entry.definition.name().to_owned(),
             version: version.to_owned(),
-            path: spell(&rule.at),
+            path: schema_path(&rule.at),
             index: rule.index,
             cost: rule.cost,
             cardinality: rule.cardinality,
@@ -296,8 +296,8 @@ impl Item {
     }
 }
 
-impl report::Item for Item {
-    fn subject(&self) -> Subject {
+impl ReportItem for RuleCost {
+    fn subject(&self) -> ReportSubject {
         let mut findings = Vec::new();
         if !self.error.is_empty() {
             findings.push(finding(
@@ -308,13 +308,15 @@ impl report::Item for Item {
             ));
         } else if self.total_cost > RULE_LIMIT {
             let unbounded = self.unbounded.iter().map(|limit| {
-                let Limit { path, keyword, .. } = limit;
+                let MissingBound { path, keyword, .. } = limit;
                 format!("{} has no {keyword}", named(path))
             });
-            let notes = unbounded.chain(self.hints.iter().map(Advice::text)).collect();
+            let notes = unbounded
+                .chain(self.hints.iter().map(BoundAdvice::description))
+                .collect();
             findings.push(finding("CostLimit", self.line(), notes, self.place.clone()));
         }
-        Subject {
+        ReportSubject {
             file: Arc::clone(&self.file),
             place: self.place.clone(),
             name: format!("{} {} {}[{}]", self.name, self.version, self.path, self.index),
@@ -326,8 +328,8 @@ impl report::Item for Item {
     }
 }
 
-impl report::Item for SchemaCost {
-    fn subject(&self) -> Subject {
+impl ReportItem for SchemaCost {
+    fn subject(&self) -> ReportSubject {
         let line = format!(
             "all rules together cost {}: {:.1}% of a schema's limit",
             self.total_cost,
@@ -338,7 +340,7 @@ impl report::Item for SchemaCost {
         } else {
             Vec::new()
         };
-        Subject {
+        ReportSubject {
             file: Arc::clone(&self.file),
             place: self.place.clone(),
             name: format!("{} {}", self.name, self.version),
@@ -352,15 +354,15 @@ impl report::Item for SchemaCost {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary {
+struct CostSummary {
     rules: usize,
     over_limit: usize,
     broken: usize,
 }
 
-impl Summary {
-    fn of(items: &[Item]) -> Self {
-        Summary {
+impl CostSummary {
+    fn new(items: &[RuleCost]) -> Self {
+        CostSummary {
             rules: items.len(),
             over_limit: items.iter().filter(|i| i.total_cost > RULE_LIMIT).count(),
             broken: items.iter().filter(|i| !i.error.is_empty()).count(),
@@ -368,7 +370,7 @@ impl Summary {
     }
 
     fn line(&self) -> String {
-        let Summary {
+        let CostSummary {
             rules,
             over_limit,
             broken,
@@ -378,9 +380,9 @@ impl Summary {
     }
 }
 
-fn finding(code: &str, text: String, notes: Vec<String>, place: Option<Place>) -> Finding {
+fn finding(code: &str, text: String, notes: Vec<String>, place: Option<Location>) -> Finding {
     Finding {
-        level: Level::Error,
+        level: Severity::Error,
         code: code.to_owned(),
         text,
         place,
@@ -392,9 +394,9 @@ fn named(path: &str) -> &str {
     if path.is_empty() { "the root" } else { path }
 }
 
-impl Advice {
-    fn text(&self) -> String {
-        let bound = |b: &Limit| {
+impl BoundAdvice {
+    fn description(&self) -> String {
+        let bound = |b: &MissingBound| {
             let now = b.now.map(|now| format!(" (now {now})")).unwrap_or_default();
             format!("{}{now} at {}", b.keyword, named(&b.path))
         };

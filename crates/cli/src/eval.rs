@@ -1,14 +1,14 @@
-//! `scantling eval`: an expression against a file, or against a place in a definition.
+//! `scantling eval`: an expression against a file, or against a target in a definition.
 
 mod complete;
-mod place;
+
 mod repl;
 mod show;
+mod target;
 
 use crate::args;
-use crate::problem::{Problem, Verdict};
+use crate::problem::{ExitStatus, Problem};
 use crate::render;
-use place::Place;
 use scantling_cel::env::Env;
 use scantling_cel::estimate::estimate;
 use scantling_cel::kubernetes::for_stored_expressions;
@@ -18,37 +18,38 @@ use scantling_value::Value;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use target::EvalTarget;
 
 /// Evaluates an expression, or begins a session.
-pub(crate) fn run(flags: &args::Eval) -> Result<Verdict, Problem> {
+pub(crate) fn run(flags: &args::Eval) -> Result<ExitStatus, Problem> {
     let mut session = Session::new(flags)?;
     if flags.repl {
         repl::run(&mut session)?;
-        return Ok(Verdict::Well);
+        return Ok(ExitStatus::Well);
     }
     let Some(expression) = &flags.expression else {
         return Err(Problem::plain("no expression is given"));
     };
     match (session.answer(expression), flags.output) {
-        (Ok(answer), args::EvalForm::Text) => render::write(answer.text())?,
+        (Ok(answer), args::EvalFormat::Text) => render::write(answer.to_text())?,
         (Ok(answer), form) => write(&answer, form)?,
-        (Err(why), args::EvalForm::Text) => {
+        (Err(why), args::EvalFormat::Text) => {
             Problem::plain(why).print();
-            return Ok(Verdict::Findings);
+            return Ok(ExitStatus::Findings);
         }
         (Err(error), form) => {
             write(&Failure { error }, form)?;
-            return Ok(Verdict::Findings);
+            return Ok(ExitStatus::Findings);
         }
     }
-    Ok(Verdict::Well)
+    Ok(ExitStatus::Well)
 }
 
 /// Writes a result for programs.
-fn write(result: &impl Serialize, form: args::EvalForm) -> Result<(), Problem> {
+fn write(result: &impl Serialize, form: args::EvalFormat) -> Result<(), Problem> {
     render::write(match form {
-        args::EvalForm::Yaml => render::yaml_of(result)?,
-        args::EvalForm::Json | args::EvalForm::Text => render::json_text(result)? + "\n",
+        args::EvalFormat::Yaml => render::yaml_of(result)?,
+        args::EvalFormat::Json | args::EvalFormat::Text => render::json_text(result)? + "\n",
     })
 }
 
@@ -61,7 +62,7 @@ struct Failure {
 /// What an expression sees.
 struct Session {
     env: Env,
-    place: Place,
+    target: EvalTarget,
     value: Option<Arc<Value>>,
     old: Option<Arc<Value>>,
 }
@@ -69,7 +70,7 @@ struct Session {
 /// What came of an expression.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Evaluation {
     /// The value; none where there was nothing to look at.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
@@ -80,7 +81,7 @@ struct Answer {
     cost: Option<u64>,
 }
 
-impl Answer {
+impl Evaluation {
     /// The estimated cost in words.
     fn estimate(&self) -> String {
         match self.estimated_cost {
@@ -89,7 +90,7 @@ impl Answer {
         }
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let mut out = String::new();
         if let Some(value) = &self.value {
             out.push_str(&format!("value: {value}\n"));
@@ -108,16 +109,16 @@ impl Answer {
 
 impl Session {
     fn new(flags: &args::Eval) -> Result<Self, Problem> {
-        let place = Place::find(flags)?;
+        let target = EvalTarget::find(flags)?;
         let scope = Arc::new(for_stored_expressions(flags.target.kubernetes_version));
         let env = Env::new(scope)
-            .with_variable("self", place.shape.ty("self"))
-            .with_variable("oldSelf", place.shape.ty("self"));
-        let read = |file: &Option<PathBuf>| file.as_deref().map(|f| place.value_in(f)).transpose();
+            .with_variable("self", target.shape.ty("self"))
+            .with_variable("oldSelf", target.shape.ty("self"));
+        let read = |file: &Option<PathBuf>| file.as_deref().map(|f| target.value_in(f)).transpose();
         let (value, old) = (read(&flags.file)?.map(Arc::new), read(&flags.old)?.map(Arc::new));
         Ok(Session {
             env,
-            place,
+            target,
             value,
             old,
         })
@@ -125,18 +126,18 @@ impl Session {
 
     /// Takes another file as `self`.
     fn load(&mut self, file: &Path) -> Result<(), Problem> {
-        self.value = Some(Arc::new(self.place.value_in(file)?));
+        self.value = Some(Arc::new(self.target.value_in(file)?));
         Ok(())
     }
 
     /// The type and the estimated cost of an expression, and what it gives where there are values to look at.
-    fn answer(&self, expression: &str) -> Result<Answer, String> {
-        let shape = &self.place.shape;
+    fn answer(&self, expression: &str) -> Result<Evaluation, String> {
+        let shape = &self.target.shape;
         let checked = self
             .env
             .compile(expression)
             .map_err(|issues| issues.to_string())?;
-        let mut answer = Answer {
+        let mut answer = Evaluation {
             value: None,
             ty: checked.result_type().to_string(),
             estimated_cost: estimate(&checked, Some(shape)).max,

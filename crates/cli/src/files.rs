@@ -14,14 +14,14 @@ const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// A file, or what can be read only once: standard input, a pipe.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct InputSource {
     /// The name for messages.
     pub(crate) name: Arc<str>,
-    from: From,
+    from: SourceKind,
 }
 
 #[derive(Clone, Debug)]
-enum From {
+enum SourceKind {
     File {
         path: PathBuf,
         /// The most bytes that it may have.
@@ -30,11 +30,11 @@ enum From {
     Memory(Arc<[u8]>),
 }
 
-impl Source {
+impl InputSource {
     fn file(path: &Path, limits: ReadLimits) -> Self {
-        Source {
+        InputSource {
             name: path.display().to_string().into(),
-            from: From::File {
+            from: SourceKind::File {
                 path: path.to_owned(),
                 limit: limits.max_input_bytes,
             },
@@ -44,8 +44,8 @@ impl Source {
     /// All bytes.
     pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, Problem> {
         match &self.from {
-            From::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
-            From::File { path, limit } => match read(path, *limit) {
+            SourceKind::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
+            SourceKind::File { path, limit } => match read(path, *limit) {
                 Ok(bytes) => Ok(Cow::Owned(in_utf8(bytes))),
                 Err(e) => Err(unreadable(path.display(), &e)),
             },
@@ -55,16 +55,18 @@ impl Source {
     /// The bytes, for those who want them one after the other.
     pub(crate) fn open(&self) -> Result<Box<dyn Read + Send + '_>, Problem> {
         match &self.from {
-            From::Memory(bytes) => Ok(Box::new(&**bytes)),
-            From::File { path, limit } => opened(path, *limit).map_err(|e| unreadable(path.display(), &e)),
+            SourceKind::Memory(bytes) => Ok(Box::new(&**bytes)),
+            SourceKind::File { path, limit } => {
+                opened(path, *limit).map_err(|e| unreadable(path.display(), &e))
+            }
         }
     }
 
     /// The number of bytes, as far as it is known before they are read.
     pub(crate) fn size(&self) -> u64 {
         match &self.from {
-            From::Memory(bytes) => bytes.len() as u64,
-            From::File { path, .. } => std::fs::metadata(path).map_or(0, |m| m.len()),
+            SourceKind::Memory(bytes) => bytes.len() as u64,
+            SourceKind::File { path, .. } => std::fs::metadata(path).map_or(0, |m| m.len()),
         }
     }
 }
@@ -187,7 +189,7 @@ pub(crate) fn unreadable(name: impl std::fmt::Display, error: &io::Error) -> Pro
 pub(crate) fn find(
     paths: impl IntoIterator<Item = impl AsRef<Path>>,
     limits: ReadLimits,
-) -> (Vec<Source>, Vec<Problem>) {
+) -> (Vec<InputSource>, Vec<Problem>) {
     let (mut sources, mut problems) = (Vec::new(), Vec::new());
     let mut left = limits.max_input_files;
     for path in paths {
@@ -216,28 +218,28 @@ pub(crate) fn find(
 }
 
 /// A file that was named. What the shell puts in the place of `<(helm template .)` gives its bytes once.
-fn given(path: &Path, limits: ReadLimits) -> io::Result<Source> {
+fn given(path: &Path, limits: ReadLimits) -> io::Result<InputSource> {
     if std::fs::metadata(path)?.is_file() {
-        return Ok(Source::file(path, limits));
+        return Ok(InputSource::file(path, limits));
     }
     let bytes = in_utf8(read(path, limits.max_input_bytes)?);
-    Ok(Source {
+    Ok(InputSource {
         name: path.display().to_string().into(),
-        from: From::Memory(bytes.into()),
+        from: SourceKind::Memory(bytes.into()),
     })
 }
 
 /// Standard input is there once, whatever it is asked for.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-fn standard_input(limit: u64) -> Result<Source, Problem> {
+fn standard_input(limit: u64) -> Result<InputSource, Problem> {
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Err(Problem::usage("standard input (`-`) is named more than once"));
     }
     match read_all(Limited::new(io::stdin().lock(), limit)) {
-        Ok(bytes) => Ok(Source {
+        Ok(bytes) => Ok(InputSource {
             name: "<stdin>".into(),
-            from: From::Memory(in_utf8(bytes).into()),
+            from: SourceKind::Memory(in_utf8(bytes).into()),
         }),
         Err(e) => Err(unreadable("standard input", &e)),
     }
@@ -248,7 +250,7 @@ fn search(
     directory: &Path,
     limits: ReadLimits,
     left: &mut usize,
-    sources: &mut Vec<Source>,
+    sources: &mut Vec<InputSource>,
     problems: &mut Vec<Problem>,
 ) {
     let (entries, complete) = match candidates(directory, left) {
@@ -262,7 +264,7 @@ fn search(
         if is_directory && *left > 0 {
             search(&path, limits, left, sources, problems);
         } else if !is_directory {
-            sources.push(Source::file(&path, limits));
+            sources.push(InputSource::file(&path, limits));
         }
     }
     if !complete {

@@ -1,6 +1,6 @@
 //! Documents and the objects in them.
 
-use crate::locate::Place;
+use crate::locate::Location;
 use crate::problem::Problem;
 use crate::split::lines;
 use scantling_value::{DecodeError, Decoded, Limits, Position, Value, json, yaml};
@@ -18,7 +18,7 @@ pub(crate) struct Document<'a> {
     /// How it is written.
     pub(crate) notation: Notation,
     /// The list that it was cut out of.
-    pub(crate) within: Option<Within>,
+    pub(crate) within: Option<ParentList>,
 }
 
 /// Where a text begins in its file.
@@ -50,7 +50,7 @@ impl Start {
 
 /// The list that a document was cut out of: what its elements need not repeat, and which of them it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Within {
+pub(crate) struct ParentList {
     pub(crate) kind: Arc<str>,
     pub(crate) api_version: Arc<str>,
     pub(crate) index: usize,
@@ -67,7 +67,7 @@ pub(crate) enum Notation {
 
 /// A decoded object, and where it stands in its document.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub(crate) struct InputObject {
     /// The object.
     pub(crate) value: Value,
     /// What strict decoding found.
@@ -76,7 +76,7 @@ pub(crate) struct Object {
     pub(crate) index: Vec<usize>,
 }
 
-impl Object {
+impl InputObject {
     pub(crate) fn api_version(&self) -> &str {
         self.value.text("apiVersion")
     }
@@ -118,14 +118,14 @@ impl Document<'_> {
     }
 
     /// The objects of the document, without what is not a Kubernetes object, such as a patch of Kustomize.
-    pub(crate) fn known_objects(&self) -> Result<Vec<Object>, Problem> {
+    pub(crate) fn known_objects(&self) -> Result<Vec<InputObject>, Problem> {
         let mut objects = self.flattened()?.unwrap_or_default();
         objects.retain(|o| !o.kind().is_empty() && !o.api_version().is_empty());
         Ok(objects)
     }
 
     /// The document as objects: itself, or those of a list. None if it is not an object.
-    fn flattened(&self) -> Result<Option<Vec<Object>>, Problem> {
+    fn flattened(&self) -> Result<Option<Vec<InputObject>>, Problem> {
         let Decoded {
             mut value,
             duplicates,
@@ -144,7 +144,7 @@ impl Document<'_> {
             complete(&mut value, &within.kind, &within.api_version);
         }
         let mut objects = Vec::new();
-        let whole = Object {
+        let whole = InputObject {
             value,
             found_in_text,
             index: Vec::new(),
@@ -154,13 +154,13 @@ impl Document<'_> {
     }
 
     /// The objects of the document: itself, or those of a list; none where there is nothing.
-    pub(crate) fn objects(&self) -> Result<Vec<Object>, Problem> {
+    pub(crate) fn objects(&self) -> Result<Vec<InputObject>, Problem> {
         let Some(objects) = self.flattened()? else {
             let why = self.describe(&[], "the document is not a Kubernetes object");
             return Err(Problem::in_file(self.file, Some(self.first_line()), why)
                 .hint("an object is a mapping with apiVersion and kind"));
         };
-        let nameless = |o: &&Object| o.kind().is_empty() || o.api_version().is_empty();
+        let nameless = |o: &&InputObject| o.kind().is_empty() || o.api_version().is_empty();
         match objects.iter().find(nameless) {
             Some(object) => {
                 let member = if object.kind().is_empty() {
@@ -189,14 +189,14 @@ impl Document<'_> {
         }
     }
 
-    pub(crate) fn first_line(&self) -> Place {
+    pub(crate) fn first_line(&self) -> Location {
         let first = Position { line: 1, column: 1 };
-        Place::in_text(self.text, self.start, first)
+        Location::in_text(self.text, self.start, first)
     }
 }
 
 /// The objects behind an object: itself, or those of the list that it is.
-pub(crate) fn flatten(object: Object, objects: &mut Vec<Object>) {
+pub(crate) fn flatten(object: InputObject, objects: &mut Vec<InputObject>) {
     let is_list = object.kind().ends_with("List")
         && object
             .value
@@ -208,7 +208,7 @@ pub(crate) fn flatten(object: Object, objects: &mut Vec<Object>) {
     }
     let kind = object.kind().trim_end_matches("List").to_owned();
     let api_version = object.api_version().to_owned();
-    let Object {
+    let InputObject {
         mut value,
         mut found_in_text,
         index,
@@ -221,7 +221,7 @@ pub(crate) fn flatten(object: Object, objects: &mut Vec<Object>) {
         complete(&mut value, &kind, &api_version);
         let mut index = index.clone();
         index.push(n);
-        let element = Object {
+        let element = InputObject {
             value,
             found_in_text: std::mem::take(&mut found_in_text),
             index,
@@ -245,7 +245,7 @@ pub(crate) fn undecodable(file: &Arc<str>, text: &[u8], start: Start, error: &De
     let at = Position::of_error(text, error);
     // Where the decoder gives no position, the document is what the user has to look at.
     let position = at.unwrap_or(Position { line: 1, column: 1 });
-    let place = Place::in_text(text, start, position);
+    let place = Location::in_text(text, start, position);
     let problem = Problem::in_file(file, Some(place), error);
     match hint(text, at) {
         Some(hint) => problem.hint(hint),

@@ -6,11 +6,11 @@ mod pages;
 use crate::args;
 use crate::catalog;
 use crate::files;
-use crate::input::Object;
-use crate::locate::{Place, Sent, Spots, place_all};
-use crate::problem::{Problem, Verdict};
-use crate::render::{self, Piece, Report};
-use crate::report::{Finding, Issue, Level, Subject, count};
+use crate::input::InputObject;
+use crate::locate::{DocumentLocator, Location, Spots, place_all};
+use crate::problem::{ExitStatus, Problem};
+use crate::render::{self, RenderedItem, Report};
+use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity, count};
 use crate::stream;
 use advice::Advice;
 use scantling_merge::patch;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// Checks the definitions, or explains a code.
-pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
+pub(crate) fn run(flags: &args::Lint) -> Result<ExitStatus, Problem> {
     if let Some(code) = &flags.explain {
         return explain(code);
     }
@@ -38,19 +38,19 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
     let mut report = Report::begin("LintReport", "lint", &flags.output);
     report.section("items");
     let renderer = report.renderer();
-    let (mut summary, mut unusable) = (Summary::default(), Vec::new());
+    let (mut summary, mut unusable) = (LintSummary::default(), Vec::new());
     let unread = stream::each_document(
         &sources,
-        |document| -> Result<Vec<(Summary, Piece)>, Problem> {
+        |document| -> Result<Vec<(LintSummary, RenderedItem)>, Problem> {
             let definitions = document
                 .known_objects()?
                 .into_iter()
-                .filter(Object::is_definition);
-            let sent = Sent::new(document);
+                .filter(InputObject::is_definition);
+            let sent = DocumentLocator::new(document);
             let items = definitions.map(|object| linter.definition(document.file, &sent, object));
-            place_all(&sent, items.collect(), Item::placed)
+            place_all(&sent, items.collect(), DefinitionReport::placed)
                 .into_iter()
-                .map(|item| Ok((Summary::of(&item), renderer.piece(&item)?)))
+                .map(|item| Ok((LintSummary::for_definition(&item), renderer.piece(&item)?)))
                 .collect()
         },
         |checked| match checked {
@@ -68,10 +68,10 @@ pub(crate) fn run(flags: &args::Lint) -> Result<Verdict, Problem> {
     if summary.definitions == 0 && problems.is_empty() {
         problems.push(Problem::plain("there is no definition among the inputs"));
     }
-    report.tell_problems(&problems)?;
+    report.write_problems(&problems)?;
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
-    Ok(Verdict::after(summary.refused > 0, &problems))
+    Ok(ExitStatus::after(summary.refused > 0, &problems))
 }
 
 /// The page of a code.
@@ -80,11 +80,11 @@ pub(crate) fn page(code: &str) -> Option<&'static str> {
     pages.find(|(known, _)| *known == code).map(|(_, page)| *page)
 }
 
-fn explain(code: &str) -> Result<Verdict, Problem> {
+fn explain(code: &str) -> Result<ExitStatus, Problem> {
     match pages::PAGES.iter().find(|(c, _)| c.eq_ignore_ascii_case(code)) {
         Some((code, page)) => {
             render::write(format!("{code}: {page}"))?;
-            Ok(Verdict::Well)
+            Ok(ExitStatus::Well)
         }
         None => Ok(unknown_code(code)),
     }
@@ -95,39 +95,39 @@ fn is_known(code: &str) -> bool {
     !code.is_empty() && pages::PAGES.iter().any(|(known, _)| known.starts_with(code))
 }
 
-fn unknown_code(code: &str) -> Verdict {
+fn unknown_code(code: &str) -> ExitStatus {
     let known: Vec<&str> = pages::PAGES.iter().map(|(code, _)| *code).collect();
     let hint = format!("known codes are {}", known.join(", "));
     Problem::plain(format!("there is no code {code}"))
         .hint(hint)
         .print();
-    Verdict::Usage
+    ExitStatus::Usage
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Summary {
+struct LintSummary {
     definitions: usize,
     refused: usize,
     advice: usize,
 }
 
-impl Summary {
-    fn of(item: &Item) -> Self {
-        Summary {
+impl LintSummary {
+    fn for_definition(item: &DefinitionReport) -> Self {
+        LintSummary {
             definitions: 1,
             refused: usize::from(!item.accepted),
             advice: item.advice.len(),
         }
     }
 
-    fn add(&mut self, other: &Summary) {
+    fn add(&mut self, other: &LintSummary) {
         self.definitions += other.definitions;
         self.refused += other.refused;
         self.advice += other.advice;
     }
 
     fn line(&self) -> String {
-        let Summary {
+        let LintSummary {
             definitions,
             refused,
             advice,
@@ -139,7 +139,7 @@ impl Summary {
 
 /// What became of one definition.
 #[derive(Debug, Serialize)]
-struct Item {
+struct DefinitionReport {
     file: Arc<str>,
     name: String,
     accepted: bool,
@@ -148,12 +148,12 @@ struct Item {
     advice: Vec<Advice>,
     /// Beside the warnings.
     #[serde(skip)]
-    places: Vec<Option<Place>>,
+    places: Vec<Option<Location>>,
 }
 
-impl Item {
+impl DefinitionReport {
     /// Takes the places of errors, warnings and advice.
-    fn placed(&mut self, [errors, warnings, advice]: [Vec<Option<Place>>; 3]) {
+    fn placed(&mut self, [errors, warnings, advice]: [Vec<Option<Location>>; 3]) {
         for (issue, place) in self.errors.iter_mut().zip(errors) {
             issue.place = place;
         }
@@ -164,8 +164,8 @@ impl Item {
     }
 }
 
-impl crate::report::Item for Item {
-    fn subject(&self) -> Subject {
+impl ReportItem for DefinitionReport {
+    fn subject(&self) -> ReportSubject {
         let errors = self.errors.iter().map(Finding::error);
         let places = self
             .places
@@ -175,13 +175,13 @@ impl crate::report::Item for Item {
         let warnings = self.warnings.iter().zip(places);
         let warnings = warnings.map(|(text, place)| Finding::warning(text, place));
         let advice = self.advice.iter().map(|a| Finding {
-            level: Level::Advice,
+            level: Severity::Advice,
             code: a.code.to_owned(),
             text: format!("{}: {}", a.field, a.message),
             place: a.place.clone(),
             notes: Vec::new(),
         });
-        Subject {
+        ReportSubject {
             file: Arc::clone(&self.file),
             place: None,
             name: self.name.clone(),
@@ -200,8 +200,13 @@ struct Linter<'a> {
 
 impl Linter<'_> {
     /// Checks a definition, and says which places are to be looked up: of errors, warnings and advice.
-    fn definition(&self, file: &Arc<str>, sent: &Sent<'_>, object: Object) -> (Item, Spots) {
-        let mut item = Item {
+    fn definition(
+        &self,
+        file: &Arc<str>,
+        sent: &DocumentLocator<'_>,
+        object: InputObject,
+    ) -> (DefinitionReport, Spots) {
+        let mut item = DefinitionReport {
             file: Arc::clone(file),
             name: object.name().to_owned(),
             accepted: false,
@@ -240,7 +245,7 @@ impl Linter<'_> {
             }
             Err(errors) => item.errors = errors.iter().map(|e| Issue::new(e, None)).collect(),
         }
-        item.advice = advice::of(&entry.definition, &entry.unknown, &self.environments);
+        item.advice = advice::advice(&entry.definition, &entry.unknown, &self.environments);
         let skipped = |code: &str| self.flags.skip.iter().any(|skip| code.starts_with(skip.as_str()));
         item.advice.retain(|advice| !skipped(advice.code));
         let errors = item.errors.iter().map(|e| entry.written(&e.field));

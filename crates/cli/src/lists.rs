@@ -2,7 +2,7 @@
 //!
 //! A list is cut only where that gives what decoding it as a whole would give; anything unusual leaves it whole.
 
-use crate::input::{Document, Notation, Within};
+use crate::input::{Document, Notation, ParentList};
 use crate::split;
 use scantling_value::{Limits, json, yaml};
 use std::ops::Range;
@@ -13,13 +13,13 @@ const LARGE: usize = 256 << 10;
 
 /// What is decoded at once: a document, or an element of a list.
 #[derive(Debug)]
-pub(crate) struct Cut<'a> {
+pub(crate) struct DocumentPart<'a> {
     document: Document<'a>,
     /// The column of the dash before an element in YAML's block notation.
     dash: Option<usize>,
 }
 
-impl Cut<'_> {
+impl DocumentPart<'_> {
     /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.document.text.len()
@@ -45,7 +45,7 @@ impl Cut<'_> {
 }
 
 /// The documents, with large lists cut.
-pub(crate) fn cut(documents: Vec<Document<'_>>) -> Vec<Cut<'_>> {
+pub(crate) fn cut(documents: Vec<Document<'_>>) -> Vec<DocumentPart<'_>> {
     let mut all = Vec::with_capacity(documents.len());
     for document in documents {
         let found = if document.text.len() < LARGE {
@@ -55,7 +55,7 @@ pub(crate) fn cut(documents: Vec<Document<'_>>) -> Vec<Cut<'_>> {
         };
         match found {
             Some(cuts) => all.extend(cuts),
-            None => all.push(Cut { document, dash: None }),
+            None => all.push(DocumentPart { document, dash: None }),
         }
     }
     all
@@ -70,7 +70,7 @@ struct Elements {
     dash: Option<usize>,
 }
 
-fn elements<'a>(document: &Document<'a>) -> Option<Vec<Cut<'a>>> {
+fn elements<'a>(document: &Document<'a>) -> Option<Vec<DocumentPart<'a>>> {
     let text = document.text;
     let Elements { ranges, all, dash } = match document.notation {
         Notation::Json => in_json(text)?,
@@ -92,13 +92,13 @@ fn elements<'a>(document: &Document<'a>) -> Option<Vec<Cut<'a>>> {
     for (index, range) in ranges.into_iter().enumerate() {
         start = start.after(text.get(at..range.start)?);
         at = range.start;
-        cuts.push(Cut {
+        cuts.push(DocumentPart {
             document: Document {
                 file: document.file,
                 text: text.get(range)?,
                 start,
                 notation: document.notation,
-                within: Some(Within {
+                within: Some(ParentList {
                     kind: Arc::clone(&kind),
                     api_version: Arc::clone(&api_version),
                     index,
@@ -233,7 +233,7 @@ fn begins_with_field(content: &[u8]) -> Option<()> {
 mod tests {
     use super::{LARGE, cut};
     use crate::input::{Notation, Start};
-    use crate::locate::Sent;
+    use crate::locate::DocumentLocator;
     use crate::split;
     use expect_test::expect;
     use scantling_value::{Path, PathBuf};
@@ -253,7 +253,7 @@ mod tests {
                 .for_each(|object| {
                     let spec = PathBuf::from(&Path::ROOT.field("spec"));
                     let places = cut.with(|document| {
-                        let sent = Sent::new(document);
+                        let sent = DocumentLocator::new(document);
                         sent.places(&[sent.spot(&object.index, &spec)])
                     });
                     let place = places.into_iter().next().flatten().unwrap();

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 /// A place in a file, and the line that stands there.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// The line, from 1, counted from the beginning of the file.
     pub(crate) line: usize,
     /// The column, from 1.
@@ -23,7 +23,7 @@ pub(crate) struct Place {
 
 /// What to look for in a document.
 #[derive(Clone, Debug)]
-pub(crate) enum Spot {
+pub(crate) enum LocationQuery {
     /// A path from the document's root.
     Path(PathBuf),
     /// A line, from 1.
@@ -34,19 +34,19 @@ pub(crate) enum Spot {
 const FEW: usize = 8;
 
 /// Spots of three sorts, as many as any command tells apart.
-pub(crate) type Spots = [Vec<Option<Spot>>; 3];
+pub(crate) type Spots = [Vec<Option<LocationQuery>>; 3];
 
 /// A document as it was sent, for those who look for places in it.
 #[derive(Debug)]
-pub(crate) struct Sent<'d> {
+pub(crate) struct DocumentLocator<'d> {
     document: &'d Document<'d>,
     /// What it holds; decoded once more where somebody wants to know.
     value: OnceLock<Value>,
 }
 
-impl<'d> Sent<'d> {
+impl<'d> DocumentLocator<'d> {
     pub(crate) fn new(document: &'d Document<'d>) -> Self {
-        Sent {
+        DocumentLocator {
             document,
             value: OnceLock::new(),
         }
@@ -64,37 +64,37 @@ impl<'d> Sent<'d> {
     }
 
     /// A path in one of the objects.
-    pub(crate) fn spot(&self, index: &[usize], path: &PathBuf) -> Option<Spot> {
+    pub(crate) fn spot(&self, index: &[usize], path: &PathBuf) -> Option<LocationQuery> {
         let above = index
             .iter()
             .flat_map(|n| [Segment::Field("items"), Segment::Index(*n)]);
         let steps: Vec<Segment<'_>> = above.chain(path.segments()).collect();
-        Some(Spot::Path(append(&Path::ROOT, &steps)))
+        Some(LocationQuery::Path(append(&Path::ROOT, &steps)))
     }
 
-    /// A field of one of the objects, as texts spell it.
-    pub(crate) fn spelled(&self, index: &[usize], field: &str) -> Option<Spot> {
+    /// A field of one of the objects, as texts schema_path it.
+    pub(crate) fn spelled(&self, index: &[usize], field: &str) -> Option<LocationQuery> {
         self.spot(index, &path_in(field, self.object(index)))
     }
 
     /// What a server says in words: of unknown and duplicate fields, and of fields that a text begins with.
-    pub(crate) fn said(&self, index: &[usize], text: &str) -> Option<Spot> {
+    pub(crate) fn said(&self, index: &[usize], text: &str) -> Option<LocationQuery> {
         let path = path_said(text, self.object(index));
         if path.segments().next().is_some() {
             return self.spot(index, &path);
         }
         // YAML's strict decoder names lines: `line 6: key "size" already set in map`.
         let number = text.strip_prefix("line ")?.split(':').next()?;
-        number.parse().ok().map(Spot::Line)
+        number.parse().ok().map(LocationQuery::Line)
     }
 
     /// The places of spots, beside them.
-    pub(crate) fn places(&self, spots: &[Option<Spot>]) -> Vec<Option<Place>> {
+    pub(crate) fn places(&self, spots: &[Option<LocationQuery>]) -> Vec<Option<Location>> {
         let paths = spots.iter().flatten();
         let paths: Vec<PathBuf> = paths
             .filter_map(|spot| match spot {
-                Spot::Path(path) => Some(path.clone()),
-                Spot::Line(_) => None,
+                LocationQuery::Path(path) => Some(path.clone()),
+                LocationQuery::Line(_) => None,
             })
             .collect();
         let document = self.document;
@@ -110,9 +110,9 @@ impl<'d> Sent<'d> {
         let mut positions = positions.into_iter();
         let lines = OnceCell::new();
         let lines = || lines.get_or_init(|| document.text.split(|b| *b == b'\n').collect::<Vec<_>>());
-        let place_of = |spot: &Option<Spot>| match spot.as_ref()? {
-            Spot::Path(_) => Some(place(document, lines(), positions.next()??)),
-            Spot::Line(line) => line_place(document, lines(), *line),
+        let place_of = |spot: &Option<LocationQuery>| match spot.as_ref()? {
+            LocationQuery::Path(_) => Some(place(document, lines(), positions.next()??)),
+            LocationQuery::Line(line) => line_place(document, lines(), *line),
         };
         spots.iter().map(place_of).collect()
     }
@@ -120,13 +120,13 @@ impl<'d> Sent<'d> {
 
 /// Gives items their places. All of a document are looked up at once: every search reads the whole text.
 pub(crate) fn place_all<T>(
-    sent: &Sent<'_>,
+    sent: &DocumentLocator<'_>,
     found: Vec<(T, Spots)>,
-    give: impl Fn(&mut T, [Vec<Option<Place>>; 3]),
+    give: impl Fn(&mut T, [Vec<Option<Location>>; 3]),
 ) -> Vec<T> {
     let (items, spots): (Vec<T>, Vec<Spots>) = found.into_iter().unzip();
     let counts: Vec<[usize; 3]> = spots.iter().map(|spots| spots.each_ref().map(Vec::len)).collect();
-    let wanted: Vec<Option<Spot>> = spots.into_iter().flatten().flatten().collect();
+    let wanted: Vec<Option<LocationQuery>> = spots.into_iter().flatten().flatten().collect();
     let mut places = sent.places(&wanted).into_iter();
     let placed = items.into_iter().zip(counts).map(|(mut item, counts)| {
         give(&mut item, counts.map(|n| places.by_ref().take(n).collect()));
@@ -135,16 +135,16 @@ pub(crate) fn place_all<T>(
     placed.collect()
 }
 
-impl Place {
+impl Location {
     /// A position in a text that begins somewhere in its file.
     pub(crate) fn in_text(text: &[u8], start: Start, at: Position) -> Self {
         let line = text.split(|b| *b == b'\n').nth(at.line.saturating_sub(1));
-        Place::on_line(line.unwrap_or_default(), start, at)
+        Location::on_line(line.unwrap_or_default(), start, at)
     }
 
     fn on_line(line: &[u8], start: Start, at: Position) -> Self {
         let missing = if at.line == 1 { start.column } else { 0 };
-        Place {
+        Location {
             line: at.line + start.line,
             column: at.column + missing,
             text: String::from_utf8_lossy(line).trim_end().to_owned(),
@@ -153,14 +153,14 @@ impl Place {
     }
 }
 
-fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Place {
+fn place(document: &Document<'_>, lines: &[&[u8]], at: Position) -> Location {
     let line = lines.get(at.line.saturating_sub(1)).copied().unwrap_or_default();
-    Place::on_line(line, document.start, at)
+    Location::on_line(line, document.start, at)
 }
 
 /// The text of an object, kept so that places can be looked up after its file is left.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub(crate) struct SourceText {
     file: Arc<str>,
     text: Arc<[u8]>,
     start: Start,
@@ -168,10 +168,10 @@ pub(crate) struct Origin {
     index: Vec<usize>,
 }
 
-impl Origin {
+impl SourceText {
     /// An object of a document whose text is kept.
-    pub(crate) fn of(document: &Document<'_>, text: &Arc<[u8]>, index: &[usize]) -> Self {
-        Origin {
+    pub(crate) fn new(document: &Document<'_>, text: &Arc<[u8]>, index: &[usize]) -> Self {
+        SourceText {
             file: Arc::clone(document.file),
             text: Arc::clone(text),
             start: document.start,
@@ -180,8 +180,8 @@ impl Origin {
         }
     }
 
-    /// The places of fields, as texts spell them.
-    pub(crate) fn places(&self, fields: &[String]) -> Vec<Option<Place>> {
+    /// The places of fields, as texts schema_path them.
+    pub(crate) fn places(&self, fields: &[String]) -> Vec<Option<Location>> {
         if fields.is_empty() {
             return Vec::new();
         }
@@ -192,8 +192,8 @@ impl Origin {
             notation: self.notation,
             within: None,
         };
-        let sent = Sent::new(&document);
-        let spots: Vec<Option<Spot>> = fields
+        let sent = DocumentLocator::new(&document);
+        let spots: Vec<Option<LocationQuery>> = fields
             .iter()
             .map(|field| sent.spelled(&self.index, field))
             .collect();
@@ -213,7 +213,7 @@ fn path_said(text: &str, sent: &Value) -> PathBuf {
 }
 
 /// The first character of a line that is no space.
-fn line_place(document: &Document<'_>, lines: &[&[u8]], line: usize) -> Option<Place> {
+fn line_place(document: &Document<'_>, lines: &[&[u8]], line: usize) -> Option<Location> {
     let text = lines.get(line.checked_sub(1)?)?;
     let column = text.iter().take_while(|b| b.is_ascii_whitespace()).count() + 1;
     Some(place(document, lines, Position { line, column }))

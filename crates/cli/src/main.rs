@@ -48,11 +48,11 @@ fn main() -> ExitCode {
             let mut command = args::Arguments::command();
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command, "scantling", &mut script);
-            render::write(&script).map(|()| problem::Verdict::Well)
+            render::write(&script).map(|()| problem::ExitStatus::Well)
         }
         args::Command::Version => {
             let line = format!("scantling {}\n", env!("CARGO_PKG_VERSION"));
-            render::write(line).map(|()| problem::Verdict::Well)
+            render::write(line).map(|()| problem::ExitStatus::Well)
         }
     };
     match result {

@@ -1,6 +1,6 @@
 //! What keeps a command from doing its work, and how commands end.
 
-use crate::locate::Place;
+use crate::locate::Location;
 use anstyle::{AnsiColor, Style};
 use std::fmt;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Verdict {
+pub(crate) enum ExitStatus {
     /// All is well.
     Well,
     /// There are findings.
@@ -19,22 +19,26 @@ pub(crate) enum Verdict {
     Unreadable,
 }
 
-impl From<Verdict> for ExitCode {
-    fn from(verdict: Verdict) -> ExitCode {
+impl From<ExitStatus> for ExitCode {
+    fn from(verdict: ExitStatus) -> ExitCode {
         ExitCode::from(match verdict {
-            Verdict::Well => 0,
-            Verdict::Findings => 1,
-            Verdict::Usage => 2,
-            Verdict::Unreadable => 3,
+            ExitStatus::Well => 0,
+            ExitStatus::Findings => 1,
+            ExitStatus::Usage => 2,
+            ExitStatus::Unreadable => 3,
         })
     }
 }
 
-impl Verdict {
+impl ExitStatus {
     /// The verdict of a command that has written its report. Problems outweigh findings; those that the report does not
     /// contain are printed now.
     pub(crate) fn after(found: bool, problems: &[Problem]) -> Self {
-        let results = if found { Verdict::Findings } else { Verdict::Well };
+        let results = if found {
+            ExitStatus::Findings
+        } else {
+            ExitStatus::Well
+        };
         let problems = problems.iter().map(|problem| {
             if problem.input.is_none() {
                 problem.print();
@@ -50,7 +54,7 @@ impl Verdict {
 pub(crate) struct Problem {
     what: String,
     hint: Option<String>,
-    verdict: Verdict,
+    verdict: ExitStatus,
     input: Option<Box<InputProblem>>,
 }
 
@@ -58,7 +62,7 @@ pub(crate) struct Problem {
 #[derive(Debug)]
 pub(crate) struct InputProblem {
     pub(crate) file: Arc<str>,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Location>,
     pub(crate) message: String,
 }
 
@@ -71,13 +75,13 @@ impl Problem {
         Problem {
             what: what.into(),
             hint: None,
-            verdict: Verdict::Unreadable,
+            verdict: ExitStatus::Unreadable,
             input: None,
         }
     }
 
     /// An input that cannot be read or decoded.
-    pub(crate) fn in_file(file: &Arc<str>, place: Option<Place>, why: impl fmt::Display) -> Self {
+    pub(crate) fn in_file(file: &Arc<str>, place: Option<Location>, why: impl fmt::Display) -> Self {
         let message = why.to_string();
         let what = match &place {
             Some(place) => format!("{file}:{}:{}: {message}", place.line, place.column),
@@ -107,7 +111,7 @@ impl Problem {
     /// A command line that makes no sense.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
         Problem {
-            verdict: Verdict::Usage,
+            verdict: ExitStatus::Usage,
             ..Problem::plain(what)
         }
     }
@@ -120,7 +124,7 @@ impl Problem {
     }
 
     /// How a command ends that this ends.
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> ExitStatus {
         self.verdict
     }
 

@@ -1,6 +1,6 @@
 //! How far long work has come.
 
-use crate::files::Source;
+use crate::files::InputSource;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SHORT: Duration = Duration::from_millis(500);
 
 /// A bar on standard error, where that is a terminal, results go elsewhere and the work is long.
-pub(crate) struct Progress {
+pub(crate) struct ByteProgress {
     begun: Instant,
     /// The bytes that are done, and all of them.
     done: AtomicU64,
@@ -20,15 +20,15 @@ pub(crate) struct Progress {
     seen: bool,
 }
 
-impl Progress {
-    pub(crate) fn of(sources: &[Source]) -> Self {
+impl ByteProgress {
+    pub(crate) fn new(sources: &[InputSource]) -> Self {
         let seen = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
         let all = if seen {
-            sources.iter().map(Source::size).sum()
+            sources.iter().map(InputSource::size).sum()
         } else {
             0
         };
-        Progress {
+        ByteProgress {
             begun: Instant::now(),
             done: AtomicU64::new(0),
             all,
@@ -58,7 +58,7 @@ fn bar(all: u64) -> ProgressBar {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ByteProgress {
     fn drop(&mut self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();

@@ -8,9 +8,9 @@ mod junit;
 mod sarif;
 mod text;
 
-use crate::args::{Form, Output};
+use crate::args::{Output, OutputFormat};
 use crate::problem::Problem;
-use crate::report::{Item, Level, UnreadableInput};
+use crate::report::{ReportItem, Severity, UnreadableInput};
 use scantling_value::{Limits, json, yaml};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -21,21 +21,21 @@ use text::Palette;
 /// Renders items.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renderer {
-    form: Form,
+    form: OutputFormat,
     verbosity: text::Verbosity,
     palette: Palette,
 }
 
 /// A rendered item.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct RenderedItem {
     text: String,
     /// What forms that keep their pieces want to know of them.
-    kept: Option<Kept>,
+    kept: Option<PieceFacts>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct PieceFacts {
     file: Arc<str>,
     failed: bool,
     unreadable: bool,
@@ -46,37 +46,37 @@ impl Renderer {
     pub(crate) fn new(output: &Output) -> Self {
         Renderer {
             form: output.output,
-            verbosity: text::Verbosity::of(output),
-            palette: Palette::of_standard_output(),
+            verbosity: text::Verbosity::from_flags(output),
+            palette: Palette::for_standard_output(),
         }
     }
 
     /// Renders an item.
-    pub(crate) fn piece<I: Item>(&self, item: &I) -> Result<Piece, Problem> {
+    pub(crate) fn piece<I: ReportItem>(&self, item: &I) -> Result<RenderedItem, Problem> {
         let text = match self.form {
-            Form::Json => indented(&json_text(item)?),
-            Form::Yaml => yaml_text(item)?,
-            Form::Text => text::render(&item.subject(), self.verbosity, &self.palette),
-            Form::Github => github::render(&item.subject()),
-            Form::Junit | Form::Sarif => return self.kept(item),
+            OutputFormat::Json => indented(&json_text(item)?),
+            OutputFormat::Yaml => yaml_text(item)?,
+            OutputFormat::Text => text::render(&item.subject(), self.verbosity, &self.palette),
+            OutputFormat::Github => github::render(&item.subject()),
+            OutputFormat::Junit | OutputFormat::Sarif => return self.kept(item),
         };
-        Ok(Piece { text, kept: None })
+        Ok(RenderedItem { text, kept: None })
     }
 
-    fn kept<I: Item>(&self, item: &I) -> Result<Piece, Problem> {
+    fn kept<I: ReportItem>(&self, item: &I) -> Result<RenderedItem, Problem> {
         let subject = item.subject();
         let text = match self.form {
-            Form::Junit => junit::case(&subject),
+            OutputFormat::Junit => junit::case(&subject),
             _ => sarif::results(&subject)?,
         };
         let has = |level| subject.findings.iter().any(|f| f.level == level);
-        let kept = Kept {
-            failed: has(Level::Error),
-            unreadable: has(Level::Unreadable),
+        let kept = PieceFacts {
+            failed: has(Severity::Error),
+            unreadable: has(Severity::Unreadable),
             codes: subject.findings.iter().map(|f| f.code.clone()).collect(),
             file: subject.file,
         };
-        Ok(Piece {
+        Ok(RenderedItem {
             text,
             kept: Some(kept),
         })
@@ -93,7 +93,7 @@ pub(crate) struct Report {
     section: Option<&'static str>,
     /// The number of items in the section.
     items: usize,
-    kept: Vec<Piece>,
+    kept: Vec<RenderedItem>,
 }
 
 impl Report {
@@ -109,9 +109,9 @@ impl Report {
             kept: Vec::new(),
         };
         match output.output {
-            Form::Json => report.write(&format!("{{\n  \"kind\": \"{kind}\"")),
-            Form::Yaml => report.write(&format!("kind: {kind}\n")),
-            Form::Text | Form::Github | Form::Junit | Form::Sarif => {}
+            OutputFormat::Json => report.write(&format!("{{\n  \"kind\": \"{kind}\"")),
+            OutputFormat::Yaml => report.write(&format!("kind: {kind}\n")),
+            OutputFormat::Text | OutputFormat::Github | OutputFormat::Junit | OutputFormat::Sarif => {}
         }
         report
     }
@@ -127,39 +127,39 @@ impl Report {
         self.section = Some(name);
         self.items = 0;
         match self.renderer.form {
-            Form::Json => self.write(&format!(",\n  \"{name}\": [")),
-            Form::Yaml => self.write(&format!("{name}:")),
-            Form::Text | Form::Github | Form::Junit | Form::Sarif => {}
+            OutputFormat::Json => self.write(&format!(",\n  \"{name}\": [")),
+            OutputFormat::Yaml => self.write(&format!("{name}:")),
+            OutputFormat::Text | OutputFormat::Github | OutputFormat::Junit | OutputFormat::Sarif => {}
         }
     }
 
     /// Writes an item of the section.
-    pub(crate) fn add(&mut self, piece: Piece) {
+    pub(crate) fn add(&mut self, piece: RenderedItem) {
         let first = self.items == 0;
         self.items += 1;
         match self.renderer.form {
-            Form::Json => self.write(if first { "\n    " } else { ",\n    " }),
-            Form::Yaml if first => self.write("\n"),
-            Form::Junit | Form::Sarif => {
+            OutputFormat::Json => self.write(if first { "\n    " } else { ",\n    " }),
+            OutputFormat::Yaml if first => self.write("\n"),
+            OutputFormat::Junit | OutputFormat::Sarif => {
                 self.kept.push(piece);
                 return;
             }
-            Form::Yaml | Form::Text | Form::Github => {}
+            OutputFormat::Yaml | OutputFormat::Text | OutputFormat::Github => {}
         }
         self.write(&piece.text);
     }
 
     /// Renders an item and writes it.
-    pub(crate) fn tell<I: Item>(&mut self, item: &I) -> Result<(), Problem> {
+    pub(crate) fn write_item<I: ReportItem>(&mut self, item: &I) -> Result<(), Problem> {
         let piece = self.renderer.piece(item)?;
         self.add(piece);
         Ok(())
     }
 
     /// Lists the problems that are about inputs.
-    pub(crate) fn tell_problems(&mut self, problems: &[Problem]) -> Result<(), Problem> {
+    pub(crate) fn write_problems(&mut self, problems: &[Problem]) -> Result<(), Problem> {
         for item in problems.iter().filter_map(UnreadableInput::new) {
-            self.tell(&item)?;
+            self.write_item(&item)?;
         }
         Ok(())
     }
@@ -169,9 +169,9 @@ impl Report {
             return;
         };
         match (self.renderer.form, self.items) {
-            (Form::Json, 0) => self.write("]"),
-            (Form::Json, _) => self.write("\n  ]"),
-            (Form::Yaml, 0) => self.write(" []\n"),
+            (OutputFormat::Json, 0) => self.write("]"),
+            (OutputFormat::Json, _) => self.write("\n  ]"),
+            (OutputFormat::Yaml, 0) => self.write(" []\n"),
             _ => {}
         }
     }
@@ -180,28 +180,28 @@ impl Report {
     pub(crate) fn end(mut self, summary: Option<(&str, &impl Serialize)>) -> Result<(), Problem> {
         self.end_section();
         match (self.renderer.form, summary) {
-            (Form::Json, Some((_, summary))) => {
+            (OutputFormat::Json, Some((_, summary))) => {
                 let text = json_text(summary)?.replace('\n', "\n  ");
                 self.write(&format!(",\n  \"summary\": {text}"));
             }
-            (Form::Yaml, Some((_, summary))) => {
+            (OutputFormat::Yaml, Some((_, summary))) => {
                 let text = yaml_of(summary)?.replace('\n', "\n  ");
                 self.write(&format!("summary:\n  {}\n", text.trim_end()));
             }
-            (Form::Text, Some((line, _))) => self.write(&format!("{line}\n")),
+            (OutputFormat::Text, Some((line, _))) => self.write(&format!("{line}\n")),
             _ => {}
         }
         match self.renderer.form {
-            Form::Json => self.write("\n}\n"),
-            Form::Junit => {
+            OutputFormat::Json => self.write("\n}\n"),
+            OutputFormat::Junit => {
                 let text = junit::document(self.command, &self.kept);
                 self.write(&text);
             }
-            Form::Sarif => {
+            OutputFormat::Sarif => {
                 let text = sarif::document(&self.kept)?;
                 self.write(&text);
             }
-            Form::Yaml | Form::Text | Form::Github => {}
+            OutputFormat::Yaml | OutputFormat::Text | OutputFormat::Github => {}
         }
         let flushed = self.out.flush();
         written(self.failed.map_or(flushed, Err))
@@ -255,7 +255,7 @@ fn written(result: std::io::Result<()>) -> Result<(), Problem> {
 }
 
 /// The codes of all pieces, each once.
-fn codes(pieces: &[Piece]) -> BTreeSet<&str> {
+fn codes(pieces: &[RenderedItem]) -> BTreeSet<&str> {
     let kept = pieces.iter().filter_map(|p| p.kept.as_ref());
     kept.flat_map(|k| k.codes.iter().map(String::as_str)).collect()
 }

@@ -1,6 +1,6 @@
 //! What commands report, in the form that all renderers understand.
 
-use crate::locate::Place;
+use crate::locate::Location;
 use crate::problem::{InputProblem, Problem};
 use scantling_value::FieldError;
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub(crate) struct Issue {
     pub(crate) message: String,
     /// Where it stands.
     #[serde(flatten)]
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Location>,
     /// The value that it is about, where the text does not tell.
     #[serde(skip)]
     pub(crate) value: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Issue {
     pub(crate) old: Option<String>,
     /// Where else in the file.
     #[serde(skip)]
-    pub(crate) also: Vec<Place>,
+    pub(crate) also: Vec<Location>,
     /// What the user may do about it.
     #[serde(skip)]
     pub(crate) help: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Issue {
 
 impl Issue {
     /// What a server says of a field, and where that stands.
-    pub(crate) fn new(error: &FieldError, place: Option<Place>) -> Self {
+    pub(crate) fn new(error: &FieldError, place: Option<Location>) -> Self {
         Issue {
             field: error.field().to_owned(),
             reason: error.reason().to_owned(),
@@ -68,7 +68,7 @@ impl Issue {
     }
 
     /// Field and message, as a server prints them.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn field_and_message(&self) -> String {
         if self.field.is_empty() {
             self.message.clone()
         } else {
@@ -82,7 +82,7 @@ pub(crate) const UNDEFINED: &str = "NotFound";
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum Severity {
     /// The input cannot be read or decoded.
     Unreadable,
     /// A server refuses it.
@@ -93,16 +93,16 @@ pub(crate) enum Level {
     Advice,
 }
 
-impl Level {
+impl Severity {
     pub(crate) fn is_error(self) -> bool {
-        matches!(self, Level::Unreadable | Level::Error)
+        matches!(self, Severity::Unreadable | Severity::Error)
     }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Level::Unreadable | Level::Error => "error",
-            Level::Warning => "warning",
-            Level::Advice => "advice",
+            Severity::Unreadable | Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Advice => "advice",
         }
     }
 }
@@ -110,12 +110,12 @@ impl Level {
 /// One thing that was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    pub(crate) level: Level,
+    pub(crate) level: Severity,
     /// The reason or code.
     pub(crate) code: String,
     /// The text, with the field.
     pub(crate) text: String,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Location>,
     /// Further lines: `old: 3`.
     pub(crate) notes: Vec<String>,
 }
@@ -124,18 +124,18 @@ impl Finding {
     /// An error.
     pub(crate) fn error(issue: &Issue) -> Self {
         Finding {
-            level: Level::Error,
+            level: Severity::Error,
             code: issue.reason.clone(),
-            text: issue.text(),
+            text: issue.field_and_message(),
             place: issue.place.clone(),
             notes: notes(issue),
         }
     }
 
     /// A server's warning.
-    pub(crate) fn warning(text: &str, place: Option<&Place>) -> Self {
+    pub(crate) fn warning(text: &str, place: Option<&Location>) -> Self {
         Finding {
-            level: Level::Warning,
+            level: Severity::Warning,
             code: "Warning".to_owned(),
             text: text.to_owned(),
             place: place.cloned(),
@@ -146,11 +146,11 @@ impl Finding {
 
 /// What was looked at, and what was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Subject {
+pub(crate) struct ReportSubject {
     /// The file.
     pub(crate) file: Arc<str>,
     /// Where in it, as far as that is known.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Location>,
     /// What it is: `CronTab default/a`.
     pub(crate) name: String,
     pub(crate) findings: Vec<Finding>,
@@ -162,7 +162,7 @@ pub(crate) struct Subject {
     pub(crate) body: Option<String>,
 }
 
-impl Subject {
+impl ReportSubject {
     /// A text about the subject, after its name.
     pub(crate) fn titled(&self, text: &str) -> String {
         if self.name.is_empty() {
@@ -174,9 +174,9 @@ impl Subject {
 }
 
 /// One thing that a command reports about. Its serialised form is that of the JSON contract.
-pub(crate) trait Item: Serialize {
+pub(crate) trait ReportItem: Serialize {
     /// The same in the form that all renderers understand.
-    fn subject(&self) -> Subject;
+    fn subject(&self) -> ReportSubject;
 }
 
 /// An input that cannot be read or decoded, as an item of a report.
@@ -215,16 +215,16 @@ impl UnreadableInput {
     }
 }
 
-impl Item for UnreadableInput {
-    fn subject(&self) -> Subject {
+impl ReportItem for UnreadableInput {
+    fn subject(&self) -> ReportSubject {
         let [issue] = &self.errors;
         let notes = self.help.iter().map(|help| format!("help: {help}"));
         let finding = Finding {
-            level: Level::Unreadable,
+            level: Severity::Unreadable,
             notes: notes.collect(),
             ..Finding::error(issue)
         };
-        Subject {
+        ReportSubject {
             file: Arc::clone(&self.file),
             place: None,
             name: String::new(),

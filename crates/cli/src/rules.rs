@@ -14,7 +14,7 @@ pub(crate) const SCHEMA_LIMIT: u64 = 100_000_000;
 
 /// A step from a schema to one below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SchemaStep {
     /// `.properties[name]`
     Property(String),
     /// `.items`
@@ -24,13 +24,13 @@ pub(crate) enum Step {
 }
 
 /// A path of steps, as reports write it: `.properties[spec].items`.
-pub(crate) fn spell(steps: &[Step]) -> String {
+pub(crate) fn schema_path(steps: &[SchemaStep]) -> String {
     let mut out = String::new();
     for step in steps {
         let _ = match step {
-            Step::Property(name) => write!(out, ".properties[{name}]"),
-            Step::Items => write!(out, ".items"),
-            Step::Additional => write!(out, ".additionalProperties"),
+            SchemaStep::Property(name) => write!(out, ".properties[{name}]"),
+            SchemaStep::Items => write!(out, ".items"),
+            SchemaStep::Additional => write!(out, ".additionalProperties"),
         };
     }
     out
@@ -38,9 +38,9 @@ pub(crate) fn spell(steps: &[Step]) -> String {
 
 /// A rule, and what is known of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Rule {
+pub(crate) struct EstimatedRule {
     /// Where it stands.
-    pub(crate) at: Vec<Step>,
+    pub(crate) at: Vec<SchemaStep>,
     /// Its place in the list of rules there.
     pub(crate) index: usize,
     /// The expression.
@@ -64,27 +64,27 @@ pub(crate) struct Rule {
 }
 
 /// All rules of a schema, from the root down.
-pub(crate) fn rules(schema: &Arc<Structural>, environments: &Environments) -> Vec<Rule> {
+pub(crate) fn rules(schema: &Arc<Structural>, environments: &Environments) -> Vec<EstimatedRule> {
     let mut shapes = Shapes::new();
     let view = View::of_resource(schema, &mut shapes);
-    let mut walk = Walk {
+    let mut collector = RuleCollector {
         environments,
         shapes,
         at: Vec::new(),
         found: Vec::new(),
     };
-    walk.node(schema, &view, Some(1));
-    walk.found
+    collector.node(schema, &view, Some(1));
+    collector.found
 }
 
-struct Walk<'a> {
+struct RuleCollector<'a> {
     environments: &'a Environments,
     shapes: Shapes,
-    at: Vec<Step>,
-    found: Vec<Rule>,
+    at: Vec<SchemaStep>,
+    found: Vec<EstimatedRule>,
 }
 
-impl Walk<'_> {
+impl RuleCollector<'_> {
     fn node(&mut self, schema: &Arc<Structural>, view: &View, times: Option<u64>) {
         if let Some(shape) = view.shape()
             && !schema.rules.is_empty()
@@ -98,7 +98,7 @@ impl Walk<'_> {
                 let error = |e: &Option<Result<Expression, String>>| e.as_ref()?.as_ref().err().cloned();
                 let once = cost(&compiled.rule);
                 let evaluations = times.unwrap_or(compiled.max_cardinality);
-                self.found.push(Rule {
+                self.found.push(EstimatedRule {
                     at: self.at.clone(),
                     index,
                     text: rule.rule.to_string(),
@@ -115,18 +115,18 @@ impl Walk<'_> {
         }
         for (name, property) in &schema.properties {
             let view = view.property(name, property, &mut self.shapes);
-            self.below(Step::Property(name.to_string()), property, &view, times);
+            self.below(SchemaStep::Property(name.to_string()), property, &view, times);
         }
         let entries = times.zip(max_entries(schema)).map(|(a, b)| a.saturating_mul(b));
         if let Some(items) = &schema.items {
-            self.below(Step::Items, items, &view.entry(), entries);
+            self.below(SchemaStep::Items, items, &view.entry(), entries);
         }
         if let Some(values) = schema.additional_schema() {
-            self.below(Step::Additional, values, &view.entry(), entries);
+            self.below(SchemaStep::Additional, values, &view.entry(), entries);
         }
     }
 
-    fn below(&mut self, step: Step, schema: &Arc<Structural>, view: &View, times: Option<u64>) {
+    fn below(&mut self, step: SchemaStep, schema: &Arc<Structural>, view: &View, times: Option<u64>) {
         self.at.push(step);
         self.node(schema, view, times);
         self.at.pop();
@@ -146,7 +146,7 @@ fn max_entries(schema: &Structural) -> Option<u64> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
     /// The schema that has it, or lacks it.
-    pub(crate) at: Vec<Step>,
+    pub(crate) at: Vec<SchemaStep>,
     /// `maxItems`, `maxProperties` or `maxLength`.
     pub(crate) keyword: &'static str,
     /// What it is; none where it is missing.
@@ -155,16 +155,16 @@ pub(crate) struct Bound {
 
 /// The bounds of all lists, maps and strings that bear on the cost of a rule: those above its place, and those below
 /// it.
-fn bounds(schema: &Structural, rule_at: &[Step]) -> Vec<Bound> {
+fn bounds(schema: &Structural, rule_at: &[SchemaStep]) -> Vec<Bound> {
     let (mut found, mut here) = (Vec::new(), schema);
     for (depth, step) in rule_at.iter().enumerate() {
         let next = match step {
-            Step::Property(name) => here.property(name),
-            Step::Items => here.items.as_ref(),
-            Step::Additional => here.additional_schema(),
+            SchemaStep::Property(name) => here.property(name),
+            SchemaStep::Items => here.items.as_ref(),
+            SchemaStep::Additional => here.additional_schema(),
         };
         // A record has each of its fields once; lists and maps have any number of entries.
-        if matches!(step, Step::Items | Step::Additional)
+        if matches!(step, SchemaStep::Items | SchemaStep::Additional)
             && let Some(at) = rule_at.get(..depth)
         {
             found.extend(bound(here, at));
@@ -178,17 +178,17 @@ fn bounds(schema: &Structural, rule_at: &[Step]) -> Vec<Bound> {
     found
 }
 
-fn collect(schema: &Structural, at: &mut Vec<Step>, found: &mut Vec<Bound>) {
+fn collect(schema: &Structural, at: &mut Vec<SchemaStep>, found: &mut Vec<Bound>) {
     found.extend(bound(schema, at));
     let properties = schema
         .properties
         .iter()
-        .map(|(n, s)| (Step::Property(n.to_string()), s));
-    let items = schema.items.iter().map(|s| (Step::Items, s));
+        .map(|(n, s)| (SchemaStep::Property(n.to_string()), s));
+    let items = schema.items.iter().map(|s| (SchemaStep::Items, s));
     let values = schema
         .additional_schema()
         .into_iter()
-        .map(|s| (Step::Additional, s));
+        .map(|s| (SchemaStep::Additional, s));
     for (step, below) in properties.chain(items).chain(values) {
         at.push(step);
         collect(below, at, found);
@@ -197,7 +197,7 @@ fn collect(schema: &Structural, at: &mut Vec<Step>, found: &mut Vec<Bound>) {
 }
 
 /// The bound of a schema whose values can be of any size.
-fn bound(schema: &Structural, at: &[Step]) -> Option<Bound> {
+fn bound(schema: &Structural, at: &[SchemaStep]) -> Option<Bound> {
     let limits = schema.validation.as_deref();
     let (keyword, now) = match schema.ty? {
         Type::Array => ("maxItems", limits.and_then(|l| l.max_items)),
@@ -223,7 +223,7 @@ fn is_short(format: &str) -> bool {
 
 /// Bounds that make a rule fit into its limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Hint {
+pub(crate) struct BoundHint {
     /// Set all of these…
     pub(crate) bounds: Vec<Bound>,
     /// …to this, or less.
@@ -237,14 +237,14 @@ pub(crate) struct Remedy {
     pub(crate) unbounded: Vec<Bound>,
     /// Bounds that make it fit: each missing one alone that suffices, or else all that help, together. Where that is not
     /// enough, bounds that are there have to become smaller as well.
-    pub(crate) hints: Vec<Hint>,
+    pub(crate) hints: Vec<BoundHint>,
 }
 
 /// Finds out what would make a rule fit.
 pub(crate) fn remedy(
     document: &Value,
     schema: &Structural,
-    rule: &Rule,
+    rule: &EstimatedRule,
     environments: &Environments,
 ) -> Remedy {
     let Some(document) = reduced(document, &rule.at, rule.index) else {
@@ -252,21 +252,21 @@ pub(crate) fn remedy(
     };
     let mut bounds = bounds(schema, &rule.at);
     bounds.sort_by_key(|bound| !rule.may_look_at(&bound.at));
-    let trial = Trial {
+    let search = BoundSearch {
         document,
         rule,
         environments,
     };
     let missing = || bounds.iter().filter(|b| b.now.is_none());
-    let mut unbounded = trial.helping(missing());
+    let mut unbounded = search.helping(missing());
     if unbounded.is_empty() {
         // No single one helps where the cost is beyond all numbers.
         let looked_at = missing().filter(|b| rule.may_look_at(&b.at));
         unbounded = looked_at.take(MAX_CANDIDATES).cloned().collect();
     }
-    let mut hints = trial.hints(unbounded.clone());
+    let mut hints = search.hints(unbounded.clone());
     if hints.is_empty() {
-        hints = trial.hints(trial.helping(bounds.iter()));
+        hints = search.hints(search.helping(bounds.iter()));
     }
     Remedy { unbounded, hints }
 }
@@ -285,7 +285,7 @@ pub(crate) struct Saving {
 pub(crate) fn savings(
     document: &Value,
     schema: &Structural,
-    rule: &Rule,
+    rule: &EstimatedRule,
     environments: &Environments,
     worth: u64,
 ) -> Vec<Saving> {
@@ -295,7 +295,7 @@ pub(crate) fn savings(
     let Some(document) = reduced(document, &rule.at, rule.index) else {
         return Vec::new();
     };
-    let trial = Trial {
+    let search = BoundSearch {
         document,
         rule,
         environments,
@@ -308,7 +308,7 @@ pub(crate) fn savings(
             "maxLength" => 256,
             _ => 64,
         };
-        let total = trial.total(std::slice::from_ref(&bound), value)?;
+        let total = search.total(std::slice::from_ref(&bound), value)?;
         let saved = rule.total.checked_sub(total).filter(|saved| *saved >= worth)?;
         Some(Saving { bound, value, saved })
     };
@@ -319,14 +319,14 @@ pub(crate) fn savings(
         .collect()
 }
 
-impl Rule {
+impl EstimatedRule {
     /// Whether the rule names the fields on the way to a place. One that compares whole objects looks at others, too.
-    fn may_look_at(&self, at: &[Step]) -> bool {
+    fn may_look_at(&self, at: &[SchemaStep]) -> bool {
         at.iter().skip(self.at.len()).all(|step| match step {
-            Step::Property(name) => {
+            SchemaStep::Property(name) => {
                 self.text.contains(name) || !name.chars().all(|c| c.is_alphanumeric() || c == '_')
             }
-            Step::Items | Step::Additional => true,
+            SchemaStep::Items | SchemaStep::Additional => true,
         })
     }
 }
@@ -336,14 +336,14 @@ const MAX_CANDIDATES: usize = 24;
 /// No bound above this is worth setting: requests are not that large.
 const MAX_BOUND: u64 = 3 << 20;
 
-struct Trial<'a> {
+struct BoundSearch<'a> {
     /// The schema, without what does not bear on the rule.
     document: Value,
-    rule: &'a Rule,
+    rule: &'a EstimatedRule,
     environments: &'a Environments,
 }
 
-impl Trial<'_> {
+impl BoundSearch<'_> {
     /// The bounds that make the rule cost less.
     fn helping<'b>(&self, bounds: impl Iterator<Item = &'b Bound>) -> Vec<Bound> {
         let helps = |b: &&Bound| {
@@ -353,9 +353,9 @@ impl Trial<'_> {
         bounds.take(MAX_CANDIDATES).filter(helps).cloned().collect()
     }
 
-    fn hints(&self, helping: Vec<Bound>) -> Vec<Hint> {
+    fn hints(&self, helping: Vec<Bound>) -> Vec<BoundHint> {
         let alone = helping.iter().filter_map(|b| self.largest(vec![b.clone()]));
-        let alone: Vec<Hint> = alone.collect();
+        let alone: Vec<BoundHint> = alone.collect();
         if alone.is_empty() && helping.len() > 1 {
             self.largest(helping).into_iter().collect()
         } else {
@@ -364,7 +364,7 @@ impl Trial<'_> {
     }
 
     /// The largest value of the bounds with which the rule fits.
-    fn largest(&self, bounds: Vec<Bound>) -> Option<Hint> {
+    fn largest(&self, bounds: Vec<Bound>) -> Option<BoundHint> {
         let fits = |value: u64| self.total(&bounds, value).is_some_and(|t| t <= RULE_LIMIT);
         if !fits(1) {
             return None;
@@ -378,7 +378,7 @@ impl Trial<'_> {
                 bad = middle;
             }
         }
-        Some(Hint { bounds, value: good })
+        Some(BoundHint { bounds, value: good })
     }
 
     /// What the rule costs if these bounds are set; those that are smaller already stay.
@@ -398,7 +398,7 @@ impl Trial<'_> {
 }
 
 /// The schema with one rule alone, and above it with nothing but the way to it: costs are found many times over.
-fn reduced(document: &Value, steps: &[Step], index: usize) -> Option<Value> {
+fn reduced(document: &Value, steps: &[SchemaStep], index: usize) -> Option<Value> {
     let mut members = document.as_object()?.clone();
     let rules = members.remove("x-kubernetes-validations");
     let Some((step, rest)) = steps.split_first() else {
@@ -414,25 +414,25 @@ fn reduced(document: &Value, steps: &[Step], index: usize) -> Option<Value> {
         members.remove(keyword);
     }
     match step {
-        Step::Property(name) => {
+        SchemaStep::Property(name) => {
             let properties = Map::from_iter([(name.as_str(), below)]);
             members.insert("properties", Value::Object(properties));
         }
-        Step::Items => {
+        SchemaStep::Items => {
             members.insert("items", below);
         }
-        Step::Additional => {
+        SchemaStep::Additional => {
             members.insert("additionalProperties", below);
         }
     }
     Some(Value::Object(members))
 }
 
-fn below<'v>(members: &'v Map, step: &Step) -> Option<&'v Value> {
+fn below<'v>(members: &'v Map, step: &SchemaStep) -> Option<&'v Value> {
     match step {
-        Step::Property(name) => members.get("properties")?.get(name),
-        Step::Items => members.get("items"),
-        Step::Additional => members.get("additionalProperties"),
+        SchemaStep::Property(name) => members.get("properties")?.get(name),
+        SchemaStep::Items => members.get("items"),
+        SchemaStep::Additional => members.get("additionalProperties"),
     }
 }
 
@@ -451,14 +451,14 @@ fn strip_rules(schema: &mut Value) {
     }
 }
 
-fn descend<'v>(document: &'v mut Value, steps: &[Step]) -> Option<&'v mut Map> {
+fn descend<'v>(document: &'v mut Value, steps: &[SchemaStep]) -> Option<&'v mut Map> {
     let mut here = document;
     for step in steps {
         let members = here.as_object_mut()?;
         here = match step {
-            Step::Property(name) => members.get_mut("properties")?.as_object_mut()?.get_mut(name)?,
-            Step::Items => members.get_mut("items")?,
-            Step::Additional => members.get_mut("additionalProperties")?,
+            SchemaStep::Property(name) => members.get_mut("properties")?.as_object_mut()?.get_mut(name)?,
+            SchemaStep::Items => members.get_mut("items")?,
+            SchemaStep::Additional => members.get_mut("additionalProperties")?,
         };
     }
     here.as_object_mut()
@@ -588,7 +588,7 @@ mod tests {
         let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
         let rules = rules(&structural, &environments);
         let remedy = remedy(&document, &structural, &rules[0], &environments);
-        let spelled = |b: &super::Bound| format!("{}{}", super::spell(&b.at), b.keyword);
+        let spelled = |b: &super::Bound| format!("{}{}", super::schema_path(&b.at), b.keyword);
         let unbounded: Vec<String> = remedy.unbounded.iter().map(spelled).collect();
         let hints = remedy.hints.iter().map(|hint| {
             let bounds: Vec<String> = hint.bounds.iter().map(spelled).collect();

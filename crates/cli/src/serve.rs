@@ -2,7 +2,7 @@
 
 use crate::args;
 use crate::files;
-use crate::problem::{Problem, Verdict};
+use crate::problem::{ExitStatus, Problem};
 use crate::render;
 use scantling_server::{AuthorizationMode, Config, ConnectionLimits, Server};
 use scantling_store::private;
@@ -29,7 +29,7 @@ const MAX_CERTIFICATE_BYTES: u64 = 16 << 20;
 const GIVE_BACK: Duration = Duration::from_secs(2);
 
 /// Serves until it is told to stop.
-pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
+pub(crate) fn run(flags: &args::Serve) -> Result<ExitStatus, Problem> {
     set_allocator();
     log_to_standard_error(flags.logging_format, flags.verbosity);
     // Every connection is a file: as many as this process may have.
@@ -42,7 +42,7 @@ pub(crate) fn run(flags: &args::Serve) -> Result<Verdict, Problem> {
     runtime.shutdown_timeout(ABANDON_TIMEOUT);
     // The last reference carries everything over to the state at rest.
     served.map(drop)?;
-    Ok(Verdict::Well)
+    Ok(ExitStatus::Well)
 }
 
 /// The time that abandoned work gets to notice that its client is gone.

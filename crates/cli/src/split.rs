@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The documents of a whole file.
 pub(crate) fn documents<'a>(file: &'a Arc<str>, bytes: &'a [u8]) -> (Vec<Document<'a>>, Vec<Problem>) {
     let bytes = without_mark(bytes);
-    let (notation, first) = begin(bytes, End::Here);
+    let (notation, first) = begin(bytes, InputEnd::Here);
     let notation = notation.unwrap_or(Notation::Yaml);
     let whole = first.is_some_and(|end| bytes.get(end..).is_some_and(|rest| rest.trim_ascii().is_empty()));
     if notation == Notation::Json && whole {
@@ -27,7 +27,7 @@ pub(crate) fn documents<'a>(file: &'a Arc<str>, bytes: &'a [u8]) -> (Vec<Documen
 
 /// Whether a text goes on after what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum InputEnd {
     /// It ends there.
     Here,
     /// There is more.
@@ -40,32 +40,32 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
 }
 
 /// How a file is written, by its beginning; none where more of it must be seen.
-pub(crate) fn notation(bytes: &[u8], end: End) -> Option<Notation> {
+pub(crate) fn notation(bytes: &[u8], end: InputEnd) -> Option<Notation> {
     begin(bytes, end).0
 }
 
 /// How a file is written, and where its first document ends if that is an object or a list of JSON. It is JSON if
 /// nothing but objects whose keys are quoted stand one after the other: a flow mapping of YAML looks different, and so
 /// do documents of JSON between the separators of YAML.
-fn begin(bytes: &[u8], end: End) -> (Option<Notation>, Option<usize>) {
+fn begin(bytes: &[u8], end: InputEnd) -> (Option<Notation>, Option<usize>) {
     let begun = bytes.trim_ascii_start();
     let Some(inside) = begun.strip_prefix(b"{") else {
-        let known = end == End::Here || !begun.is_empty();
+        let known = end == InputEnd::Here || !begun.is_empty();
         return (known.then_some(Notation::Yaml), None);
     };
     let first = inside.trim_ascii_start().first();
     let Some(length) = value_end(bytes) else {
         let notation = match (end, first) {
-            (End::Later, _) => None,
-            (End::Here, Some(b'"')) => Some(Notation::Json),
-            (End::Here, _) => Some(Notation::Yaml),
+            (InputEnd::Later, _) => None,
+            (InputEnd::Here, Some(b'"')) => Some(Notation::Json),
+            (InputEnd::Here, _) => Some(Notation::Yaml),
         };
         return (notation, None);
     };
     let quoted = matches!(first, Some(b'"' | b'}'));
     let after = bytes.get(length..).unwrap_or_default().trim_ascii_start();
     let notation = match after.first() {
-        None if end == End::Later => None,
+        None if end == InputEnd::Later => None,
         None | Some(b'{') if quoted => Some(Notation::Json),
         _ => Some(Notation::Yaml),
     };
@@ -196,7 +196,7 @@ pub(crate) fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, notation, split, value_end, whole_documents};
+    use super::{InputEnd, notation, split, value_end, whole_documents};
     use crate::input::Notation::{Json, Yaml};
     use crate::input::Start;
     use std::sync::Arc;
@@ -214,10 +214,10 @@ mod tests {
             ("{a: ", Some(Yaml)),
         ];
         for (text, wanted) in cases {
-            assert_eq!(notation(text.as_bytes(), End::Here), wanted, "{text}");
+            assert_eq!(notation(text.as_bytes(), InputEnd::Here), wanted, "{text}");
         }
         for text in ["", "  ", "{\"a\": ", "{\"a\": 1}", "{\"a\": 1}\n"] {
-            assert_eq!(notation(text.as_bytes(), End::Later), None, "{text}");
+            assert_eq!(notation(text.as_bytes(), InputEnd::Later), None, "{text}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! `scantling store`: looking after the data directory of a server that does not run.
 
 use crate::args::{Store, StoreCommand};
-use crate::problem::{Problem, Verdict};
+use crate::problem::{ExitStatus, Problem};
 use crate::render;
 use scantling_store::private::NewFile;
 use scantling_store::{EmbeddedStore, export};
@@ -10,14 +10,14 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 /// Does what is asked.
-pub(crate) fn run(flags: &Store) -> Result<Verdict, Problem> {
+pub(crate) fn run(flags: &Store) -> Result<ExitStatus, Problem> {
     let directory = flags.data_dir.join("store");
     match &flags.command {
         StoreCommand::Check => check(&directory)?,
         StoreCommand::Export { file } => write(&directory, file)?,
         StoreCommand::Import { file } => read(&directory, file)?,
     }
-    Ok(Verdict::Well)
+    Ok(ExitStatus::Well)
 }
 
 fn check(directory: &Path) -> Result<(), Problem> {

@@ -1,11 +1,11 @@
 //! Work on every document of some files: on all cores, with a bounded part of them in memory, in their order.
 
-use crate::files::{self, Source};
+use crate::files::{self, InputSource};
 use crate::input::{Document, Notation, Start};
-use crate::lists::{self, Cut};
+use crate::lists::{self, DocumentPart};
 use crate::problem::Problem;
-use crate::progress::Progress;
-use crate::split::{self, End};
+use crate::progress::ByteProgress;
+use crate::split::{self, InputEnd};
 use rayon::prelude::*;
 use std::io::Read;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ const SHARED: usize = 8;
 /// Does work for every document, and hands on what comes of it in the order of the documents. While one part of the
 /// documents is worked on, the results of the part before it are handed on and the part after it is read.
 pub(crate) fn each_document<T: Send>(
-    sources: &[Source],
+    sources: &[InputSource],
     work: impl Fn(&Document<'_>) -> T + Sync,
     mut hand_on: impl FnMut(T) + Send,
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let progress = Progress::of(sources);
-    let work = |cut: &Cut<'_>| {
+    let progress = ByteProgress::new(sources);
+    let work = |cut: &DocumentPart<'_>| {
         let result = cut.with(&work);
         progress.advance(cut.len());
         result
@@ -62,9 +62,9 @@ pub(crate) fn each_document<T: Send>(
 }
 
 /// What is worked on at once.
-enum Part<'s> {
+enum WorkUnit<'s> {
     /// Small files, which whoever works on them reads.
-    Files(&'s [Source]),
+    Files(&'s [InputSource]),
     /// Whole documents of a large one.
     Block(Block),
     /// What cannot be read.
@@ -80,15 +80,15 @@ struct Block {
     ends: Vec<usize>,
 }
 
-impl Part<'_> {
-    fn run<T: Send>(self, work: &(impl Fn(&Cut<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
+impl WorkUnit<'_> {
+    fn run<T: Send>(self, work: &(impl Fn(&DocumentPart<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
         match self {
-            Part::Files([source]) => file(source, work),
-            Part::Files(sources) => {
+            WorkUnit::Files([source]) => file(source, work),
+            WorkUnit::Files(sources) => {
                 let done: Vec<_> = sources.par_iter().map(|source| file(source, work)).collect();
                 done.into_iter().flatten().collect()
             }
-            Part::Block(block) => {
+            WorkUnit::Block(block) => {
                 let (documents, problems) = split::split_at(
                     &block.file,
                     &block.bytes,
@@ -98,12 +98,15 @@ impl Part<'_> {
                 );
                 all(documents, problems, work)
             }
-            Part::Problem(problem) => vec![Err(problem)],
+            WorkUnit::Problem(problem) => vec![Err(problem)],
         }
     }
 }
 
-fn file<T: Send>(source: &Source, work: &(impl Fn(&Cut<'_>) -> T + Sync)) -> Vec<Result<T, Problem>> {
+fn file<T: Send>(
+    source: &InputSource,
+    work: &(impl Fn(&DocumentPart<'_>) -> T + Sync),
+) -> Vec<Result<T, Problem>> {
     match source.read() {
         Ok(bytes) => {
             let (documents, problems) = split::documents(&source.name, &bytes);
@@ -116,7 +119,7 @@ fn file<T: Send>(source: &Source, work: &(impl Fn(&Cut<'_>) -> T + Sync)) -> Vec
 fn all<T: Send>(
     documents: Vec<Document<'_>>,
     problems: Vec<Problem>,
-    work: &(impl Fn(&Cut<'_>) -> T + Sync),
+    work: &(impl Fn(&DocumentPart<'_>) -> T + Sync),
 ) -> Vec<Result<T, Problem>> {
     let cuts = lists::cut(documents);
     let mut done: Vec<Result<T, Problem>> = if cuts.len() < SHARED {
@@ -131,15 +134,15 @@ fn all<T: Send>(
 /// The parts, one after the other.
 struct Feed<'s> {
     /// Those that are not begun.
-    sources: &'s [Source],
+    sources: &'s [InputSource],
     /// What is left of a large file.
     blocks: Option<Blocks<'s>>,
 }
 
 impl<'s> Iterator for Feed<'s> {
-    type Item = Part<'s>;
+    type Item = WorkUnit<'s>;
 
-    fn next(&mut self) -> Option<Part<'s>> {
+    fn next(&mut self) -> Option<WorkUnit<'s>> {
         if let Some(blocks) = &mut self.blocks {
             if let Some(part) = blocks.next() {
                 return Some(part);
@@ -163,7 +166,7 @@ impl<'s> Iterator for Feed<'s> {
             .filter(|(g, _)| !g.is_empty())
         {
             self.sources = rest;
-            return Some(Part::Files(group));
+            return Some(WorkUnit::Files(group));
         }
         let (large, rest) = self.sources.split_first()?;
         self.sources = rest;
@@ -172,7 +175,7 @@ impl<'s> Iterator for Feed<'s> {
                 self.blocks = Some(blocks);
                 self.next()
             }
-            Err(problem) => Some(Part::Problem(problem)),
+            Err(problem) => Some(WorkUnit::Problem(problem)),
         }
     }
 }
@@ -185,28 +188,28 @@ struct Blocks<'s> {
     rest: Vec<u8>,
     start: Start,
     notation: Option<Notation>,
-    end: End,
+    end: InputEnd,
 }
 
 impl<'s> Blocks<'s> {
-    fn open(source: &'s Source) -> Result<Self, Problem> {
+    fn open(source: &'s InputSource) -> Result<Self, Problem> {
         Ok(Blocks {
             file: &source.name,
             reader: source.open()?,
             rest: Vec::new(),
             start: Start::default(),
             notation: None,
-            end: End::Later,
+            end: InputEnd::Later,
         })
     }
 
-    fn next(&mut self) -> Option<Part<'s>> {
+    fn next(&mut self) -> Option<WorkUnit<'s>> {
         let mut wanted = BLOCK;
         loop {
             if let Err(e) = self.fill(wanted) {
-                self.end = End::Here;
+                self.end = InputEnd::Here;
                 self.rest.clear();
-                return Some(Part::Problem(files::unreadable(self.file, &e)));
+                return Some(WorkUnit::Problem(files::unreadable(self.file, &e)));
             }
             if self.rest.is_empty() {
                 return None;
@@ -215,19 +218,19 @@ impl<'s> Blocks<'s> {
                 self.notation = split::notation(&self.rest, self.end);
             }
             let (cut, ends) = match (self.end, self.notation) {
-                (End::Here, _) => (self.rest.len(), Vec::new()),
-                (End::Later, Some(notation)) => {
+                (InputEnd::Here, _) => (self.rest.len(), Vec::new()),
+                (InputEnd::Later, Some(notation)) => {
                     let ends = split::whole_documents(&self.rest, notation);
                     (ends.last().copied().unwrap_or(0), ends)
                 }
-                (End::Later, None) => (0, Vec::new()),
+                (InputEnd::Later, None) => (0, Vec::new()),
             };
             if cut > 0 {
                 let after = self.rest.split_off(cut);
                 let bytes = std::mem::replace(&mut self.rest, after);
                 let start = self.start;
                 self.start = start.after(&bytes);
-                return Some(Part::Block(Block {
+                return Some(WorkUnit::Block(Block {
                     file: Arc::clone(self.file),
                     bytes,
                     notation: self.notation.unwrap_or(Notation::Yaml),
@@ -242,7 +245,7 @@ impl<'s> Blocks<'s> {
 
     fn fill(&mut self, wanted: usize) -> std::io::Result<()> {
         let missing = wanted.saturating_sub(self.rest.len());
-        if missing == 0 || self.end == End::Here {
+        if missing == 0 || self.end == InputEnd::Here {
             return Ok(());
         }
         let first = self.start == Start::default() && self.rest.is_empty();
@@ -251,7 +254,7 @@ impl<'s> Blocks<'s> {
             .take(missing as u64)
             .read_to_end(&mut self.rest)?;
         if read < missing {
-            self.end = End::Here;
+            self.end = InputEnd::Here;
         }
         if first && split::without_mark(&self.rest).len() < self.rest.len() {
             self.rest.drain(..3);

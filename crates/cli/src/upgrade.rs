@@ -1,8 +1,8 @@
 //! `scantling upgrade`: what new definitions do to the objects that there are.
 
 mod changes;
+mod compatibility;
 mod expressions;
-mod meaning;
 mod schemas;
 #[cfg(test)]
 mod tests;
@@ -11,14 +11,14 @@ use crate::args;
 use crate::catalog::{Catalog, OtherObjects, Texts};
 use crate::cluster;
 use crate::files;
-use crate::input::{Document, Object};
-use crate::locate::{Place, Sent, Spots, path_in, path_of, place_all};
-use crate::problem::{Problem, Verdict, note};
-use crate::render::{Piece, Renderer, Report};
-use crate::report::{self, Finding, Issue, Level, Subject, count};
+use crate::input::{Document, InputObject};
+use crate::locate::{DocumentLocator, Location, Spots, path_in, path_of, place_all};
+use crate::problem::{ExitStatus, Problem, note};
+use crate::render::{RenderedItem, Renderer, Report};
+use crate::report::{Finding, Issue, ReportItem, ReportSubject, Severity, count};
 use crate::stream;
-use crate::validate::judge::settle;
 use crate::validate::title;
+use crate::validate::validator::apply_request_context;
 use rayon::prelude::*;
 use scantling_admit::{Operation, Options, Refusal, Request, Resource, admit, check, load};
 use scantling_value::{FieldError, Map, Path, PathBuf, Value};
@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Compares the definitions and tries out the objects.
-pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
+pub(crate) fn run(flags: &args::Upgrade) -> Result<ExitStatus, Problem> {
     let (from, mut problems) = files::find(&flags.from, flags.limits);
     let (to, more) = files::find(&flags.to, flags.limits);
     problems.extend(more);
@@ -50,22 +50,22 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
     report.section("definitions");
     let definitions = changes::compare(&before, &after);
     for definition in &definitions {
-        report.tell(definition)?;
+        report.write_item(definition)?;
     }
     report.section("items");
-    let trial = Trial {
+    let check = UpgradeCheck {
         before: &before,
         after: &after,
         flags,
     };
     let renderer = report.renderer();
-    let (mut summary, mut unusable, mut skipped) = (Summary::default(), Vec::new(), Vec::new());
+    let (mut summary, mut unusable, mut skipped) = (UpgradeSummary::default(), Vec::new(), Vec::new());
     let unread = stream::each_document(
         &sources,
-        |document| trial.document(document, &renderer),
+        |document| check.document(document, &renderer),
         |tried| match tried {
             Ok(tried) => {
-                summary.tell(tried.items, &mut report);
+                summary.record(tried.items, &mut report);
                 summary.skipped += tried.skipped.len();
                 if flags.output.verbose {
                     skipped.extend(tried.skipped);
@@ -80,14 +80,14 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
         problems.extend(cluster.each_page(&before, |file, objects| {
             let tried = objects
                 .into_par_iter()
-                .map(|object| trial.object(file, None, &object));
+                .map(|object| check.object(file, None, &object));
             let tried: Vec<_> = tried.collect::<Result<_, Problem>>()?;
             let items = tried.into_iter().flatten().map(|(item, _)| item);
-            summary.tell(rendered(items, &renderer)?, &mut report);
+            summary.record(rendered(items, &renderer)?, &mut report);
             Ok(())
         }));
     }
-    report.tell_problems(&problems)?;
+    report.write_problems(&problems)?;
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
     if flags.output.verbose {
@@ -97,12 +97,12 @@ pub(crate) fn run(flags: &args::Upgrade) -> Result<Verdict, Problem> {
             .iter()
             .for_each(|object| note(&format!("{object}: skipped: neither side defines its kind")));
     }
-    let breaks = summary.refused > 0 || definitions.iter().any(changes::Definition::breaks);
-    Ok(Verdict::after(breaks, &problems))
+    let breaks = summary.refused > 0 || definitions.iter().any(changes::DefinitionDiff::breaks);
+    Ok(ExitStatus::after(breaks, &problems))
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Summary {
+struct UpgradeSummary {
     ok: usize,
     ratcheted: usize,
     refused: usize,
@@ -110,20 +110,24 @@ struct Summary {
     skipped: usize,
 }
 
-impl Summary {
-    fn tell(&mut self, items: impl IntoIterator<Item = (Fate, Piece)>, report: &mut Report) {
+impl UpgradeSummary {
+    fn record(
+        &mut self,
+        items: impl IntoIterator<Item = (UpgradeOutcome, RenderedItem)>,
+        report: &mut Report,
+    ) {
         for (fate, piece) in items {
             match fate {
-                Fate::Ok => self.ok += 1,
-                Fate::Ratcheted => self.ratcheted += 1,
-                Fate::Refused => self.refused += 1,
+                UpgradeOutcome::Ok => self.ok += 1,
+                UpgradeOutcome::Ratcheted => self.ratcheted += 1,
+                UpgradeOutcome::Refused => self.refused += 1,
             }
             report.add(piece);
         }
     }
 
     fn line(&self) -> String {
-        let Summary {
+        let UpgradeSummary {
             ok,
             ratcheted,
             refused,
@@ -141,7 +145,7 @@ impl Summary {
 /// What becomes of an object on its next write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Fate {
+enum UpgradeOutcome {
     /// It is as good as new.
     Ok,
     /// It passes, as long as what is wrong with it is left as it is.
@@ -151,12 +155,12 @@ enum Fate {
 }
 
 #[derive(Debug, Serialize)]
-struct Item {
+struct ObjectUpgrade {
     file: Arc<str>,
     kind: String,
     namespace: String,
     name: String,
-    outcome: Fate,
+    outcome: UpgradeOutcome,
     /// Why the next write is refused.
     errors: Vec<Issue>,
     /// What is wrong, but let pass while it is not touched.
@@ -167,11 +171,11 @@ struct Item {
     defaulted: Vec<String>,
     /// Where those that go stand.
     #[serde(skip)]
-    places: Vec<Option<Place>>,
+    places: Vec<Option<Location>>,
 }
 
-impl report::Item for Item {
-    fn subject(&self) -> Subject {
+impl ReportItem for ObjectUpgrade {
+    fn subject(&self) -> ReportSubject {
         let note = |level, code: &str, text: String, place| Finding {
             level,
             code: code.to_owned(),
@@ -181,27 +185,30 @@ impl report::Item for Item {
         };
         let errors = self.errors.iter().map(Finding::error);
         let ratcheted = self.ratcheted.iter().map(|issue| {
-            let text = format!("passes only while it is not touched: {}", issue.text());
-            note(Level::Warning, "Ratcheted", text, issue.place.clone())
+            let text = format!(
+                "passes only while it is not touched: {}",
+                issue.field_and_message()
+            );
+            note(Severity::Warning, "Ratcheted", text, issue.place.clone())
         });
         let places = self.places.iter().cloned().chain(std::iter::repeat(None));
         let pruned = self.pruned.iter().zip(places).map(|(field, place)| {
             let text = format!("{field} is dropped with the next write");
-            note(Level::Warning, "Pruned", text, place)
+            note(Severity::Warning, "Pruned", text, place)
         });
         let defaulted = self.defaulted.iter().map(|field| {
             let text = format!("{field} is filled in differently");
-            note(Level::Advice, "Defaulted", text, None)
+            note(Severity::Advice, "Defaulted", text, None)
         });
-        Subject {
+        ReportSubject {
             file: Arc::clone(&self.file),
             place: None,
             name: title(&self.kind, &self.namespace, &self.name),
             findings: errors.chain(ratcheted).chain(pruned).chain(defaulted).collect(),
             outcome: match self.outcome {
-                Fate::Ok => "ok",
-                Fate::Ratcheted => "ok while its flaws are not touched",
-                Fate::Refused => "refused",
+                UpgradeOutcome::Ok => "ok",
+                UpgradeOutcome::Ratcheted => "ok while its flaws are not touched",
+                UpgradeOutcome::Refused => "refused",
             }
             .to_owned(),
             details: Vec::new(),
@@ -211,22 +218,22 @@ impl report::Item for Item {
 }
 
 /// The results for one document.
-struct Tried {
-    items: Vec<(Fate, Piece)>,
+struct DocumentOutcome {
+    items: Vec<(UpgradeOutcome, RenderedItem)>,
     /// The objects of kinds that neither side defines.
     skipped: Vec<String>,
 }
 
-struct Trial<'a> {
+struct UpgradeCheck<'a> {
     before: &'a Catalog,
     after: &'a Catalog,
     flags: &'a args::Upgrade,
 }
 
-impl Trial<'_> {
+impl UpgradeCheck<'_> {
     /// Tries all objects of a document. Those of kinds that neither side defines are named beside the results.
-    fn document(&self, document: &Document<'_>, renderer: &Renderer) -> Result<Tried, Problem> {
-        let sent = Sent::new(document);
+    fn document(&self, document: &Document<'_>, renderer: &Renderer) -> Result<DocumentOutcome, Problem> {
+        let sent = DocumentLocator::new(document);
         let objects = document.objects()?.into_par_iter().filter(|o| !o.is_definition());
         let tried = objects.map(|object| {
             let tried = self.object(document.file, Some(&sent), &object)?;
@@ -241,12 +248,15 @@ impl Trial<'_> {
                 Err(title) => skipped.push(title),
             }
         }
-        let items = rendered(place_all(&sent, items, Item::placed), renderer)?;
-        Ok(Tried { items, skipped })
+        let items = rendered(place_all(&sent, items, ObjectUpgrade::placed), renderer)?;
+        Ok(DocumentOutcome { items, skipped })
     }
 
     /// The compiled kind of an object in a set of definitions.
-    fn resource<'c>(catalog: &'c Catalog, object: &Object) -> Result<Option<&'c Arc<Resource>>, Problem> {
+    fn resource<'c>(
+        catalog: &'c Catalog,
+        object: &InputObject,
+    ) -> Result<Option<&'c Arc<Resource>>, Problem> {
         let found = catalog.find(object.api_version(), object.kind());
         found.map(|found| catalog.usable(found)).transpose()
     }
@@ -256,17 +266,17 @@ impl Trial<'_> {
     fn object(
         &self,
         file: &Arc<str>,
-        sent: Option<&Sent<'_>>,
-        object: &Object,
-    ) -> Result<Option<(Item, Spots)>, Problem> {
+        sent: Option<&DocumentLocator<'_>>,
+        object: &InputObject,
+    ) -> Result<Option<(ObjectUpgrade, Spots)>, Problem> {
         let before = Self::resource(self.before, object)?;
         let after = Self::resource(self.after, object)?;
-        let mut item = Item {
+        let mut item = ObjectUpgrade {
             file: Arc::clone(file),
             kind: object.kind().to_owned(),
             namespace: object.namespace().to_owned(),
             name: object.name().to_owned(),
-            outcome: Fate::Ok,
+            outcome: UpgradeOutcome::Ok,
             errors: Vec::new(),
             ratcheted: Vec::new(),
             pruned: Vec::new(),
@@ -287,7 +297,7 @@ impl Trial<'_> {
             return Ok(Some((item, [vec![field("kind")], Vec::new(), Vec::new()])));
         };
         let mut stored = object.value.clone();
-        settle(after, &mut stored, Some(&"1".into()));
+        apply_request_context(after, &mut stored, Some(&"1".into()));
         let mut old = stored.clone();
         if let Err(why) = load(after, &mut old) {
             item.refuse(Issue::plain("RequestEntityTooLarge", why.to_string()));
@@ -318,7 +328,7 @@ impl Trial<'_> {
         };
         match &outcome.refusal {
             Some(Refusal::Invalid(found) | Refusal::Immutable(found)) => {
-                item.outcome = Fate::Refused;
+                item.outcome = UpgradeOutcome::Refused;
                 item.errors = issues(found, errors);
             }
             Some(Refusal::Strict(found)) => {
@@ -340,7 +350,7 @@ impl Trial<'_> {
             None => {
                 let flaws = check(after, &old, None, &options).errors;
                 if !flaws.is_empty() {
-                    item.outcome = Fate::Ratcheted;
+                    item.outcome = UpgradeOutcome::Ratcheted;
                     item.ratcheted = issues(&flaws, ratcheted);
                 }
             }
@@ -356,14 +366,14 @@ impl Trial<'_> {
     }
 }
 
-impl Item {
+impl ObjectUpgrade {
     fn refuse(&mut self, why: Issue) {
-        self.outcome = Fate::Refused;
+        self.outcome = UpgradeOutcome::Refused;
         self.errors.push(why);
     }
 
     /// Takes the places of errors, of what is let pass and of what goes.
-    fn placed(&mut self, [errors, ratcheted, pruned]: [Vec<Option<Place>>; 3]) {
+    fn placed(&mut self, [errors, ratcheted, pruned]: [Vec<Option<Location>>; 3]) {
         let issues = self.errors.iter_mut().zip(errors);
         for (issue, place) in issues.chain(self.ratcheted.iter_mut().zip(ratcheted)) {
             issue.place = place;
@@ -387,10 +397,10 @@ fn touched(mut object: Value) -> Value {
 }
 
 fn rendered(
-    items: impl IntoIterator<Item = Item>,
+    items: impl IntoIterator<Item = ObjectUpgrade>,
     renderer: &Renderer,
-) -> Result<Vec<(Fate, Piece)>, Problem> {
-    let render = |item: Item| Ok((item.outcome, renderer.piece(&item)?));
+) -> Result<Vec<(UpgradeOutcome, RenderedItem)>, Problem> {
+    let render = |item: ObjectUpgrade| Ok((item.outcome, renderer.piece(&item)?));
     items.into_iter().map(render).collect()
 }
 

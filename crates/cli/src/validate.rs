@@ -1,24 +1,24 @@
 //! `scantling validate`: what a server would say to objects.
 
-pub(crate) mod judge;
+pub(crate) mod validator;
 
 use crate::args;
-use crate::catalog::{Catalog, OtherObjects, Stored, Texts};
+use crate::catalog::{Catalog, OtherObjects, StoredObjects, Texts};
 use crate::cluster;
 use crate::files;
-use crate::locate::Place;
-use crate::problem::{Problem, Verdict, hint, note, warn};
-use crate::render::{Piece, Report};
-use crate::report::{Finding, Issue, Item, Subject, UNDEFINED, count};
+use crate::locate::Location;
+use crate::problem::{ExitStatus, Problem, hint, note, warn};
+use crate::render::{RenderedItem, Report};
+use crate::report::{Finding, Issue, ReportItem, ReportSubject, UNDEFINED, count};
 use crate::stream;
-use judge::{Judge, Missing, Skipped};
 use scantling_value::Value;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use validator::{MissingSchemas, Skipped, Validator};
 
 /// Checks the objects.
-pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
+pub(crate) fn run(flags: &args::Validate) -> Result<ExitStatus, Problem> {
     let (sources, mut problems) = files::find(flags.inputs.all(), flags.limits);
     let (crds, more) = files::find(&flags.crds, flags.limits);
     problems.extend(more);
@@ -36,38 +36,38 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     }
     problems.extend(catalog.load(&crds, OtherObjects::Listed));
     problems.extend(catalog.load(&sources, OtherObjects::Skipped));
-    let (mut stored, more) = Stored::load(&olds);
+    let (mut stored, more) = StoredObjects::load(&olds);
     problems.extend(more);
     stored.cluster = cluster.as_ref().filter(|_| flags.old_from_cluster);
 
-    let judge = Judge {
+    let validator = Validator {
         stored: (flags.old_from_cluster || !flags.old.is_empty()).then_some(&stored),
         skip: &flags.skip,
         missing: if flags.ignore_missing_schemas {
-            Missing::Skipped
+            MissingSchemas::Skipped
         } else {
-            Missing::Reported
+            MissingSchemas::Reported
         },
         show_object: flags.show_object,
         field_validation: flags.field_validation.into(),
-        ..Judge::new(&catalog, flags.target)
+        ..Validator::new(&catalog, flags.target)
     };
     let mut report = Report::begin("ValidationReport", "validate", &flags.output);
     report.section("items");
     let renderer = report.renderer();
-    let mut summary = Summary::default();
+    let mut summary = ValidateSummary::default();
     let (mut unusable, mut skipped) = (Vec::new(), Vec::new());
     let unread = stream::each_document(
         &sources,
         |document| {
-            let results = judge.document(document);
-            let mut checked = Checked {
+            let results = validator.document(document);
+            let mut checked = DocumentReports {
                 problems: results.problems,
                 skipped: results.skipped,
-                ..Checked::default()
+                ..DocumentReports::default()
             };
             checked.summary.skipped = checked.skipped.len();
-            for verdict in results.judged {
+            for verdict in results.report {
                 checked.summary.count(&verdict);
                 match renderer.piece(&verdict) {
                     Ok(piece) => checked.pieces.push(piece),
@@ -76,7 +76,7 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
             }
             checked
         },
-        |checked: Checked| {
+        |checked: DocumentReports| {
             summary.add(&checked.summary);
             if flags.output.verbose {
                 skipped.extend(checked.skipped);
@@ -89,11 +89,11 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     );
     problems.extend(unread);
     problems.extend(unusable);
-    for definition in judge.invalid_definitions(&sources) {
+    for definition in validator.invalid_definitions(&sources) {
         summary.count(&definition);
-        report.tell(&definition)?;
+        report.write_item(&definition)?;
     }
-    report.tell_problems(&problems)?;
+    report.write_problems(&problems)?;
     let line = summary.line();
     report.end(flags.output.summary.then_some((line.as_str(), &summary)))?;
     for Skipped { file, title, reason } in &skipped {
@@ -105,14 +105,14 @@ pub(crate) fn run(flags: &args::Validate) -> Result<Verdict, Problem> {
     if !flags.output.quiet {
         summary.remark(&problems);
     }
-    Ok(Verdict::after(summary.refused > 0, &problems))
+    Ok(ExitStatus::after(summary.refused > 0, &problems))
 }
 
 /// What came of one document.
 #[derive(Default)]
-struct Checked {
-    pieces: Vec<Piece>,
-    summary: Summary,
+struct DocumentReports {
+    pieces: Vec<RenderedItem>,
+    summary: ValidateSummary,
     skipped: Vec<Skipped>,
     problems: Vec<Problem>,
 }
@@ -120,7 +120,7 @@ struct Checked {
 /// What became of one object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Judged {
+pub(crate) struct ObjectReport {
     pub(crate) file: Arc<str>,
     pub(crate) api_version: String,
     pub(crate) kind: String,
@@ -134,7 +134,7 @@ pub(crate) struct Judged {
     pub(crate) warnings: Vec<String>,
     /// Beside the warnings, where any place is known.
     #[serde(skip_serializing_if = "no_place")]
-    pub(crate) warning_positions: Vec<Option<Place>>,
+    pub(crate) warning_positions: Vec<Option<Location>>,
     pub(crate) cel_cost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<Box<RawValue>>,
@@ -147,10 +147,10 @@ pub(crate) struct Judged {
     pub(crate) by: Option<Arc<str>>,
 }
 
-impl Judged {
+impl ObjectReport {
     /// An object about which nothing is known yet.
     fn new(file: &Arc<str>, kind: &str) -> Self {
-        Judged {
+        ObjectReport {
             file: Arc::clone(file),
             api_version: String::new(),
             kind: kind.to_owned(),
@@ -170,7 +170,7 @@ impl Judged {
     }
 
     /// Takes the places of errors, of what else the last error is about, and of warnings.
-    fn placed(&mut self, [errors, also, warnings]: [Vec<Option<Place>>; 3]) {
+    fn placed(&mut self, [errors, also, warnings]: [Vec<Option<Location>>; 3]) {
         for (issue, place) in self.errors.iter_mut().zip(errors) {
             issue.place = place;
         }
@@ -185,12 +185,12 @@ fn is_true(value: &bool) -> bool {
     *value
 }
 
-fn no_place(places: &[Option<Place>]) -> bool {
+fn no_place(places: &[Option<Location>]) -> bool {
     places.iter().all(Option::is_none)
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Summary {
+struct ValidateSummary {
     accepted: usize,
     refused: usize,
     warnings: usize,
@@ -203,20 +203,20 @@ struct Summary {
     undefined: usize,
 }
 
-impl Summary {
-    fn count(&mut self, judged: &Judged) {
-        if judged.accepted {
+impl ValidateSummary {
+    fn count(&mut self, report: &ObjectReport) {
+        if report.accepted {
             self.accepted += 1;
         } else {
             self.refused += 1;
         }
         let undefined = |e: &Issue| e.reason == UNDEFINED && e.help.is_none();
-        self.not_checked += usize::from(!judged.checked);
-        self.undefined += usize::from(judged.errors.iter().any(undefined));
-        self.warnings += judged.warnings.len();
+        self.not_checked += usize::from(!report.checked);
+        self.undefined += usize::from(report.errors.iter().any(undefined));
+        self.warnings += report.warnings.len();
     }
 
-    fn add(&mut self, other: &Summary) {
+    fn add(&mut self, other: &ValidateSummary) {
         self.accepted += other.accepted;
         self.refused += other.refused;
         self.warnings += other.warnings;
@@ -240,7 +240,7 @@ impl Summary {
     }
 
     fn line(&self) -> String {
-        let Summary {
+        let ValidateSummary {
             accepted,
             refused,
             warnings,
@@ -271,8 +271,8 @@ pub(crate) fn title(kind: &str, namespace: &str, name: &str) -> String {
     }
 }
 
-impl Item for Judged {
-    fn subject(&self) -> Subject {
+impl ReportItem for ObjectReport {
+    fn subject(&self) -> ReportSubject {
         let errors = self.errors.iter().map(Finding::error);
         let places = self.warning_positions.iter().map(Option::as_ref);
         let places = places.chain(std::iter::repeat(None));
@@ -282,7 +282,7 @@ impl Item for Judged {
             .as_ref()
             .map(|v| format!("---\n{}", scantling_value::yaml::encode(v)));
         let cost = format!("the rules that ran cost {}", self.cel_cost);
-        Subject {
+        ReportSubject {
             file: Arc::clone(&self.file),
             place: None,
             name: title(&self.kind, &self.namespace, &self.name),

@@ -3,14 +3,14 @@
 use crate::args;
 use crate::catalog::Catalog;
 use crate::cluster::Cluster;
-use crate::files::Source;
-use crate::input::Object;
+use crate::files::InputSource;
+use crate::input::InputObject;
 use crate::problem::Problem;
-use crate::report::{self, Subject};
-use crate::rules::{Step, spell};
+use crate::report::{ReportItem, ReportSubject};
+use crate::rules::{SchemaStep, schema_path};
 use crate::stream;
-use crate::validate::judge::{InvalidCrds, Judge, Missing};
 use crate::validate::title;
+use crate::validate::validator::{InvalidCrds, MissingSchemas, Validator};
 use rayon::prelude::*;
 use scantling_value::{Path, Segment};
 use serde::Serialize;
@@ -49,9 +49,9 @@ pub(super) struct ObjectCost {
     cel_cost: u64,
 }
 
-impl report::Item for ObjectCost {
-    fn subject(&self) -> Subject {
-        Subject {
+impl ReportItem for ObjectCost {
+    fn subject(&self) -> ReportSubject {
+        ReportSubject {
             file: Arc::clone(&self.file),
             place: None,
             name: title(&self.kind, &self.namespace, &self.name),
@@ -64,36 +64,36 @@ impl report::Item for ObjectCost {
 }
 
 /// A rule: definition, version, path of its schema, index.
-type Key = (String, String, String, usize);
+type RuleKey = (String, String, String, usize);
 
 /// All that was measured.
 #[derive(Debug, Default)]
 pub(super) struct Measurements {
-    rules: BTreeMap<Key, Measured>,
+    rules: BTreeMap<RuleKey, Measured>,
     pub(super) objects: Vec<ObjectCost>,
 }
 
 impl Measurements {
     /// What a rule cost.
-    pub(super) fn of_rule(&self, name: &str, version: &str, path: &str, index: usize) -> Measured {
+    pub(super) fn rule(&self, name: &str, version: &str, path: &str, index: usize) -> Measured {
         let key = (name.to_owned(), version.to_owned(), path.to_owned(), index);
         self.rules.get(&key).copied().unwrap_or_default()
     }
 
     /// Creates all objects in some files.
-    pub(super) fn of_files(
+    pub(super) fn measure_files(
         &mut self,
         catalog: &Catalog,
-        sources: &[Source],
-        target: args::Target,
+        sources: &[InputSource],
+        target: args::TargetFlags,
     ) -> Vec<Problem> {
-        let judge = judge(catalog, target);
+        let validator = validator(catalog, target);
         let mut failed = Vec::new();
         let mut problems = stream::each_document(
             sources,
             |document| {
                 let objects = document.objects()?.into_iter();
-                let all = objects.map(|object| measure(&judge, document.file, object));
+                let all = objects.map(|object| measure(&validator, document.file, object));
                 all.collect::<Result<Vec<_>, Problem>>()
             },
             |measured| match measured {
@@ -106,15 +106,15 @@ impl Measurements {
     }
 
     /// Creates all objects that a cluster has of the definitions.
-    pub(super) fn of_cluster(
+    pub(super) fn measure_cluster(
         &mut self,
         catalog: &Catalog,
         cluster: &Cluster,
-        target: args::Target,
+        target: args::TargetFlags,
     ) -> Vec<Problem> {
-        let judge = judge(catalog, target);
-        let each = |file: &Arc<str>, objects: Vec<Object>| {
-            let all = objects.into_par_iter().map(|o| measure(&judge, file, o));
+        let validator = validator(catalog, target);
+        let each = |file: &Arc<str>, objects: Vec<InputObject>| {
+            let all = objects.into_par_iter().map(|o| measure(&validator, file, o));
             let all: Vec<_> = all.collect::<Result<_, Problem>>()?;
             all.into_iter().flatten().for_each(|one| self.add(one));
             Ok(())
@@ -122,7 +122,7 @@ impl Measurements {
         cluster.each_page(catalog, each)
     }
 
-    fn add(&mut self, (object, rules): One) {
+    fn add(&mut self, (object, rules): ObjectMeasurement) {
         self.objects.push(object);
         for (key, measured) in rules {
             self.rules.entry(key).or_default().add(&measured);
@@ -131,25 +131,29 @@ impl Measurements {
 }
 
 /// What came of one object.
-type One = (ObjectCost, BTreeMap<Key, Measured>);
+type ObjectMeasurement = (ObjectCost, BTreeMap<RuleKey, Measured>);
 
-fn judge(catalog: &Catalog, target: args::Target) -> Judge<'_> {
-    Judge {
-        missing: Missing::Skipped,
+fn validator(catalog: &Catalog, target: args::TargetFlags) -> Validator<'_> {
+    Validator {
+        missing: MissingSchemas::Skipped,
         invalid_crds: InvalidCrds::Used,
-        ..Judge::new(catalog, target)
+        ..Validator::new(catalog, target)
     }
 }
 
-fn measure(judge: &Judge<'_>, file: &Arc<str>, object: Object) -> Result<Option<One>, Problem> {
-    let Some(found) = judge.catalog.find(object.api_version(), object.kind()) else {
+fn measure(
+    validator: &Validator<'_>,
+    file: &Arc<str>,
+    object: InputObject,
+) -> Result<Option<ObjectMeasurement>, Problem> {
+    let Some(found) = validator.catalog.find(object.api_version(), object.kind()) else {
         return Ok(None);
     };
     let definition = found.entry.definition.name().to_owned();
     let version = found.version().map(|v| v.name.to_string()).unwrap_or_default();
-    let rules = RefCell::new(BTreeMap::<Key, Measured>::new());
+    let rules = RefCell::new(BTreeMap::<RuleKey, Measured>::new());
     let meter = |at: &Path<'_>, index: usize, cost: u64| {
-        let key = (definition.clone(), version.clone(), schema_path(at), index);
+        let key = (definition.clone(), version.clone(), value_schema_path(at), index);
         let run = Measured {
             evaluations: 1,
             max_cost: cost,
@@ -157,26 +161,26 @@ fn measure(judge: &Judge<'_>, file: &Arc<str>, object: Object) -> Result<Option<
         };
         rules.borrow_mut().entry(key).or_default().add(&run);
     };
-    let judged = judge.object(file, object, &meter)?;
+    let report = validator.object(file, object, &meter)?;
     let rules = rules.into_inner();
-    Ok(judged.map(|judged| {
+    Ok(report.map(|report| {
         let object = ObjectCost {
-            file: judged.file,
-            kind: judged.kind,
-            namespace: judged.namespace,
-            name: judged.name,
-            cel_cost: judged.cel_cost,
+            file: report.file,
+            kind: report.kind,
+            namespace: report.namespace,
+            name: report.name,
+            cel_cost: report.cel_cost,
         };
         (object, rules)
     }))
 }
 
 /// The schema of the value at a path.
-fn schema_path(at: &Path<'_>) -> String {
+fn value_schema_path(at: &Path<'_>) -> String {
     let steps = at.segments().into_iter().map(|segment| match segment {
-        Segment::Field(name) => Step::Property(name.to_owned()),
-        Segment::Key(_) => Step::Additional,
-        Segment::Index(_) => Step::Items,
+        Segment::Field(name) => SchemaStep::Property(name.to_owned()),
+        Segment::Key(_) => SchemaStep::Additional,
+        Segment::Index(_) => SchemaStep::Items,
     });
-    spell(&steps.collect::<Vec<_>>())
+    schema_path(&steps.collect::<Vec<_>>())
 }

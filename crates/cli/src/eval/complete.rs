@@ -14,17 +14,17 @@ const VARIABLES: [&str; 2] = ["oldSelf", "self"];
 
 /// Completes the names of fields.
 #[derive(Helper, Highlighter, Hinter, Validator)]
-pub(super) struct Names {
+pub(super) struct FieldCompleter {
     /// What expressions see.
     shape: Arc<Shape>,
     /// What is there, for places of which no schema tells.
     value: Option<Arc<Value>>,
 }
 
-impl Names {
-    pub(super) fn of(session: &Session) -> Self {
-        Names {
-            shape: Arc::clone(&session.place.shape),
+impl FieldCompleter {
+    pub(super) fn new(session: &Session) -> Self {
+        FieldCompleter {
+            shape: Arc::clone(&session.target.shape),
             value: session.value.clone(),
         }
     }
@@ -34,7 +34,7 @@ impl Names {
         let begun_at = before.rfind(|c| !is_name(c)).map_or(0, |n| n + 1);
         let (chain, begun) = before.split_at_checked(begun_at).unwrap_or((before, ""));
         let names = match chain.strip_suffix(".?").or_else(|| chain.strip_suffix('.')) {
-            Some(parent) => self.below(parent).map(Here::names).unwrap_or_default(),
+            Some(parent) => self.below(parent).map(CompletionScope::names).unwrap_or_default(),
             None => VARIABLES.map(str::to_owned).to_vec(),
         };
         let fitting = names.into_iter().filter(|name| name.starts_with(begun));
@@ -42,7 +42,7 @@ impl Names {
     }
 
     /// What an expression stands for that ends a text: `self.spec.env[0]`.
-    fn below(&self, text: &str) -> Option<Here<'_>> {
+    fn below(&self, text: &str) -> Option<CompletionScope<'_>> {
         let text = text.trim_end();
         if let Some(inside) = text.strip_suffix(']') {
             return self.below(inside.get(..open_bracket(inside)?)?)?.entry();
@@ -51,7 +51,7 @@ impl Names {
         let (chain, name) = text.split_at_checked(start)?;
         match chain.strip_suffix(".?").or_else(|| chain.strip_suffix('.')) {
             Some(parent) => self.below(parent)?.field(name),
-            None if VARIABLES.contains(&name) => Some(Here {
+            None if VARIABLES.contains(&name) => Some(CompletionScope {
                 shape: Some(&self.shape),
                 value: self.value.as_deref(),
             }),
@@ -79,22 +79,22 @@ fn open_bracket(text: &str) -> Option<usize> {
 }
 
 /// A place that an expression leads to.
-struct Here<'n> {
+struct CompletionScope<'n> {
     shape: Option<&'n Shape>,
     value: Option<&'n Value>,
 }
 
-impl<'n> Here<'n> {
-    fn field(self, name: &str) -> Option<Here<'n>> {
+impl<'n> CompletionScope<'n> {
+    fn field(self, name: &str) -> Option<CompletionScope<'n>> {
         let shape = self.shape.and_then(|shape| match &shape.kind {
             Kind::Map { value } => Some(&**value),
             _ => shape.field(name).map(|field| &*field.shape),
         });
         let value = self.value.and_then(|value| value.get(name));
-        (shape.is_some() || value.is_some()).then_some(Here { shape, value })
+        (shape.is_some() || value.is_some()).then_some(CompletionScope { shape, value })
     }
 
-    fn entry(self) -> Option<Here<'n>> {
+    fn entry(self) -> Option<CompletionScope<'n>> {
         let shape = self.shape.and_then(|shape| match &shape.kind {
             Kind::List { element, .. } => Some(&**element),
             Kind::Map { value } => Some(&**value),
@@ -105,7 +105,7 @@ impl<'n> Here<'n> {
             Value::Object(members) => members.iter().next().map(|(_, value)| value),
             _ => None,
         });
-        (shape.is_some() || value.is_some()).then_some(Here { shape, value })
+        (shape.is_some() || value.is_some()).then_some(CompletionScope { shape, value })
     }
 
     fn names(self) -> Vec<String> {
@@ -121,7 +121,7 @@ impl<'n> Here<'n> {
     }
 }
 
-impl Completer for Names {
+impl Completer for FieldCompleter {
     type Candidate = Pair;
 
     fn complete(
@@ -149,19 +149,19 @@ impl Completer for Names {
 
 #[cfg(test)]
 mod tests {
-    use super::Names;
+    use super::FieldCompleter;
     use crate::args::{Arguments, Command};
     use crate::eval::Session;
     use clap::Parser as _;
 
-    fn names(flags: &str) -> Names {
+    fn names(flags: &str) -> FieldCompleter {
         let words = ["scantling", "eval", "--repl"]
             .into_iter()
             .chain(flags.split_whitespace());
         let Command::Eval(flags) = Arguments::parse_from(words).command else {
             panic!("this is another command");
         };
-        Names::of(&Session::new(&flags).unwrap())
+        FieldCompleter::new(&Session::new(&flags).unwrap())
     }
 
     fn examples() -> String {

@@ -1,7 +1,7 @@
 //! A session: one expression after the other.
 
 use super::Session;
-use super::complete::Names;
+use super::complete::FieldCompleter;
 use crate::problem::{Problem, warn};
 use rustyline::Editor;
 use rustyline::config::{CompletionType, Config};
@@ -16,8 +16,8 @@ const HELP: &str = "An expression gives its value. :type EXPR and :cost EXPR tel
 pub(super) fn run(session: &mut Session) -> Result<(), Problem> {
     let failed = |e: ReadlineError| Problem::new("cannot read the terminal", e);
     let config = Config::builder().completion_type(CompletionType::List).build();
-    let mut editor: Editor<Names, DefaultHistory> = Editor::with_config(config).map_err(failed)?;
-    editor.set_helper(Some(Names::of(session)));
+    let mut editor: Editor<FieldCompleter, DefaultHistory> = Editor::with_config(config).map_err(failed)?;
+    editor.set_helper(Some(FieldCompleter::new(session)));
     let history = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".scantling_history"));
     if let Some(history) = &history {
         // The first session has none.
@@ -31,7 +31,7 @@ pub(super) fn run(session: &mut Session) -> Result<(), Problem> {
                 if !obey(session, line.trim()) {
                     break;
                 }
-                editor.set_helper(Some(Names::of(session)));
+                editor.set_helper(Some(FieldCompleter::new(session)));
             }
             // As in a shell: the line is given up, not the session.
             Err(ReadlineError::Interrupted) => {}
@@ -57,9 +57,9 @@ fn obey(session: &mut Session, line: &str) -> bool {
     };
     match command {
         "" if rest.is_empty() => {}
-        "" => tell(session.answer(rest).map(|a| a.value.unwrap_or(a.ty))),
-        "type" => tell(session.answer(rest).map(|a| a.ty)),
-        "cost" => tell(session.answer(rest).map(|a| match a.cost {
+        "" => print_result(session.answer(rest).map(|a| a.value.unwrap_or(a.ty))),
+        "type" => print_result(session.answer(rest).map(|a| a.ty)),
+        "cost" => print_result(session.answer(rest).map(|a| match a.cost {
             Some(cost) => format!("{cost}, estimated at most {}", a.estimate()),
             None => format!("estimated at most {}", a.estimate()),
         })),
@@ -74,7 +74,7 @@ fn obey(session: &mut Session, line: &str) -> bool {
     true
 }
 
-fn tell(answer: Result<String, String>) {
+fn print_result(answer: Result<String, String>) {
     match answer {
         Ok(text) => println!("{text}"),
         Err(why) => Problem::plain(why).print(),

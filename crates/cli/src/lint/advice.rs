@@ -3,8 +3,8 @@
 mod keywords;
 mod versions;
 
-use crate::locate::Place;
-use crate::rules::{self, Bound, RULE_LIMIT, Rule, SCHEMA_LIMIT, Saving, Step, spell};
+use crate::locate::Location;
+use crate::rules::{self, Bound, EstimatedRule, RULE_LIMIT, SCHEMA_LIMIT, Saving, SchemaStep, schema_path};
 use scantling_schema::definition::{Definition, Version};
 use scantling_schema::document::Schema;
 use scantling_schema::plan::Compiler;
@@ -26,7 +26,7 @@ pub(super) struct Advice {
     /// What to do.
     pub(super) message: String,
     #[serde(flatten)]
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<Location>,
 }
 
 /// From this share of a limit on, a rule is near it.
@@ -36,7 +36,11 @@ const NEAR: f64 = 0.5;
 const WORTH_BOUNDING: u64 = RULE_LIMIT / 100;
 
 /// The advice on a definition; `unknown` are the fields that a cluster does not know.
-pub(super) fn of(definition: &Definition, unknown: &[PathBuf], environments: &Environments) -> Vec<Advice> {
+pub(super) fn advice(
+    definition: &Definition,
+    unknown: &[PathBuf],
+    environments: &Environments,
+) -> Vec<Advice> {
     let spec = &definition.spec;
     let mut all: Vec<Advice> = unknown.iter().filter_map(behind_a_gate).collect();
     let mut interner = Interner::new();
@@ -111,12 +115,18 @@ struct Advisor<'a> {
 }
 
 impl Advisor<'_> {
-    fn add(&mut self, code: &'static str, at: &[Step], message: impl Into<String>) {
-        self.push(code, &spell(at), message);
+    fn add(&mut self, code: &'static str, at: &[SchemaStep], message: impl Into<String>) {
+        self.push(code, &schema_path(at), message);
     }
 
-    fn add_on_rule(&mut self, code: &'static str, at: &[Step], index: usize, message: impl Into<String>) {
-        let rule = format!("{}.x-kubernetes-validations[{index}].rule", spell(at));
+    fn add_on_rule(
+        &mut self,
+        code: &'static str,
+        at: &[SchemaStep],
+        index: usize,
+        message: impl Into<String>,
+    ) {
+        let rule = format!("{}.x-kubernetes-validations[{index}].rule", schema_path(at));
         self.push(code, &rule, message);
     }
 
@@ -129,7 +139,7 @@ impl Advisor<'_> {
         });
     }
 
-    fn costs(&mut self, rules: &[Rule]) {
+    fn costs(&mut self, rules: &[EstimatedRule]) {
         let share = |cost: u64, limit: u64| cost as f64 / limit as f64;
         for rule in rules {
             let used = share(rule.total, RULE_LIMIT);
@@ -160,8 +170,14 @@ impl Advisor<'_> {
         }
     }
 
-    /// Missing bounds, the largest saving first.
-    fn bounds(&mut self, document: &Value, schema: &Structural, rules: &[Rule], environments: &Environments) {
+    /// MissingSchemas bounds, the largest saving first.
+    fn bounds(
+        &mut self,
+        document: &Value,
+        schema: &Structural,
+        rules: &[EstimatedRule],
+        environments: &Environments,
+    ) {
         let mut all: Vec<Saving> = Vec::new();
         for rule in rules {
             for saving in rules::savings(document, schema, rule, environments, WORTH_BOUNDING) {
@@ -185,7 +201,7 @@ impl Advisor<'_> {
         }
     }
 
-    fn node(&mut self, schema: &Arc<Structural>, at: &mut Vec<Step>) {
+    fn node(&mut self, schema: &Arc<Structural>, at: &mut Vec<SchemaStep>) {
         for (n, rule) in schema.rules.iter().enumerate() {
             if let Some(keywords) = schema.ty.and_then(|ty| keywords::instead_of(&rule.rule, ty)) {
                 let text = format!("the rule says what {keywords} says, which costs nothing");
@@ -233,21 +249,21 @@ impl Advisor<'_> {
             );
         }
         for (name, property) in &schema.properties {
-            at.push(Step::Property(name.to_string()));
+            at.push(SchemaStep::Property(name.to_string()));
             self.field(schema, name, property, at);
             self.node(property, at);
             at.pop();
         }
         if let Some(items) = &schema.items {
-            self.below(Step::Items, items, at);
+            self.below(SchemaStep::Items, items, at);
         }
         if let Some(values) = schema.additional_schema() {
-            self.below(Step::Additional, values, at);
+            self.below(SchemaStep::Additional, values, at);
         }
     }
 
     /// What conventions have to say on a field by its name.
-    fn field(&mut self, object: &Structural, name: &str, schema: &Structural, at: &[Step]) {
+    fn field(&mut self, object: &Structural, name: &str, schema: &Structural, at: &[SchemaStep]) {
         if !is_lower_camel(name) {
             self.add("SCT0304", at, "the name of the field is not written like thisOne");
         }
@@ -255,7 +271,7 @@ impl Advisor<'_> {
             let text = "times are called somethingTime by API conventions, not somethingTimestamp";
             self.add("SCT0304", at, text);
         }
-        if let [Step::Property(status), _] = at
+        if let [SchemaStep::Property(status), _] = at
             && (status.as_str(), name, schema.ty) == ("status", "phase", Some(Type::String))
         {
             let text = "a phase: API conventions advise conditions, which do not exclude each other";
@@ -269,11 +285,11 @@ impl Advisor<'_> {
     }
 
     /// Defaults of which a part is dropped, and those that never apply.
-    fn default(&mut self, schema: &Arc<Structural>, at: &[Step]) {
+    fn default(&mut self, schema: &Arc<Structural>, at: &[SchemaStep]) {
         let Some(default) = &schema.default else {
             return;
         };
-        if let Some(Step::Items | Step::Additional) = at.last() {
+        if let Some(SchemaStep::Items | SchemaStep::Additional) = at.last() {
             let text =
                 "a default of list elements or map values never applies: what is absent there has no place";
             self.add("SCT0502", at, text);
@@ -299,7 +315,7 @@ impl Advisor<'_> {
         }
     }
 
-    fn below(&mut self, step: Step, schema: &Arc<Structural>, at: &mut Vec<Step>) {
+    fn below(&mut self, step: SchemaStep, schema: &Arc<Structural>, at: &mut Vec<SchemaStep>) {
         at.push(step);
         self.node(schema, at);
         at.pop();
@@ -311,14 +327,14 @@ impl Advisor<'_> {
                 "version {} has a status but no status subresource: whoever may write the object may write its status",
                 version.name
             );
-            self.add("SCT0402", &[Step::Property("status".to_owned())], text);
+            self.add("SCT0402", &[SchemaStep::Property("status".to_owned())], text);
         }
     }
 }
 
 /// Whether a schema is that of `status.conditions`, without the key that makes them a map.
-fn is_unkeyed_conditions(schema: &Structural, at: &[Step]) -> bool {
-    let [Step::Property(status), Step::Property(conditions)] = at else {
+fn is_unkeyed_conditions(schema: &Structural, at: &[SchemaStep]) -> bool {
+    let [SchemaStep::Property(status), SchemaStep::Property(conditions)] = at else {
         return false;
     };
     let has_type = schema

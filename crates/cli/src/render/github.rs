@@ -1,16 +1,16 @@
 //! Annotations of GitHub Actions.
 
-use crate::report::{Level, Subject};
+use crate::report::{ReportSubject, Severity};
 use std::fmt::Write as _;
 
 /// What was found, as workflow commands, one on each line.
-pub(super) fn render(subject: &Subject) -> String {
+pub(super) fn render(subject: &ReportSubject) -> String {
     let mut out = String::new();
     for finding in &subject.findings {
         let command = match finding.level {
-            Level::Unreadable | Level::Error => "error",
-            Level::Warning => "warning",
-            Level::Advice => "notice",
+            Severity::Unreadable | Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Advice => "notice",
         };
         let _ = write!(out, "::{command} file={}", property(&subject.file));
         if let Some(place) = &finding.place {

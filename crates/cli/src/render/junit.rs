@@ -4,16 +4,16 @@
 //! failure of a case: all errors of an object stand in one. Nothing here takes time worth telling, but some readers
 //! demand it.
 
-use super::Piece;
-use crate::report::{Finding, Level, Subject};
+use super::RenderedItem;
+use crate::report::{Finding, ReportSubject, Severity};
 use std::fmt::Write as _;
 
 /// The whole report.
-pub(super) fn document(command: &str, pieces: &[Piece]) -> String {
-    let file = |p: &Piece| p.kept.as_ref().map(|k| k.file.clone()).unwrap_or_default();
-    let failed = |p: &&Piece| p.kept.as_ref().is_some_and(|k| k.failed);
-    let unreadable = |p: &&Piece| p.kept.as_ref().is_some_and(|k| k.unreadable);
-    let counts = |pieces: &[Piece]| {
+pub(super) fn document(command: &str, pieces: &[RenderedItem]) -> String {
+    let file = |p: &RenderedItem| p.kept.as_ref().map(|k| k.file.clone()).unwrap_or_default();
+    let failed = |p: &&RenderedItem| p.kept.as_ref().is_some_and(|k| k.failed);
+    let unreadable = |p: &&RenderedItem| p.kept.as_ref().is_some_and(|k| k.unreadable);
+    let counts = |pieces: &[RenderedItem]| {
         let (failures, errors) = (pieces.iter().filter(failed), pieces.iter().filter(unreadable));
         let (tests, failures, errors) = (pieces.len(), failures.count(), errors.count());
         format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"")
@@ -41,7 +41,7 @@ pub(super) fn document(command: &str, pieces: &[Piece]) -> String {
 }
 
 /// One case.
-pub(super) fn case(subject: &Subject) -> String {
+pub(super) fn case(subject: &ReportSubject) -> String {
     // A file that cannot be read has no object to name.
     let name = if subject.name.is_empty() {
         &*subject.file
@@ -65,7 +65,7 @@ pub(super) fn case(subject: &Subject) -> String {
             let _ = write!(text, " (and {} more)", more.len());
         }
         let element = match first.level {
-            Level::Unreadable => "error",
+            Severity::Unreadable => "error",
             _ => "failure",
         };
         let _ = write!(out, "      <{element} type=\"{code}\" message=\"{text}\">");

@@ -1,16 +1,16 @@
 //! SARIF 2.1.0, for code scanning.
 
-use super::{Piece, codes, unwritable};
+use super::{RenderedItem, codes, unwritable};
 use crate::lint::page;
 use crate::problem::Problem;
-use crate::report::{Finding, Level, Subject};
+use crate::report::{Finding, ReportSubject, Severity};
 use serde_json::{Value, json};
 
 /// Where a run's results stand in the log.
 const RESULTS: &str = "\"results\": []";
 
 /// The whole log.
-pub(super) fn document(pieces: &[Piece]) -> Result<String, Problem> {
+pub(super) fn document(pieces: &[RenderedItem]) -> Result<String, Problem> {
     let rules: Vec<Value> = codes(pieces).into_iter().map(rule).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -51,7 +51,7 @@ fn rule(code: &str) -> Value {
 }
 
 /// The results for one subject, without the brackets of their list.
-pub(super) fn results(subject: &Subject) -> Result<String, Problem> {
+pub(super) fn results(subject: &ReportSubject) -> Result<String, Problem> {
     let mut texts = Vec::with_capacity(subject.findings.len());
     for finding in &subject.findings {
         let text = serde_json::to_string_pretty(&result(subject, finding)).map_err(|e| unwritable(&e))?;
@@ -60,11 +60,11 @@ pub(super) fn results(subject: &Subject) -> Result<String, Problem> {
     Ok(texts.join(",\n        "))
 }
 
-fn result(subject: &Subject, finding: &Finding) -> Value {
+fn result(subject: &ReportSubject, finding: &Finding) -> Value {
     let level = match finding.level {
-        Level::Unreadable | Level::Error => "error",
-        Level::Warning => "warning",
-        Level::Advice => "note",
+        Severity::Unreadable | Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Advice => "note",
     };
     let mut location = json!({"artifactLocation": {"uri": uri(&subject.file)}});
     if let (Some(place), Some(location)) = (&finding.place, location.as_object_mut()) {

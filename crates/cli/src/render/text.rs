@@ -1,8 +1,8 @@
 //! For people: each finding with its place in the file.
 
 use crate::args::Output;
-use crate::locate::Place;
-use crate::report::{Finding, Level, Subject};
+use crate::locate::Location;
+use crate::report::{Finding, ReportSubject, Severity};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar as _;
@@ -19,7 +19,7 @@ pub(super) struct Palette {
 
 impl Palette {
     /// Colours on a terminal, and where the user wants them: `NO_COLOR` and its relatives are heard.
-    pub(super) fn of_standard_output() -> Self {
+    pub(super) fn for_standard_output() -> Self {
         match anstream::AutoStream::choice(&std::io::stdout()) {
             anstream::ColorChoice::Never => Palette {
                 error: Style::new(),
@@ -38,16 +38,16 @@ impl Palette {
         }
     }
 
-    fn of(&self, level: Level) -> Style {
+    fn style(&self, level: Severity) -> Style {
         match level {
-            Level::Unreadable | Level::Error => self.error,
-            Level::Warning => self.warning,
-            Level::Advice => self.advice,
+            Severity::Unreadable | Severity::Error => self.error,
+            Severity::Warning => self.warning,
+            Severity::Advice => self.advice,
         }
     }
 }
 
-/// How much is shown.
+/// How much is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verbosity {
     /// Errors alone.
@@ -59,7 +59,7 @@ pub(super) enum Verbosity {
 }
 
 impl Verbosity {
-    pub(super) fn of(output: &Output) -> Self {
+    pub(super) fn from_flags(output: &Output) -> Self {
         match (output.quiet, output.verbose) {
             (true, _) => Verbosity::Quiet,
             (false, false) => Verbosity::Normal,
@@ -69,10 +69,10 @@ impl Verbosity {
 }
 
 /// One subject as text.
-pub(super) fn render(subject: &Subject, verbosity: Verbosity, palette: &Palette) -> String {
+pub(super) fn render(subject: &ReportSubject, verbosity: Verbosity, palette: &Palette) -> String {
     let mut out = String::new();
-    let shown = |f: &&Finding| verbosity != Verbosity::Quiet || f.level.is_error();
-    for finding in subject.findings.iter().filter(shown) {
+    let visible = |f: &&Finding| verbosity != Verbosity::Quiet || f.level.is_error();
+    for finding in subject.findings.iter().filter(visible) {
         self::finding(&mut out, subject, finding, palette);
     }
     let ok = palette.ok;
@@ -91,12 +91,12 @@ pub(super) fn render(subject: &Subject, verbosity: Verbosity, palette: &Palette)
     out
 }
 
-fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Palette) {
-    let (style, level, faint) = (palette.of(finding.level), finding.level.name(), palette.faint);
+fn finding(out: &mut String, subject: &ReportSubject, finding: &Finding, palette: &Palette) {
+    let (style, level, faint) = (palette.style(finding.level), finding.level.name(), palette.faint);
     origin(out, subject, finding.place.as_ref());
     let code = match finding.level {
-        Level::Advice => format!("[{}]", finding.code),
-        Level::Unreadable | Level::Error | Level::Warning => String::new(),
+        Severity::Advice => format!("[{}]", finding.code),
+        Severity::Unreadable | Severity::Error | Severity::Warning => String::new(),
     };
     // Texts of a server may have lines of their own, which belong below the first one.
     let text = finding.text.replace('\n', "\n      ");
@@ -115,7 +115,7 @@ fn finding(out: &mut String, subject: &Subject, finding: &Finding, palette: &Pal
 }
 
 /// The file, and the place in it.
-fn origin(out: &mut String, subject: &Subject, place: Option<&Place>) {
+fn origin(out: &mut String, subject: &ReportSubject, place: Option<&Location>) {
     out.push_str(&subject.file);
     if let Some(place) = place {
         let _ = write!(out, ":{}:{}", place.line, place.column);
@@ -127,7 +127,7 @@ fn note(out: &mut String, note: &str, palette: &Palette) {
     let _ = writeln!(out, "{faint}  ={faint:#} {note}");
 }
 
-/// The most characters of a line that are shown: those of generated files can be endless.
+/// The most characters of a line that are visible: those of generated files can be endless.
 const WIDTH: usize = 160;
 
 /// The part of a line around one of its characters, and the space before that character.
@@ -146,19 +146,19 @@ fn excerpt(line: &str, at: usize) -> (String, String) {
     } else {
         at - WIDTH / 2
     };
-    let mut shown = String::from(if start > 0 { "…" } else { "" });
-    shown.extend(line.chars().skip(start).take(WIDTH).map(tame));
+    let mut visible = String::from(if start > 0 { "…" } else { "" });
+    visible.extend(line.chars().skip(start).take(WIDTH).map(tame));
     let before = at - start.min(at) + usize::from(start > 0);
     if start + WIDTH < count {
-        shown.push('…');
+        visible.push('…');
     }
-    let space = shown.chars().take(before).map(|c| match c {
+    let space = visible.chars().take(before).map(|c| match c {
         // A caret stands right only below the same tabs.
         '\t' => "\t".to_owned(),
         c => " ".repeat(c.width().unwrap_or(0)),
     });
     let space = space.collect();
-    (shown, space)
+    (visible, space)
 }
 
 #[cfg(test)]
@@ -182,8 +182,8 @@ mod tests {
                 " ".repeat(81),
             ),
         ];
-        for (line, at, shown, space) in cases {
-            assert_eq!(excerpt(line, at), (shown, space), "{line}");
+        for (line, at, visible, space) in cases {
+            assert_eq!(excerpt(line, at), (visible, space), "{line}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What changed between two definitions, and what each change means for those who use them.
 
-use super::meaning::{Meaning, PRESERVE, is_on};
+use super::compatibility::{Compatibility, PRESERVE, is_on};
 use super::schemas::{self, Treatment};
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::locate;
-use crate::report::{Finding, Item, Level, Subject};
+use crate::report::{Finding, ReportItem, ReportSubject, Severity};
 use scantling_schema::definition::{Spec, Version};
 use scantling_value::{Str, Value};
 use serde::Serialize;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 /// A change of a definition.
 #[derive(Debug, Serialize)]
-pub(super) struct Change {
+pub(super) struct DefinitionChange {
     version: String,
     path: String,
     what: String,
-    verdict: Meaning,
+    verdict: Compatibility,
     /// Where that stands in the new definition, as far as it is there.
     #[serde(flatten)]
-    place: Option<locate::Place>,
+    place: Option<locate::Location>,
     /// The field of the definition that it is about, where version and path do not tell.
     #[serde(skip)]
     field: Option<String>,
@@ -28,9 +28,9 @@ pub(super) struct Change {
     member: String,
 }
 
-impl Change {
+impl DefinitionChange {
     /// The field of a definition that it is about.
-    fn field(&self, entry: &Entry) -> String {
+    fn field(&self, entry: &CatalogEntry) -> String {
         if let Some(field) = &self.field {
             return field.clone();
         }
@@ -43,7 +43,7 @@ impl Change {
     }
 
     /// What changes, after version and path as far as it is about them.
-    fn text(&self) -> String {
+    fn description(&self) -> String {
         let place = format!("{} {}", self.version, self.path);
         match place.trim() {
             "" => self.what.clone(),
@@ -54,24 +54,24 @@ impl Change {
 
 /// A definition that both sides have, or one of them.
 #[derive(Debug, Serialize)]
-pub(super) struct Definition {
+pub(super) struct DefinitionDiff {
     name: String,
-    verdict: Meaning,
-    changes: Vec<Change>,
+    verdict: Compatibility,
+    changes: Vec<DefinitionChange>,
     #[serde(skip)]
     file: Arc<str>,
 }
 
-impl Definition {
-    fn new(entry: &Entry, mut changes: Vec<Change>) -> Self {
+impl DefinitionDiff {
+    fn new(entry: &CatalogEntry, mut changes: Vec<DefinitionChange>) -> Self {
         let fields: Vec<String> = changes.iter().map(|c| c.field(entry)).collect();
         for (change, place) in changes.iter_mut().zip(entry.places(&fields)) {
             change.place = place;
         }
         let verdicts = changes.iter().map(|c| c.verdict);
-        Definition {
+        DefinitionDiff {
             name: entry.definition.name().to_owned(),
-            verdict: verdicts.max().unwrap_or(Meaning::Safe),
+            verdict: verdicts.max().unwrap_or(Compatibility::Safe),
             changes,
             file: Arc::clone(&entry.file),
         }
@@ -79,29 +79,29 @@ impl Definition {
 
     /// Whether anyone breaks.
     pub(super) fn breaks(&self) -> bool {
-        self.verdict == Meaning::Breaking
+        self.verdict == Compatibility::Breaking
     }
 }
 
-impl Item for Definition {
-    fn subject(&self) -> Subject {
-        let finding = |c: &Change| Finding {
+impl ReportItem for DefinitionDiff {
+    fn subject(&self) -> ReportSubject {
+        let finding = |c: &DefinitionChange| Finding {
             level: match c.verdict {
-                Meaning::Safe => Level::Advice,
-                Meaning::SafeWithRatcheting => Level::Warning,
-                Meaning::Breaking => Level::Error,
+                Compatibility::Safe => Severity::Advice,
+                Compatibility::SafeWithRatcheting => Severity::Warning,
+                Compatibility::Breaking => Severity::Error,
             },
-            code: "Change".to_owned(),
-            text: format!("{} ({})", c.text(), c.verdict.text()),
+            code: "DefinitionChange".to_owned(),
+            text: format!("{} ({})", c.description(), c.verdict.as_str()),
             place: c.place.clone(),
             notes: Vec::new(),
         };
-        Subject {
+        ReportSubject {
             file: Arc::clone(&self.file),
             place: None,
             name: self.name.clone(),
             findings: self.changes.iter().map(finding).collect(),
-            outcome: self.verdict.text().to_owned(),
+            outcome: self.verdict.as_str().to_owned(),
             details: Vec::new(),
             body: None,
         }
@@ -109,7 +109,7 @@ impl Item for Definition {
 }
 
 /// Compares all definitions.
-pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<Definition> {
+pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<DefinitionDiff> {
     let named = |catalog: &'_ Catalog, name: &str| {
         catalog
             .entries()
@@ -120,28 +120,28 @@ pub(super) fn compare(before: &Catalog, after: &Catalog) -> Vec<Definition> {
     for new in after.entries() {
         let old = named(before, new.definition.name()).and_then(|n| before.entries().get(n));
         if let Some(old) = old {
-            let mut changes = Changes::default();
+            let mut changes = ChangeList::default();
             changes.refusals(old, new, after);
             changes.definition(&old.definition.spec, &new.definition.spec, after.ratcheting());
-            all.push(Definition::new(new, changes.0));
+            all.push(DefinitionDiff::new(new, changes.0));
         }
     }
     for old in before.entries() {
         if named(after, old.definition.name()).is_none() {
-            let mut changes = Changes::default();
-            changes.add("", "the definition is gone".to_owned(), Meaning::Breaking);
-            all.push(Definition::new(old, changes.0));
+            let mut changes = ChangeList::default();
+            changes.add("", "the definition is gone".to_owned(), Compatibility::Breaking);
+            all.push(DefinitionDiff::new(old, changes.0));
         }
     }
     all
 }
 
 #[derive(Default)]
-struct Changes(Vec<Change>);
+struct ChangeList(Vec<DefinitionChange>);
 
-impl Changes {
-    fn add(&mut self, version: &str, what: String, verdict: Meaning) {
-        self.0.push(Change {
+impl ChangeList {
+    fn add(&mut self, version: &str, what: String, verdict: Compatibility) {
+        self.0.push(DefinitionChange {
             version: version.to_owned(),
             path: String::new(),
             what,
@@ -153,13 +153,13 @@ impl Changes {
     }
 
     /// What a cluster does not let the new definition be.
-    fn refusals(&mut self, old: &Entry, new: &Entry, catalog: &Catalog) {
+    fn refusals(&mut self, old: &CatalogEntry, new: &CatalogEntry, catalog: &Catalog) {
         for error in catalog.refused_after(new, old) {
             let (field, message) = (error.field(), error.message());
             self.add(
                 "",
                 format!("a cluster refuses the definition: {field}: {message}"),
-                Meaning::Breaking,
+                Compatibility::Breaking,
             );
             if let Some(change) = self.0.last_mut() {
                 change.field = Some(new.written(field));
@@ -175,7 +175,11 @@ impl Changes {
         };
         for before in old.versions() {
             let Some(after) = new.version(&before.name) else {
-                self.add(&before.name, "the version is gone".to_owned(), Meaning::Breaking);
+                self.add(
+                    &before.name,
+                    "the version is gone".to_owned(),
+                    Compatibility::Breaking,
+                );
                 continue;
             };
             self.version((old, before), (new, after));
@@ -186,23 +190,29 @@ impl Changes {
             match schemas {
                 (Some(before), Some(after_schema)) => {
                     let changes = schemas::compare(before, after_schema, treatment);
-                    self.0.extend(changes.into_iter().map(|change| Change {
+                    self.0.extend(changes.into_iter().map(|change| DefinitionChange {
                         version: after.name.to_string(),
                         path: change.path,
                         what: change.what,
-                        verdict: change.meaning,
+                        verdict: change.compatibility,
                         place: None,
                         field: None,
                         member: change.member,
                     }));
                 }
-                (None, Some(_)) => self.add(&after.name, "there is a schema".to_owned(), Meaning::Breaking),
-                (Some(_), None) => self.add(&after.name, "the schema is gone".to_owned(), Meaning::Safe),
+                (None, Some(_)) => self.add(
+                    &after.name,
+                    "there is a schema".to_owned(),
+                    Compatibility::Breaking,
+                ),
+                (Some(_), None) => {
+                    self.add(&after.name, "the schema is gone".to_owned(), Compatibility::Safe)
+                }
                 (None, None) => {}
             }
         }
         for after in new.versions().iter().filter(|v| old.version(&v.name).is_none()) {
-            self.add(&after.name, "the version is new".to_owned(), Meaning::Safe);
+            self.add(&after.name, "the version is new".to_owned(), Compatibility::Safe);
         }
     }
 
@@ -216,23 +226,23 @@ impl Changes {
         ];
         for (what, before, after) in names.into_iter().filter(|(_, a, b)| a != b) {
             let what = format!("{what} changes from {before} to {after}");
-            self.add("", what, Meaning::Breaking);
+            self.add("", what, Compatibility::Breaking);
         }
         let stored = |spec: &Spec| spec.storage_version().map(|v| v.name.to_string());
         if let (Some(before), Some(after)) = (stored(old), stored(new))
             && before != after
         {
             let what = format!("objects are stored as {after} instead of {before}");
-            self.add("", what, Meaning::Safe);
+            self.add("", what, Compatibility::Safe);
         }
         match (old.preserves_unknown_fields(), new.preserves_unknown_fields()) {
             (true, false) => {
                 let what = "fields that no schema describes are dropped: preserveUnknownFields is off";
-                self.add("", what.to_owned(), Meaning::Breaking);
+                self.add("", what.to_owned(), Compatibility::Breaking);
             }
             (false, true) => {
                 let what = "fields that no schema describes stay: preserveUnknownFields is on";
-                self.add("", what.to_owned(), Meaning::Safe);
+                self.add("", what.to_owned(), Compatibility::Safe);
             }
             _ => {}
         }
@@ -246,23 +256,23 @@ impl Changes {
             (true, false) => self.add(
                 name,
                 "the version is no longer served".to_owned(),
-                Meaning::Breaking,
+                Compatibility::Breaking,
             ),
-            (false, true) => self.add(name, "the version is served".to_owned(), Meaning::Safe),
+            (false, true) => self.add(name, "the version is served".to_owned(), Compatibility::Safe),
             _ => {}
         }
         if !before.deprecated && after.deprecated {
-            self.add(name, "the version is deprecated".to_owned(), Meaning::Safe);
+            self.add(name, "the version is deprecated".to_owned(), Compatibility::Safe);
         }
         self.subresources(old, new);
         let fields = |(spec, version): (&Spec, &Version)| spec.selectable_fields_of(version).to_vec();
         let (before, after): (Vec<Str>, Vec<Str>) = (fields(old), fields(new));
         for field in before.iter().filter(|field| !after.contains(field)) {
             let what = format!("{field} can no longer be selected by");
-            self.add(name, what, Meaning::Breaking);
+            self.add(name, what, Compatibility::Breaking);
         }
         for field in after.iter().filter(|field| !before.contains(field)) {
-            self.add(name, format!("{field} can be selected by"), Meaning::Safe);
+            self.add(name, format!("{field} can be selected by"), Compatibility::Safe);
         }
     }
 
@@ -272,37 +282,49 @@ impl Changes {
         let of = |(spec, version): (&Spec, &Version)| spec.subresources_of(version).cloned();
         let (before, after) = (of(old).unwrap_or_default(), of(new).unwrap_or_default());
         match (before.status, after.status) {
-            (true, false) => self.add(name, "/status is no longer served".to_owned(), Meaning::Breaking),
+            (true, false) => self.add(
+                name,
+                "/status is no longer served".to_owned(),
+                Compatibility::Breaking,
+            ),
             // No object has a status yet.
             (false, true) if !may_have_status(old) => {
-                self.add(name, "/status is served".to_owned(), Meaning::Safe);
+                self.add(name, "/status is served".to_owned(), Compatibility::Safe);
             }
             // Clients that wrote the status with the rest of the object no longer can.
             (false, true) => {
                 let what = "/status is served: it alone writes the status now".to_owned();
-                self.add(name, what, Meaning::Breaking);
+                self.add(name, what, Compatibility::Breaking);
             }
             _ => {}
         }
         match (before.scale, after.scale) {
-            (Some(_), None) => self.add(name, "/scale is no longer served".to_owned(), Meaning::Breaking),
+            (Some(_), None) => self.add(
+                name,
+                "/scale is no longer served".to_owned(),
+                Compatibility::Breaking,
+            ),
             (None, Some(scale)) => {
                 let schema = new.0.schema_of(new.1);
                 let paths = [&scale.spec_replicas_path, &scale.status_replicas_path];
                 match paths.into_iter().find(|path| !is_count(schema, path)) {
-                    None => self.add(name, "/scale is served".to_owned(), Meaning::Safe),
+                    None => self.add(name, "/scale is served".to_owned(), Compatibility::Safe),
                     Some(path) => self.add(
                         name,
                         format!(
                             "/scale is served: objects are refused whose {path} is none that a scale may have, and \
                              the schema allows them"
                         ),
-                        Meaning::Breaking,
+                        Compatibility::Breaking,
                     ),
                 }
             }
             (Some(before), Some(after)) if before != after => {
-                self.add(name, "/scale reads other fields".to_owned(), Meaning::Breaking);
+                self.add(
+                    name,
+                    "/scale reads other fields".to_owned(),
+                    Compatibility::Breaking,
+                );
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! What rules look at.
 
-use super::meaning::rules;
-use crate::rules::Step;
+use super::compatibility::rules;
+use crate::rules::SchemaStep;
 use scantling_cel::ast::{Ast, Expr, ExprKind};
 use scantling_cel::syntax::{ParseOptions, parse};
 use scantling_value::{Map, Value};
@@ -18,7 +18,7 @@ pub(super) enum Concern {
 }
 
 /// Whether a rule looks at a place that is some steps below its own.
-pub(super) fn concern(rule: &str, below: &[Step]) -> Concern {
+pub(super) fn concern(rule: &str, below: &[SchemaStep]) -> Concern {
     let Ok(ast) = parse(rule, &ParseOptions::default()) else {
         return Concern::Change;
     };
@@ -70,7 +70,7 @@ fn holds(expression: &Expr, schema: Option<&Map>) -> bool {
     match &**function {
         "_&&_" => holds(a, schema) && holds(b, schema),
         "_||_" => holds(a, schema) || holds(b, schema),
-        "_==_" | "_<=_" | "_>=_" => match (Chain::of(a), Chain::of(b)) {
+        "_==_" | "_<=_" | "_>=_" => match (SelectChain::new(a), SelectChain::new(b)) {
             (Some(a), Some(b)) => !a.test && !b.test && a.fields == b.fields && a.is_there(schema),
             _ => false,
         },
@@ -82,21 +82,21 @@ const NEW: &str = "self";
 const OLD: &str = "oldSelf";
 
 /// `self.spec.replicas`
-struct Chain<'e> {
+struct SelectChain<'e> {
     root: &'e str,
     fields: Vec<&'e str>,
     /// Whether it only asks for the last field.
     test: bool,
 }
 
-impl<'e> Chain<'e> {
-    fn of(mut expression: &'e Expr) -> Option<Self> {
+impl<'e> SelectChain<'e> {
+    fn new(mut expression: &'e Expr) -> Option<Self> {
         let (mut fields, mut tests) = (Vec::new(), false);
         loop {
             match &expression.kind {
                 ExprKind::Ident(name) if matches!(&**name, NEW | OLD) => {
                     fields.reverse();
-                    return Some(Chain {
+                    return Some(SelectChain {
                         root: name,
                         fields,
                         test: tests,
@@ -113,11 +113,11 @@ impl<'e> Chain<'e> {
     }
 
     /// Whether what it selects holds the place, or the place holds it.
-    fn leads_to(&self, below: &[Step]) -> bool {
+    fn leads_to(&self, below: &[SchemaStep]) -> bool {
         self.fields.iter().zip(below).all(|(field, step)| match step {
             // Names that are no identifiers are spelled differently in rules.
-            Step::Property(name) => field == name || field.contains("__"),
-            Step::Items | Step::Additional => true,
+            SchemaStep::Property(name) => field == name || field.contains("__"),
+            SchemaStep::Items | SchemaStep::Additional => true,
         })
     }
 
@@ -138,10 +138,10 @@ impl<'e> Chain<'e> {
 }
 
 /// Everything that an expression selects from the object.
-fn chains(ast: &Ast) -> Vec<Chain<'_>> {
+fn chains(ast: &Ast) -> Vec<SelectChain<'_>> {
     let (mut found, mut pending) = (Vec::new(), vec![&ast.root]);
     while let Some(expression) = pending.pop() {
-        match Chain::of(expression) {
+        match SelectChain::new(expression) {
             Some(chain) => found.push(chain),
             None => expression.for_each_child(|child| pending.push(child)),
         }

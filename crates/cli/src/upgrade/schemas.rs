@@ -4,19 +4,19 @@
 //! write can leave it alone: no write leaves the root and its metadata alone. Whoever looks at a value from above (a
 //! limit on the whole, a rule) is affected by what changes it: a default, a null that is kept or dropped.
 
+use super::compatibility::{self, Compatibility, EMBEDDED, Effect, PRESERVE, PresenceChange, is_on};
 use super::expressions::{self, Concern};
-use super::meaning::{self, EMBEDDED, Effect, Meaning, PRESERVE, Presence, is_on};
-use crate::rules::{Step, spell};
+use crate::rules::{SchemaStep, schema_path};
 use scantling_value::{Map, Value};
 
 /// What changed at one place of a schema.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct SchemaChange {
     pub(super) path: String,
     /// The keyword or rule below that path.
     pub(super) member: String,
     pub(super) what: String,
-    pub(super) meaning: Meaning,
+    pub(super) compatibility: Compatibility,
 }
 
 /// How objects are treated, whatever their schema says.
@@ -29,53 +29,53 @@ pub(super) struct Treatment {
 }
 
 /// The changes from one schema to another.
-pub(super) fn compare(old: &Map, new: &Map, treatment: Treatment) -> Vec<Change> {
-    let mut walk = Walk {
+pub(super) fn compare(old: &Map, new: &Map, treatment: Treatment) -> Vec<SchemaChange> {
+    let mut diff = SchemaDiff {
         treatment,
         above: Vec::new(),
         steps: Vec::new(),
         changes: Vec::new(),
     };
-    walk.schema(old, new);
-    walk.changes
+    diff.schema(old, new);
+    diff.changes
 }
 
 /// What looks at a value from above, or at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
+enum Observer {
     /// Limits and rules above it.
-    Above(Presence),
+    Above(PresenceChange),
     /// And those of the place itself.
-    Here(Presence),
+    Here(PresenceChange),
     /// Rules alone, there and above: its type looks different to them.
     Rules,
 }
 
-struct Walk<'a> {
+struct SchemaDiff<'a> {
     treatment: Treatment,
     /// The new schemas from the root to the place, and the steps between them.
     above: Vec<&'a Map>,
-    steps: Vec<Step>,
-    changes: Vec<Change>,
+    steps: Vec<SchemaStep>,
+    changes: Vec<SchemaChange>,
 }
 
-impl<'a> Walk<'a> {
-    fn add(&mut self, what: String, meaning: Meaning) {
-        self.add_to(String::new(), what, meaning);
+impl<'a> SchemaDiff<'a> {
+    fn add(&mut self, what: String, compatibility: Compatibility) {
+        self.add_to(String::new(), what, compatibility);
     }
 
     /// Adds a change of a member of the schema at the place.
-    fn add_to(&mut self, member: String, what: String, meaning: Meaning) {
-        let path = spell(&self.steps);
-        self.changes.push(Change {
+    fn add_to(&mut self, member: String, what: String, compatibility: Compatibility) {
+        let path = schema_path(&self.steps);
+        self.changes.push(SchemaChange {
             path,
             member,
             what,
-            meaning,
+            compatibility,
         });
     }
 
-    fn below(&mut self, step: Step, old: &Map, new: &'a Map) {
+    fn below(&mut self, step: SchemaStep, old: &Map, new: &'a Map) {
         self.steps.push(step);
         self.schema(old, new);
         self.steps.pop();
@@ -92,8 +92,8 @@ impl<'a> Walk<'a> {
             match keyword.as_str() {
                 "description" | "title" | "example" | "externalDocs" => {}
                 "properties" => self.properties(before, after, old, new),
-                "items" => self.entries(Step::Items, keyword, before, after),
-                "additionalProperties" => self.entries(Step::Additional, keyword, before, after),
+                "items" => self.entries(SchemaStep::Items, keyword, before, after),
+                "additionalProperties" => self.entries(SchemaStep::Additional, keyword, before, after),
                 "x-kubernetes-validations" => self.rules(before, after),
                 _ => self.keyword(keyword, old, new),
             }
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
         self.above.pop();
     }
 
-    fn entries(&mut self, step: Step, keyword: &str, before: Option<&Value>, after: Option<&'a Value>) {
+    fn entries(&mut self, step: SchemaStep, keyword: &str, before: Option<&Value>, after: Option<&'a Value>) {
         match (
             before.and_then(Value::as_object),
             after.and_then(Value::as_object),
@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
             _ => self.add_to(
                 format!(".{keyword}"),
                 changes(keyword, before, after),
-                Meaning::Breaking,
+                Compatibility::Breaking,
             ),
         }
     }
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
         for (name, field) in old_fields.iter() {
             let kept = fields(after).and_then(|fields| fields.get(name));
             match (field.as_object(), kept.and_then(Value::as_object)) {
-                (Some(old), Some(new)) => self.below(Step::Property(name.to_string()), old, new),
+                (Some(old), Some(new)) => self.below(SchemaStep::Property(name.to_string()), old, new),
                 _ => self.gone(name, field, new),
             }
         }
@@ -137,16 +137,16 @@ impl<'a> Walk<'a> {
     /// A field is no longer described.
     fn gone(&mut self, name: &str, field: &Value, new: &Map) {
         let kept = self.is_implied(name) || self.keeps_unknown(new);
-        self.steps.push(Step::Property(name.to_owned()));
+        self.steps.push(SchemaStep::Property(name.to_owned()));
         if kept {
-            let default = field
-                .get("default")
-                .map_or(Meaning::Safe, |_| self.seen(Sight::Above(Presence::Ends)));
-            let meaning = default.max(self.seen(Sight::Rules));
-            self.add("the field is no longer described".to_owned(), meaning);
+            let default = field.get("default").map_or(Compatibility::Safe, |_| {
+                self.seen(Observer::Above(PresenceChange::Ends))
+            });
+            let compatibility = default.max(self.seen(Observer::Rules));
+            self.add("the field is no longer described".to_owned(), compatibility);
         } else {
             let what = "the field is gone: its values are dropped".to_owned();
-            self.add(what, Meaning::Breaking);
+            self.add(what, Compatibility::Breaking);
         }
         self.steps.pop();
     }
@@ -154,34 +154,36 @@ impl<'a> Walk<'a> {
     /// A field is described for the first time.
     fn described(&mut self, name: &str, field: &'a Map, old: &Map) {
         let (implied, kept, metadata) = (self.is_implied(name), self.keeps_unknown(old), self.is_metadata());
-        self.steps.push(Step::Property(name.to_owned()));
+        self.steps.push(SchemaStep::Property(name.to_owned()));
         if implied {
             // It was there, and of that type, all the time.
             let ty = field.get("type").map(|ty| ("type", ty.clone()));
             self.schema(&ty.into_iter().collect(), field);
         } else if kept {
             // What its schema does not describe goes, or keeps it from being let pass. What metadata hold is known.
-            let meaning = if metadata {
+            let compatibility = if metadata {
                 self.tightened()
             } else {
-                Meaning::Breaking
+                Compatibility::Breaking
             };
-            let meaning = meaning.max(self.seen(Sight::Rules)).max(self.with_default(field));
+            let compatibility = compatibility
+                .max(self.seen(Observer::Rules))
+                .max(self.with_default(field));
             let what = "the field is described: so far its values were anything".to_owned();
-            self.add(what, meaning);
+            self.add(what, compatibility);
         } else {
-            let meaning = self.with_default(field);
-            self.add("the field is new".to_owned(), meaning);
+            let compatibility = self.with_default(field);
+            self.add("the field is new".to_owned(), compatibility);
         }
         self.steps.pop();
     }
 
     /// What it means that a field begins to have a default, if it has one. Rules that compare states begin to run there.
-    fn with_default(&self, field: &Map) -> Meaning {
+    fn with_default(&self, field: &Map) -> Compatibility {
         match field.get("default") {
-            Some(_) if expressions::compare_states(field) => Meaning::Breaking,
-            Some(_) => self.seen(Sight::Above(Presence::Begins)),
-            None => Meaning::Safe,
+            Some(_) if expressions::compare_states(field) => Compatibility::Breaking,
+            Some(_) => self.seen(Observer::Above(PresenceChange::Begins)),
+            None => Compatibility::Safe,
         }
     }
 
@@ -199,7 +201,7 @@ impl<'a> Walk<'a> {
     /// Whether the place holds the metadata of a resource.
     fn is_metadata(&self) -> bool {
         match self.steps.split_last() {
-            Some((Step::Property(name), above)) => name == "metadata" && self.is_resource(above.len()),
+            Some((SchemaStep::Property(name), above)) => name == "metadata" && self.is_resource(above.len()),
             _ => false,
         }
     }
@@ -210,99 +212,101 @@ impl<'a> Walk<'a> {
     }
 
     fn rules(&mut self, before: Option<&Value>, after: Option<&'a Value>) {
-        let (before, after) = (meaning::rules(before), meaning::rules(after));
+        let (before, after) = (compatibility::rules(before), compatibility::rules(after));
         for (n, rule) in after
             .iter()
             .enumerate()
             .filter(|(_, rule)| !before.contains(rule))
         {
             let here = self.above.last().copied();
-            let meaning =
+            let compatibility =
                 if !expressions::compares(rule.text) || expressions::holds_unchanged(rule.text, here) {
                     self.tightened()
                 } else {
-                    Meaning::Breaking
+                    Compatibility::Breaking
                 };
             let member = format!(".x-kubernetes-validations[{n}]");
-            self.add_to(member, format!("the rule `{}` is new", rule.text), meaning);
+            self.add_to(member, format!("the rule `{}` is new", rule.text), compatibility);
         }
         for rule in before.iter().filter(|rule| !after.contains(rule)) {
-            self.add(format!("the rule `{}` is gone", rule.text), Meaning::Safe);
+            self.add(format!("the rule `{}` is gone", rule.text), Compatibility::Safe);
         }
     }
 
     fn keyword(&mut self, keyword: &str, old: &Map, new: &Map) {
-        if let Some(effect) = meaning::effect(keyword, old, new) {
-            let meaning = self.of_effect(effect);
+        if let Some(effect) = compatibility::effect(keyword, old, new) {
+            let compatibility = self.effect(effect);
             let what = changes(keyword, old.get(keyword), new.get(keyword));
-            self.add_to(format!(".{keyword}"), what, meaning);
+            self.add_to(format!(".{keyword}"), what, compatibility);
         }
     }
 
-    fn of_effect(&self, effect: Effect) -> Meaning {
+    fn effect(&self, effect: Effect) -> Compatibility {
         match effect {
-            Effect::Loosens => Meaning::Safe,
+            Effect::Loosens => Compatibility::Safe,
             Effect::Tightens => self.tightened(),
-            Effect::Breaks => Meaning::Breaking,
-            Effect::Retypes => self.seen(Sight::Rules),
-            Effect::TightensAndRetypes => self.tightened().max(self.seen(Sight::Rules)),
+            Effect::Breaks => Compatibility::Breaking,
+            Effect::Retypes => self.seen(Observer::Rules),
+            Effect::TightensAndRetypes => self.tightened().max(self.seen(Observer::Rules)),
             // A null that was dropped is kept: those that look at the place meet it. In a list it was refused.
             Effect::KeepsNulls => match self.steps.last() {
-                Some(Step::Items) => self.seen(Sight::Rules),
-                _ => self.seen(Sight::Here(Presence::Begins)),
+                Some(SchemaStep::Items) => self.seen(Observer::Rules),
+                _ => self.seen(Observer::Here(PresenceChange::Begins)),
             },
-            Effect::DropsNulls => self.tightened().max(self.seen(Sight::Here(Presence::Ends))),
+            Effect::DropsNulls => self
+                .tightened()
+                .max(self.seen(Observer::Here(PresenceChange::Ends))),
             Effect::Defaults(presence) => match self.above.last() {
-                Some(new) if presence == Presence::Begins => self.with_default(new),
-                _ => self.seen(Sight::Above(presence)),
+                Some(new) if presence == PresenceChange::Begins => self.with_default(new),
+                _ => self.seen(Observer::Above(presence)),
             },
-            Effect::Holds => Meaning::SafeWithRatcheting,
+            Effect::Holds => Compatibility::SafeWithRatcheting,
         }
     }
 
     /// What it means that less is taken at a place than before.
-    fn tightened(&self) -> Meaning {
+    fn tightened(&self) -> Compatibility {
         self.tightened_at(self.steps.len())
     }
 
     /// The same at a place above, so many steps from the root. To a server, what holds fields that no schema describes
     /// is never the same as before.
-    fn tightened_at(&self, depth: usize) -> Meaning {
-        let metadata = |step: &Step| matches!(step, Step::Property(name) if name == "metadata");
+    fn tightened_at(&self, depth: usize) -> Compatibility {
+        let metadata = |step: &SchemaStep| matches!(step, SchemaStep::Property(name) if name == "metadata");
         let touched = depth == 0 || (depth == 1 && self.steps.first().is_some_and(metadata));
-        let undescribed = |schema: &&Map| meaning::holds_undescribed(schema);
+        let undescribed = |schema: &&Map| compatibility::holds_undescribed(schema);
         let unknowable = self.treatment.everything_stays || self.above.get(depth).is_some_and(undescribed);
         if self.treatment.ratcheting && !touched && !unknowable {
-            Meaning::SafeWithRatcheting
+            Compatibility::SafeWithRatcheting
         } else {
-            Meaning::Breaking
+            Compatibility::Breaking
         }
     }
 
     /// What it means for those who look at a place that its value or type becomes another one.
-    fn seen(&self, sight: Sight) -> Meaning {
+    fn seen(&self, sight: Observer) -> Compatibility {
         let mut worst = self.seen_as_key();
         for (depth, schema) in self.above.iter().enumerate() {
             let below = self.steps.get(depth..).unwrap_or_default();
             let limited = match (sight, below) {
-                (Sight::Rules, _) | (Sight::Above(_), []) => false,
-                (Sight::Above(presence) | Sight::Here(presence), [step]) => {
-                    meaning::limits_whole(schema) || meaning::counts(schema, step, presence)
+                (Observer::Rules, _) | (Observer::Above(_), []) => false,
+                (Observer::Above(presence) | Observer::Here(presence), [step]) => {
+                    compatibility::limits_whole(schema) || compatibility::counts(schema, step, presence)
                 }
-                _ => meaning::limits_whole(schema),
+                _ => compatibility::limits_whole(schema),
             };
             if limited {
                 worst = worst.max(self.tightened_at(depth));
             }
             // A default meets the rules of its own place, or its definition is refused.
-            if matches!(sight, Sight::Above(_)) && below.is_empty() {
+            if matches!(sight, Observer::Above(_)) && below.is_empty() {
                 continue;
             }
-            for rule in meaning::rules(schema.get("x-kubernetes-validations")) {
+            for rule in compatibility::rules(schema.get("x-kubernetes-validations")) {
                 worst = worst.max(match expressions::concern(rule.text, below) {
-                    Concern::None => Meaning::Safe,
+                    Concern::None => Compatibility::Safe,
                     Concern::State => self.tightened_at(depth),
-                    Concern::Change => Meaning::Breaking,
+                    Concern::Change => Compatibility::Breaking,
                 });
             }
         }
@@ -310,14 +314,18 @@ impl<'a> Walk<'a> {
     }
 
     /// What tells elements of a list apart may no longer do so, and then none is known to be the same as before.
-    fn seen_as_key(&self) -> Meaning {
-        let [.., Step::Items, Step::Property(name)] = self.steps.as_slice() else {
-            return Meaning::Safe;
+    fn seen_as_key(&self) -> Compatibility {
+        let [.., SchemaStep::Items, SchemaStep::Property(name)] = self.steps.as_slice() else {
+            return Compatibility::Safe;
         };
         let list = self.steps.len().checked_sub(2).and_then(|n| self.above.get(n));
         let keys = list.and_then(|list| list.get("x-kubernetes-list-map-keys")?.as_array());
         let is_key = keys.is_some_and(|keys| keys.iter().any(|key| key.as_str() == Some(name)));
-        if is_key { Meaning::Breaking } else { Meaning::Safe }
+        if is_key {
+            Compatibility::Breaking
+        } else {
+            Compatibility::Safe
+        }
     }
 }
 

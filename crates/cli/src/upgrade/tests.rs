@@ -2,7 +2,7 @@
 
 mod generate;
 
-use super::meaning::Meaning;
+use super::compatibility::Compatibility;
 use super::schemas::{self, Treatment};
 use super::touched;
 use expect_test::expect;
@@ -50,14 +50,18 @@ fn resource(schema: &Json) -> Option<Resource> {
     Workshop::default().resource(&accepted.spec, version).ok()
 }
 
-fn verdict(old: &Json, new: &Json) -> Meaning {
+fn verdict(old: &Json, new: &Json) -> Compatibility {
     let (old, new) = (value(old), value(new));
     let treatment = Treatment {
         ratcheting: true,
         everything_stays: false,
     };
     let changes = schemas::compare(old.as_object().unwrap(), new.as_object().unwrap(), treatment);
-    changes.iter().map(|c| c.meaning).max().unwrap_or(Meaning::Safe)
+    changes
+        .iter()
+        .map(|c| c.compatibility)
+        .max()
+        .unwrap_or(Compatibility::Safe)
 }
 
 fn object(spec: &Json) -> Value {
@@ -111,7 +115,7 @@ fn is_kept(value: &Value, within: &Value) -> bool {
 fn contradiction(old: &Json, new: &Json, specs: &[Json]) -> Option<String> {
     let (before, after) = (resource(old)?, resource(new)?);
     let verdict = verdict(old, new);
-    if verdict == Meaning::Breaking {
+    if verdict == Compatibility::Breaking {
         return None;
     }
     let created = specs.iter().map(|spec| create(&before, object(spec)));
@@ -147,7 +151,7 @@ fn contradiction(old: &Json, new: &Json, specs: &[Json]) -> Option<String> {
                 return Some(text);
             }
         }
-        if verdict != Meaning::Safe {
+        if verdict != Compatibility::Safe {
             continue;
         }
         if let Some(text) = said("refuses to create", &create(&after, object.clone())) {
@@ -555,8 +559,8 @@ fn every_keyword_has_a_verdict() {
         writeln!(
             table,
             "{what}: {}, back: {}",
-            verdict(&a, &b).text(),
-            verdict(&b, &a).text()
+            verdict(&a, &b).as_str(),
+            verdict(&b, &a).as_str()
         )
         .unwrap();
     }
@@ -656,7 +660,7 @@ fn surroundings_count() {
         ("a rule about all of it", rule("self == oldSelf")),
     ] {
         let (a, b) = (spec(around.clone(), without.clone()), spec(around, with.clone()));
-        let (there, back) = (verdict(&a, &b).text(), verdict(&b, &a).text());
+        let (there, back) = (verdict(&a, &b).as_str(), verdict(&b, &a).as_str());
         writeln!(table, "a default below {what}: {there}, back: {back}").unwrap();
     }
     let root = |extra: Json| {
@@ -679,7 +683,7 @@ fn surroundings_count() {
         ),
     ] {
         let (a, b) = (root(json!({})), root(extra));
-        let (there, back) = (verdict(&a, &b).text(), verdict(&b, &a).text());
+        let (there, back) = (verdict(&a, &b).as_str(), verdict(&b, &a).as_str());
         writeln!(table, "{what} at the root: {there}, back: {back}").unwrap();
     }
     expect![[r#"

@@ -1,6 +1,6 @@
 //! What objects lose on their way from one version to another where nothing converts them.
 
-use crate::rules::Step;
+use crate::rules::SchemaStep;
 use scantling_schema::definition::Version;
 use scantling_schema::structural::{Additional, Structural, Type};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub(super) fn lost(
     schema: &Arc<Structural>,
     other: &Version,
     others: &Arc<Structural>,
-) -> Vec<(Vec<Step>, String)> {
+) -> Vec<(Vec<SchemaStep>, String)> {
     let name = &other.name;
     let fate = if other.storage {
         format!(
@@ -30,12 +30,17 @@ pub(super) fn lost(
 }
 
 /// The topmost fields of one schema that another drops.
-fn compare(one: &Arc<Structural>, other: &Arc<Structural>, at: &mut Vec<Step>, missing: &mut Vec<Vec<Step>>) {
+fn compare(
+    one: &Arc<Structural>,
+    other: &Arc<Structural>,
+    at: &mut Vec<SchemaStep>,
+    missing: &mut Vec<Vec<SchemaStep>>,
+) {
     // Equal schemas are one.
     if Arc::ptr_eq(one, other) || other.preserves_unknown_fields() {
         return;
     }
-    let mut below = |step: Step, one: &Arc<Structural>, other: Option<&Arc<Structural>>| {
+    let mut below = |step: SchemaStep, one: &Arc<Structural>, other: Option<&Arc<Structural>>| {
         at.push(step);
         match other {
             Some(other) => compare(one, other, at, missing),
@@ -47,14 +52,14 @@ fn compare(one: &Arc<Structural>, other: &Arc<Structural>, at: &mut Vec<Step>, m
     for (name, property) in &one.properties {
         let same = other.property(name).or(values);
         if same.is_some() || !keeps_any(other) {
-            below(Step::Property(name.to_string()), property, same);
+            below(SchemaStep::Property(name.to_string()), property, same);
         }
     }
     if let (Some(items), Some(others)) = (&one.items, &other.items) {
-        below(Step::Items, items, Some(others));
+        below(SchemaStep::Items, items, Some(others));
     }
     if let (Some(one), Some(other)) = (one.additional_schema(), values) {
-        below(Step::Additional, one, Some(other));
+        below(SchemaStep::Additional, one, Some(other));
     }
 }
 

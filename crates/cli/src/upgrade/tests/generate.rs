@@ -14,7 +14,7 @@ impl<'b> Choices<'b> {
         usize::from(self.0.next().copied().unwrap_or(0)) % count.max(1)
     }
 
-    fn of<'v>(&mut self, values: &'v [Json]) -> &'v Json {
+    fn pick<'v>(&mut self, values: &'v [Json]) -> &'v Json {
         &values[self.below(values.len())]
     }
 }
@@ -227,7 +227,7 @@ fn fitting(schema: &Json, choices: &mut Choices<'_>) -> Json {
     let numbers = json!([1, 0, 2, 3, -1, 4]);
     let floats = json!([1, 0.5, 2, 1.5, 3]);
     let texts = json!(["a", "", "b", "ab", "abc", "2020-01-01", "YWI="]);
-    let of = |values: &Json, choices: &mut Choices<'_>| choices.of(values.as_array().unwrap()).clone();
+    let of = |values: &Json, choices: &mut Choices<'_>| choices.pick(values.as_array().unwrap()).clone();
     match choices.below(12) {
         10 => return Json::Null,
         // No lists: servers take them where a text with a format is asked for.

@@ -400,7 +400,7 @@ fn deprecated_versions_are_told() {
 /// Each line of the fixture names the codes of the advice on what stands there.
 #[test]
 fn all_there_is_advice_on_is_told() {
-    let file = "crates/cli/tests/advice/definition.yaml";
+    let file = "crates/cli/tests/fixtures/lint-advice/definition.yaml";
     let (out, _, _) = run(&format!("lint -o json {file}"), "");
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     let told = report["items"][0]["advice"].as_array().unwrap();

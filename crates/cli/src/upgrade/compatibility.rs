@@ -1,13 +1,13 @@
 //! What the change of a keyword does to what is accepted.
 
-use crate::rules::Step;
+use crate::rules::SchemaStep;
 use scantling_value::{Map, Value};
 use serde::Serialize;
 
 /// What a change means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Meaning {
+pub(super) enum Compatibility {
     /// All that was accepted still is.
     Safe,
     /// What is stored passes while it is not touched; what is new must comply.
@@ -16,13 +16,13 @@ pub(super) enum Meaning {
     Breaking,
 }
 
-impl Meaning {
+impl Compatibility {
     /// The same in words.
-    pub(super) fn text(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
-            Meaning::Safe => "safe",
-            Meaning::SafeWithRatcheting => "safe with ratcheting",
-            Meaning::Breaking => "breaking",
+            Compatibility::Safe => "safe",
+            Compatibility::SafeWithRatcheting => "safe with ratcheting",
+            Compatibility::Breaking => "breaking",
         }
     }
 }
@@ -45,14 +45,14 @@ pub(super) enum Effect {
     /// Nulls were kept, and are dropped or, in lists, refused.
     DropsNulls,
     /// What is left out is filled in differently.
-    Defaults(Presence),
+    Defaults(PresenceChange),
     /// Updates may no longer change what is there.
     Holds,
 }
 
 /// What becomes of what was left out, or null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(super) enum PresenceChange {
     /// It was not there, and is.
     Begins,
     /// It is there as before, with another value.
@@ -108,18 +108,18 @@ pub(super) fn effect(keyword: &str, old: &Map, new: &Map) -> Option<Effect> {
             (Some(_), false) => Effect::Tightens,
             (Some(_), true) => Effect::TightensAndRetypes,
         }),
-        "type" => Some(match (text(before), text(after)) {
+        "type" => Some(match (string(before), string(after)) {
             (Some("integer"), Some("number")) | (Some("integer" | "string"), None) => Effect::Retypes,
             (Some(_), None) if !is_on(new.get(INT_OR_STRING)) => Effect::Retypes,
-            // Stored values of the other type can no longer be applied, as with any other change of the type.
+            // StoredObjects values of the other type can no longer be applied, as with any other change of the type.
             (None, Some(_)) if is_on(old.get(INT_OR_STRING)) => Effect::Breaks,
             (Some("number"), Some("integer")) | (None, Some(_)) => Effect::TightensAndRetypes,
             _ => Effect::Breaks,
         }),
         "default" => Some(Effect::Defaults(match (before, after) {
-            (None, _) => Presence::Begins,
-            (Some(_), Some(_)) => Presence::Stays,
-            (Some(_), None) => Presence::Ends,
+            (None, _) => PresenceChange::Begins,
+            (Some(_), Some(_)) => PresenceChange::Stays,
+            (Some(_), None) => PresenceChange::Ends,
         })),
         "exclusiveMaximum" | "exclusiveMinimum" | "uniqueItems" => {
             switched(before, after, Effect::Tightens, Effect::Loosens)
@@ -160,7 +160,7 @@ fn switched(before: Option<&Value>, after: Option<&Value>, on: Effect, off: Effe
 
 /// Whoever applies a part of a list or map meets another topology, unless it is the default in other words.
 fn renamed(before: Option<&Value>, after: Option<&Value>, default: &str) -> Option<Effect> {
-    let name = |v| text(v).unwrap_or(default).to_owned();
+    let name = |v| string(v).unwrap_or(default).to_owned();
     (name(before) != name(after)).then_some(Effect::Breaks)
 }
 
@@ -172,31 +172,31 @@ pub(super) fn limits_whole(schema: &Map) -> bool {
 }
 
 /// Whether a schema may refuse what was accepted, because what is a step below it begins or ends to be there.
-pub(super) fn counts(schema: &Map, step: &Step, presence: Presence) -> bool {
+pub(super) fn counts(schema: &Map, step: &SchemaStep, presence: PresenceChange) -> bool {
     let required = || list(schema.get("required"));
     match presence {
-        Presence::Begins => schema.contains_key("maxProperties"),
-        Presence::Stays => false,
-        Presence::Ends => {
+        PresenceChange::Begins => schema.contains_key("maxProperties"),
+        PresenceChange::Stays => false,
+        PresenceChange::Ends => {
             schema.contains_key("minProperties")
-                || matches!(step, Step::Property(name) if required().iter().any(|r| r.as_str() == Some(name)))
+                || matches!(step, SchemaStep::Property(name) if required().iter().any(|r| r.as_str() == Some(name)))
         }
     }
 }
 
 /// What there is of a rule that decides about objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rule<'a> {
+pub(super) struct RuleFacts<'a> {
     pub(super) text: &'a str,
     optional_old_self: bool,
     applies_on_create: bool,
 }
 
 /// The rules of a schema.
-pub(super) fn rules(list: Option<&Value>) -> Vec<Rule<'_>> {
+pub(super) fn rules(list: Option<&Value>) -> Vec<RuleFacts<'_>> {
     let rule = |rule| {
-        Some(Rule {
-            text: text(Value::get(rule, "rule"))?,
+        Some(RuleFacts {
+            text: string(Value::get(rule, "rule"))?,
             optional_old_self: is_on(Value::get(rule, "optionalOldSelf")),
             applies_on_create: is_on(Value::get(rule, "appliesOnCreate")),
         })
@@ -206,7 +206,7 @@ pub(super) fn rules(list: Option<&Value>) -> Vec<Rule<'_>> {
 
 /// Whether a schema may describe less than its values hold. Lists that have no keys are compared without it.
 pub(super) fn holds_undescribed(schema: &Map) -> bool {
-    let keyed = text(schema.get("x-kubernetes-list-type")) == Some("map");
+    let keyed = string(schema.get("x-kubernetes-list-type")) == Some("map");
     let mut below = schema
         .get("properties")
         .and_then(Value::as_object)
@@ -228,7 +228,7 @@ const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 /// Whether rules see something else than a text because of a format.
 fn is_typed(format: Option<&Value>) -> bool {
-    matches!(text(format), Some("byte" | "date" | "date-time" | "duration"))
+    matches!(string(format), Some("byte" | "date" | "date-time" | "duration"))
 }
 
 /// Whether a switch is on; it is off where it is not there.
@@ -240,7 +240,7 @@ fn is_within(some: &[Value], all: &[Value]) -> bool {
     some.iter().all(|v| all.contains(v))
 }
 
-fn text(value: Option<&Value>) -> Option<&str> {
+fn string(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str)
 }
 

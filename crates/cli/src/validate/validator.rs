@@ -1,11 +1,11 @@
 //! Asks what a server would say to an object.
 
-use super::{Judged, title};
+use super::{ObjectReport, title};
 use crate::args;
-use crate::catalog::{Catalog, Entry, Found, Stored};
-use crate::files::Source;
-use crate::input::{Document, Object};
-use crate::locate::{Sent, Spots, path_of, place_all, value_at};
+use crate::catalog::{Catalog, CatalogEntry, CatalogMatch, StoredObjects};
+use crate::files::InputSource;
+use crate::input::{Document, InputObject};
+use crate::locate::{DocumentLocator, Spots, path_of, place_all, value_at};
 use crate::problem::Problem;
 use crate::report::Issue;
 use rayon::prelude::*;
@@ -22,13 +22,13 @@ use std::sync::Arc;
 /// From so many objects on, those of one list are shared out among the cores.
 const SHARED: usize = 32;
 
-pub(crate) struct Judge<'a> {
+pub(crate) struct Validator<'a> {
     pub(crate) catalog: &'a Catalog,
-    pub(crate) target: args::Target,
+    pub(crate) target: args::TargetFlags,
     /// Where updates are asked for.
-    pub(crate) stored: Option<&'a Stored<'a>>,
+    pub(crate) stored: Option<&'a StoredObjects<'a>>,
     pub(crate) skip: &'a [String],
-    pub(crate) missing: Missing,
+    pub(crate) missing: MissingSchemas,
     pub(crate) invalid_crds: InvalidCrds,
     pub(crate) show_object: bool,
     pub(crate) field_validation: FieldValidation,
@@ -37,7 +37,7 @@ pub(crate) struct Judge<'a> {
 
 /// What becomes of objects whose kind has no definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingSchemas {
     Reported,
     Skipped,
 }
@@ -62,26 +62,26 @@ pub(crate) struct Skipped {
 /// The results for the objects of one document.
 #[derive(Default)]
 pub(crate) struct DocumentResults {
-    pub(crate) judged: Vec<Judged>,
+    pub(crate) report: Vec<ObjectReport>,
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) problems: Vec<Problem>,
 }
 
 /// The result for one object.
 enum ObjectResult {
-    Judged(Box<(Judged, Spots)>),
+    Validated(Box<(ObjectReport, Spots)>),
     Skipped(Skipped),
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Validator<'a> {
     /// One that takes every object for a new one.
-    pub(crate) fn new(catalog: &'a Catalog, target: args::Target) -> Self {
-        Judge {
+    pub(crate) fn new(catalog: &'a Catalog, target: args::TargetFlags) -> Self {
+        Validator {
             catalog,
             target,
             stored: None,
             skip: &[],
-            missing: Missing::Reported,
+            missing: MissingSchemas::Reported,
             invalid_crds: InvalidCrds::Refused,
             show_object: false,
             field_validation: FieldValidation::Warn,
@@ -103,26 +103,26 @@ impl<'a> Judge<'a> {
                 return results;
             }
         };
-        let sent = Sent::new(document);
-        let judge = |object: Object| self.judge(document.file, Some(&sent), object, None);
-        let judged: Vec<Result<ObjectResult, Problem>> = if objects.len() < SHARED {
-            objects.into_iter().map(judge).collect()
+        let sent = DocumentLocator::new(document);
+        let validator = |object: InputObject| self.validator(document.file, Some(&sent), object, None);
+        let report: Vec<Result<ObjectResult, Problem>> = if objects.len() < SHARED {
+            objects.into_iter().map(validator).collect()
         } else {
-            objects.into_par_iter().map(judge).collect()
+            objects.into_par_iter().map(validator).collect()
         };
-        let mut verdicts = Vec::with_capacity(judged.len());
-        for result in judged {
+        let mut verdicts = Vec::with_capacity(report.len());
+        for result in report {
             match result {
-                Ok(ObjectResult::Judged(judged)) => verdicts.push(*judged),
+                Ok(ObjectResult::Validated(report)) => verdicts.push(*report),
                 Ok(ObjectResult::Skipped(skipped)) => results.skipped.push(skipped),
                 Err(problem) => results.problems.push(problem),
             }
         }
-        results.judged = place_all(&sent, verdicts, Judged::placed);
+        results.report = place_all(&sent, verdicts, ObjectReport::placed);
         results
     }
 
-    fn is_skipped(&self, object: &Object) -> bool {
+    fn is_skipped(&self, object: &InputObject) -> bool {
         let (kind, version) = (object.kind(), object.api_version());
         let skipped =
             |s: &String| s == kind || s.strip_suffix(kind).and_then(|s| s.strip_suffix('/')) == Some(version);
@@ -134,22 +134,22 @@ impl<'a> Judge<'a> {
     pub(crate) fn object(
         &self,
         file: &Arc<str>,
-        object: Object,
+        object: InputObject,
         meter: Meter<'_>,
-    ) -> Result<Option<Judged>, Problem> {
-        match self.judge(file, None, object, Some(meter))? {
-            ObjectResult::Judged(judged) => Ok(Some(judged.0)),
+    ) -> Result<Option<ObjectReport>, Problem> {
+        match self.validator(file, None, object, Some(meter))? {
+            ObjectResult::Validated(report) => Ok(Some(report.0)),
             ObjectResult::Skipped(_) => Ok(None),
         }
     }
 
     /// Judges an object, and says which places are to be looked up for that: of errors, of what else the last error
     /// is about, and of warnings.
-    fn judge(
+    fn validator(
         &self,
         file: &Arc<str>,
-        sent: Option<&Sent<'_>>,
-        object: Object,
+        sent: Option<&DocumentLocator<'_>>,
+        object: InputObject,
         meter: Option<Meter<'_>>,
     ) -> Result<ObjectResult, Problem> {
         let skipped = |reason| {
@@ -160,87 +160,90 @@ impl<'a> Judge<'a> {
         if self.is_skipped(&object) {
             return skipped("named by --skip");
         }
-        let judged = Judged {
+        let report = ObjectReport {
             api_version: object.api_version().to_owned(),
             namespace: object.namespace().to_owned(),
             name: object.name().to_owned(),
-            ..Judged::new(file, object.kind())
+            ..ObjectReport::new(file, object.kind())
         };
-        let mut trial = Trial {
-            judged,
+        let mut builder = ReportBuilder {
+            report,
             spots: Spots::default(),
             sent,
             index: object.index.clone(),
         };
         if object.is_definition() {
-            self.definition(&mut trial);
-            return Ok(trial.end());
+            self.definition(&mut builder);
+            return Ok(builder.end());
         }
-        let Some(found) = self.catalog.find(&trial.judged.api_version, &trial.judged.kind) else {
-            let (api_version, kind) = (&trial.judged.api_version, &trial.judged.kind);
+        let Some(found) = self
+            .catalog
+            .find(&builder.report.api_version, &builder.report.kind)
+        else {
+            let (api_version, kind) = (&builder.report.api_version, &builder.report.kind);
             // A kind that looks like a known one is a mistake, which the user must see.
             let help = self.catalog.suggestion(api_version, kind);
-            if self.missing == Missing::Skipped && help.is_none() {
+            if self.missing == MissingSchemas::Skipped && help.is_none() {
                 return skipped("no CRD");
             }
             let issue = Issue {
                 help,
                 ..Issue::undefined(kind, api_version)
             };
-            trial.refuse_for(issue, "kind");
-            return Ok(trial.end());
+            builder.refuse_for(issue, "kind");
+            return Ok(builder.end());
         };
         if self.invalid_crds == InvalidCrds::Refused && !self.catalog.refused(found.entry).is_empty() {
             let name = found.entry.definition.name();
             let why = format!("not checked: a cluster refuses the CustomResourceDefinition {name}");
-            trial.judged.checked = false;
-            trial.refuse_for(Issue::plain("NotChecked", why), "kind");
-            return Ok(trial.end());
+            builder.report.checked = false;
+            builder.refuse_for(Issue::plain("NotChecked", why), "kind");
+            return Ok(builder.end());
         }
         let resource = self.catalog.usable(found)?;
         let old = match self.stored {
-            Some(stored) => stored.of(&object, found)?,
+            Some(stored) => stored.find(&object, found)?,
             None => None,
         };
-        self.state(&mut trial, found, object, old, resource, meter);
-        Ok(trial.end())
+        self.state(&mut builder, found, object, old, resource, meter);
+        Ok(builder.end())
     }
 
     /// The CRDs that objects were not checked against because a cluster refuses them, except those among the inputs, which
     /// are reported there.
-    pub(crate) fn invalid_definitions(&self, inputs: &[Source]) -> Vec<Judged> {
+    pub(crate) fn invalid_definitions(&self, inputs: &[InputSource]) -> Vec<ObjectReport> {
         let invalid = self.catalog.entries().iter().filter_map(|entry| {
             let errors = entry.refused_if_asked()?;
             let is_input = inputs.iter().any(|source| source.name == entry.file);
             (!errors.is_empty() && !is_input).then_some((entry, errors))
         });
-        let report = |(entry, errors): (&Entry, &[FieldError])| {
+        let report = |(entry, errors): (&CatalogEntry, &[FieldError])| {
             let fields: Vec<String> = errors.iter().map(|e| entry.written(e.field())).collect();
             let places = entry.places(&fields);
             let issues = errors.iter().zip(places).map(|(e, place)| Issue::new(e, place));
-            Judged {
+            ObjectReport {
                 api_version: format!("apiextensions.k8s.io/{}", entry.api.as_str()),
                 name: entry.definition.name().to_owned(),
                 accepted: false,
                 errors: issues.collect(),
-                ..Judged::new(&entry.file, "CustomResourceDefinition")
+                ..ObjectReport::new(&entry.file, "CustomResourceDefinition")
             }
         };
         invalid.map(report).collect()
     }
 
     /// A definition among the inputs is checked as one.
-    fn definition(&self, trial: &mut Trial<'_>) {
-        let (file, name) = (&trial.judged.file, &trial.judged.name);
+    fn definition(&self, builder: &mut ReportBuilder<'_>) {
+        let (file, name) = (&builder.report.file, &builder.report.name);
         let entry = self.catalog.entries().iter().rev();
         let mut entry = entry.filter(|e| e.file == *file && e.definition.name() == name);
         match entry.next() {
             Some(entry) => {
                 let warnings = entry.api.deprecation().map(str::to_owned);
-                trial.judged.warnings.extend(warnings);
-                trial.refuse_definition(entry, self.catalog.refused(entry));
+                builder.report.warnings.extend(warnings);
+                builder.refuse_definition(entry, self.catalog.refused(entry));
             }
-            None => trial.refuse_for(
+            None => builder.refuse_for(
                 Issue::plain("BadRequest", "the definition cannot be read"),
                 "kind",
             ),
@@ -249,37 +252,41 @@ impl<'a> Judge<'a> {
 
     fn state(
         &self,
-        trial: &mut Trial<'_>,
-        found: Found<'_>,
-        object: Object,
+        builder: &mut ReportBuilder<'_>,
+        found: CatalogMatch<'_>,
+        object: InputObject,
         old: Option<Value>,
         resource: &Resource,
         meter: Option<Meter<'_>>,
     ) {
-        let Object {
+        let InputObject {
             mut value,
             found_in_text,
             ..
         } = object;
-        trial.judged.by = Some(Arc::clone(&found.entry.title));
+        builder.report.by = Some(Arc::clone(&found.entry.title));
         let old = old.map(|mut old| {
             if let Some(members) = old.as_object_mut() {
                 members.insert("apiVersion", resource.api_version.as_str().into());
             }
             let version = old.at(["metadata", "resourceVersion"]).cloned();
-            settle(resource, &mut old, Some(&version.unwrap_or_else(|| "1".into())));
+            apply_request_context(resource, &mut old, Some(&version.unwrap_or_else(|| "1".into())));
             load(resource, &mut old).map(|()| old)
         });
         let old = match old.transpose() {
             Ok(old) => old,
-            Err(why) => return trial.refuse_undecodable(&format!("the stored object cannot be read: {why}")),
+            Err(why) => {
+                return builder.refuse_undecodable(&format!("the stored object cannot be read: {why}"));
+            }
         };
         let version = old
             .as_ref()
             .and_then(|old| old.at(["metadata", "resourceVersion"]));
-        let unknown = self.show_object.then(|| Unknown::of(&value, old.as_ref()));
-        settle(resource, &mut value, version);
-        trial.judged.update = old.is_some();
+        let unknown = self
+            .show_object
+            .then(|| UnknowableMetadata::new(&value, old.as_ref()));
+        apply_request_context(resource, &mut value, version);
+        builder.report.update = old.is_some();
         let request = Request {
             operation: match &old {
                 Some(old) => Operation::Update(old),
@@ -295,28 +302,28 @@ impl<'a> Judge<'a> {
             ..Options::default()
         };
         let outcome = admit(resource, request, &options);
-        trial.warn(found, patch::warnings(&outcome.warnings));
-        trial.judged.cel_cost = outcome.stats.rule_cost;
+        builder.warn(found, patch::warnings(&outcome.warnings));
+        builder.report.cel_cost = outcome.stats.rule_cost;
         match &outcome.refusal {
             None => {}
             Some(Refusal::Invalid(errors) | Refusal::Immutable(errors)) => {
-                trial.refuse(errors, &outcome.object, old.as_ref());
+                builder.refuse(errors, &outcome.object, old.as_ref());
             }
             Some(Refusal::Strict(found)) => {
-                trial.refuse_undecodable(&format!("strict decoding error: {}", found.join(", ")));
-                trial.place_strict(&patch::warnings(found));
+                builder.refuse_undecodable(&format!("strict decoding error: {}", found.join(", ")));
+                builder.place_strict(&patch::warnings(found));
             }
-            Some(Refusal::Undecodable(why) | Refusal::Internal(why)) => trial.refuse_undecodable(why),
-            Some(Refusal::TooLarge(why)) => trial.refuse_undecodable(&why.to_string()),
+            Some(Refusal::Undecodable(why) | Refusal::Internal(why)) => builder.refuse_undecodable(why),
+            Some(Refusal::TooLarge(why)) => builder.refuse_undecodable(&why.to_string()),
         }
         if let Some(unknown) = unknown {
-            trial.show(outcome.object, unknown);
+            builder.show(outcome.object, unknown);
         }
     }
 }
 
 /// Adds what a request says beside the object: the namespace in its path, and which state it is a change of.
-pub(crate) fn settle(resource: &Resource, object: &mut Value, version: Option<&Value>) {
+pub(crate) fn apply_request_context(resource: &Resource, object: &mut Value, version: Option<&Value>) {
     let Some(members) = object.as_object_mut() else {
         return;
     };
@@ -342,11 +349,11 @@ pub(crate) fn settle(resource: &Resource, object: &mut Value, version: Option<&V
 }
 
 /// The metadata that are not to be known without the server that stores an object.
-struct Unknown(Vec<&'static str>);
+struct UnknowableMetadata(Vec<&'static str>);
 
-impl Unknown {
+impl UnknowableMetadata {
     /// Those of an object as it was sent, and of the one that it takes the place of.
-    fn of(object: &Value, old: Option<&Value>) -> Self {
+    fn new(object: &Value, old: Option<&Value>) -> Self {
         let has = |object: &Value, field: &str| object.at(["metadata", field]).is_some();
         let mut fields = vec!["resourceVersion", "managedFields"];
         match old {
@@ -363,63 +370,63 @@ impl Unknown {
                 .into_iter()
                 .filter(|field| !has(object, field)),
         );
-        Unknown(fields)
+        UnknowableMetadata(fields)
     }
 }
 
 /// What is written about an object, and where it comes from.
-struct Trial<'d> {
-    judged: Judged,
+struct ReportBuilder<'d> {
+    report: ObjectReport,
     /// What is to be looked up for it.
     spots: Spots,
     /// Objects of a cluster have none.
-    sent: Option<&'d Sent<'d>>,
+    sent: Option<&'d DocumentLocator<'d>>,
     index: Vec<usize>,
 }
 
-impl Trial<'_> {
+impl ReportBuilder<'_> {
     fn end(self) -> ObjectResult {
-        ObjectResult::Judged(Box::new((self.judged, self.spots)))
+        ObjectResult::Validated(Box::new((self.report, self.spots)))
     }
 
     /// Refuses a CRD. The errors name fields of the internal type, which are elsewhere in the text.
-    fn refuse_definition(&mut self, entry: &Entry, errors: &[FieldError]) {
-        self.judged.accepted = errors.is_empty();
+    fn refuse_definition(&mut self, entry: &CatalogEntry, errors: &[FieldError]) {
+        self.report.accepted = errors.is_empty();
         for error in errors {
             let field = entry.written(error.field());
-            self.judged.errors.push(Issue::new(error, None));
+            self.report.errors.push(Issue::new(error, None));
             let [spots, ..] = &mut self.spots;
             spots.push(self.sent.and_then(|sent| sent.spelled(&self.index, &field)));
         }
     }
 
     /// Adds a server's warnings.
-    fn warn(&mut self, found: Found<'_>, warnings: Vec<String>) {
-        let judged = &mut self.judged;
+    fn warn(&mut self, found: CatalogMatch<'_>, warnings: Vec<String>) {
+        let report = &mut self.report;
         if let Some(version) = found.version() {
             if !version.served {
-                let text = format!("{} {} is not served", judged.api_version, judged.kind);
-                judged.warnings.push(text);
+                let text = format!("{} {} is not served", report.api_version, report.kind);
+                report.warnings.push(text);
             }
             let spec = &found.entry.definition.spec;
-            judged.warnings.extend(spec.deprecation(version));
+            report.warnings.extend(spec.deprecation(version));
         }
         if let Some(sent) = self.sent {
             let [_, _, spots] = &mut self.spots;
             // What concerns the version as a whole stands where the version is named.
             spots.extend(
-                judged
+                report
                     .warnings
                     .iter()
                     .map(|_| sent.said(&self.index, "apiVersion")),
             );
             spots.extend(warnings.iter().map(|text| sent.said(&self.index, text)));
         }
-        judged.warnings.extend(warnings);
+        report.warnings.extend(warnings);
     }
 
     fn refuse(&mut self, errors: &[FieldError], object: &Value, old: Option<&Value>) {
-        self.judged.accepted = self.judged.accepted && errors.is_empty();
+        self.report.accepted = self.report.accepted && errors.is_empty();
         for error in errors {
             let path = path_of(error, object);
             let mut issue = Issue::new(error, None);
@@ -431,21 +438,21 @@ impl Trial<'_> {
     }
 
     fn add(&mut self, issue: Issue, path: &PathBuf) {
-        self.judged.errors.push(issue);
+        self.report.errors.push(issue);
         let [spots, ..] = &mut self.spots;
         spots.push(self.sent.and_then(|sent| sent.spot(&self.index, path)));
     }
 
     /// Refuses for what a field says.
     fn refuse_for(&mut self, issue: Issue, field: &str) {
-        self.judged.accepted = false;
+        self.report.accepted = false;
         self.add(issue, &PathBuf::from(&Path::ROOT.field(field)));
     }
 
     fn refuse_undecodable(&mut self, why: &str) {
-        let Judged {
+        let ObjectReport {
             kind, api_version, ..
-        } = &self.judged;
+        } = &self.report;
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
         self.refuse_for(Issue::plain("BadRequest", text), "");
@@ -465,14 +472,14 @@ impl Trial<'_> {
     }
 
     /// Adds the object as it would be stored, as far as that is to be known.
-    fn show(&mut self, mut stored: Value, Unknown(fields): Unknown) {
+    fn show(&mut self, mut stored: Value, UnknowableMetadata(fields): UnknowableMetadata) {
         let metadata = stored.as_object_mut().and_then(|o| o.get_mut("metadata"));
         if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
             for field in fields {
                 metadata.remove(field);
             }
         }
-        self.judged.object = RawValue::from_string(stored.to_json()).ok();
-        self.judged.stored = Some(stored);
+        self.report.object = RawValue::from_string(stored.to_json()).ok();
+        self.report.stored = Some(stored);
     }
 }

@@ -1,7 +1,7 @@
 //! Every form of output of every command that has forms, as files in `snapshots/`; JUnit and SARIF are held against their
 //! schemas as well, and JSON against the contract that other programs rely on.
 //!
-//! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test forms` writes the new output.
+//! After a change, `UPDATE_EXPECT=1 cargo test -p scantling --test output_formats` writes the new output.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
@@ -36,16 +36,16 @@ const COMMANDS: [(&str, &str); 5] = [
 
 /// What is odd enough to break a form: texts with lines and marks of their own, names of files, nothing at all.
 const ODD: [&str; 11] = [
-    "validate crates/cli/tests/odd/nothing.yaml",
-    "validate crates/cli/tests/odd",
-    "validate --field-validation strict crates/cli/tests/odd",
-    "validate --old crates/cli/tests/odd --show-object crates/cli/tests/odd",
-    "lint crates/cli/tests/odd",
-    "lint crates/cli/tests/broken",
-    "cost crates/cli/tests/broken",
-    "cost crates/cli/tests/odd/definition.yaml -f crates/cli/tests/odd",
-    "upgrade --from crates/cli/tests/odd/definition.yaml --to examples/crontab/definition.yaml crates/cli/tests/odd",
-    "upgrade --from examples/crontab/definition.yaml --to crates/cli/tests/odd/definition.yaml examples/crontab",
+    "validate crates/cli/tests/fixtures/unusual-texts/nothing.yaml",
+    "validate crates/cli/tests/fixtures/unusual-texts",
+    "validate --field-validation strict crates/cli/tests/fixtures/unusual-texts",
+    "validate --old crates/cli/tests/fixtures/unusual-texts --show-object crates/cli/tests/fixtures/unusual-texts",
+    "lint crates/cli/tests/fixtures/unusual-texts",
+    "lint crates/cli/tests/fixtures/invalid-crd",
+    "cost crates/cli/tests/fixtures/invalid-crd",
+    "cost crates/cli/tests/fixtures/unusual-texts/definition.yaml -f crates/cli/tests/fixtures/unusual-texts",
+    "upgrade --from crates/cli/tests/fixtures/unusual-texts/definition.yaml --to examples/crontab/definition.yaml crates/cli/tests/fixtures/unusual-texts",
+    "upgrade --from examples/crontab/definition.yaml --to crates/cli/tests/fixtures/unusual-texts/definition.yaml examples/crontab",
     "upgrade --from examples/crontab/definition.yaml --to examples/crontab/tightened.yaml",
 ];
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A place in a definition's schema and in the objects of its kind, or, without a definition, any document.
-pub(super) struct Place {
+pub(super) struct EvalTarget {
     /// What expressions see there.
     pub(super) shape: Arc<Shape>,
     resource: Option<Arc<Resource>>,
@@ -21,7 +21,7 @@ pub(super) struct Place {
     limits: args::ReadLimits,
 }
 
-impl Place {
+impl EvalTarget {
     /// The place that the flags name.
     pub(super) fn find(flags: &args::Eval) -> Result<Self, Problem> {
         let resource = flags.crd.as_deref().map(|crd| resource(crd, flags)).transpose()?;
@@ -34,7 +34,7 @@ impl Place {
                 max_elements: 0,
             }),
         };
-        Ok(Place {
+        Ok(EvalTarget {
             shape,
             resource,
             at: flags.at.clone(),

@@ -28,7 +28,8 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    fn check(self, name: &str) -> Vec<String> {
+    /// Returns what is wrong with a name.
+    pub fn check(self, name: &str) -> Vec<String> {
         match self {
             NameRule::Subdomain => names::dns1123_subdomain(name),
             NameRule::Label => names::dns1123_label(name),

@@ -1,0 +1,164 @@
+//! RoleBinding and ClusterRoleBinding.
+
+use super::GROUP;
+use crate::equality::equal;
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use scantling_schema::meta::{NameRule, Scope};
+use scantling_schema::names;
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Value, go};
+
+/// Grants a role in a namespace.
+#[derive(Debug)]
+pub(super) struct RoleBinding;
+
+/// Grants a cluster role in the cluster.
+#[derive(Debug)]
+pub(super) struct ClusterRoleBinding;
+
+const ROLE_BINDING: KindFacts = KindFacts {
+    names: NameRule::PathSegment,
+    creates_on_update: true,
+    ..KindFacts::new(GROUP, "RoleBinding")
+};
+
+const CLUSTER_ROLE_BINDING: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    names: NameRule::PathSegment,
+    selectable: &["metadata.name"],
+    creates_on_update: true,
+    ..KindFacts::new(GROUP, "ClusterRoleBinding")
+};
+
+impl BuiltinKind for RoleBinding {
+    fn facts(&self) -> &'static KindFacts {
+        &ROLE_BINDING
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        default_groups(object);
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        check_binding(self.facts(), object, write, &["Role", "ClusterRole"], errors);
+    }
+}
+
+impl BuiltinKind for ClusterRoleBinding {
+    fn facts(&self) -> &'static KindFacts {
+        &CLUSTER_ROLE_BINDING
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        default_groups(object);
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        check_binding(self.facts(), object, write, &["ClusterRole"], errors);
+    }
+}
+
+/// Role references, users and groups are of the RBAC group unless another is named.
+fn default_groups(object: &mut Map) {
+    let set_group = |member: &mut Value| {
+        if let Some(member) = member.as_object_mut()
+            && member.text("apiGroup").is_empty()
+        {
+            member.insert("apiGroup", GROUP.into());
+        }
+    };
+    set_group(object.get_or_insert_with("roleRef", || Value::Object(Map::new())));
+    let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
+    for subject in subjects.into_iter().flatten() {
+        if matches!(subject.text("kind"), "User" | "Group") {
+            set_group(subject);
+        }
+    }
+}
+
+fn check_binding(
+    facts: &KindFacts,
+    object: &Value,
+    write: &Write<'_>,
+    kinds: &[&'static str],
+    errors: &mut ErrorList,
+) {
+    let root = Cursor::root(object);
+    let role = root.field("roleRef");
+    let group = role.field("apiGroup");
+    if group.str() != GROUP {
+        errors.push(FieldError::not_supported(group.path(), group.str(), [GROUP]));
+    }
+    let kind = role.field("kind");
+    if !kinds.contains(&kind.str()) {
+        let supported = kinds.iter().copied();
+        errors.push(FieldError::not_supported(kind.path(), kind.str(), supported));
+    }
+    let name = role.field("name");
+    for why in NameRule::PathSegment.check(name.str()) {
+        errors.push(FieldError::invalid(name.path(), name.str(), why));
+    }
+    let subjects = root.field("subjects");
+    for subject in subjects.items() {
+        check_subject(&subject, facts.scope, errors);
+    }
+    if let Some(old) = write.old()
+        && !equal(facts, &["roleRef"], object, old)
+    {
+        let shown = BadValue::Raw(show_role_ref(&role));
+        errors.push(FieldError::invalid(role.path(), shown, "field is immutable"));
+    }
+    if name.str().is_empty() {
+        errors.push(FieldError::required(name.path(), ""));
+    }
+    for subject in subjects.items() {
+        let name = subject.field("name");
+        if name.str().is_empty() {
+            errors.push(FieldError::required(name.path(), ""));
+        }
+    }
+}
+
+/// A role reference as Go prints the internal struct, which has no JSON names.
+fn show_role_ref(role: &Cursor<'_, '_>) -> String {
+    let text = |name| go::quote(role.field(name).str());
+    format!(
+        "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
+        text("apiGroup"),
+        text("kind"),
+        text("name")
+    )
+}
+
+/// A subject is a service account with a namespace, or a user or group of the RBAC group.
+fn check_subject(subject: &Cursor<'_, '_>, scope: Scope, errors: &mut ErrorList) {
+    let (kind, group, name) = (
+        subject.field("kind"),
+        subject.field("apiGroup"),
+        subject.field("name"),
+    );
+    match kind.str() {
+        "ServiceAccount" => {
+            if !name.str().is_empty() {
+                for why in names::dns1123_subdomain(name.str()) {
+                    errors.push(FieldError::invalid(name.path(), name.str(), why));
+                }
+            }
+            if !group.str().is_empty() {
+                errors.push(FieldError::not_supported(group.path(), group.str(), [""]));
+            }
+            let namespace = subject.field("namespace");
+            if scope == Scope::Cluster && namespace.str().is_empty() {
+                errors.push(FieldError::required(namespace.path(), ""));
+            }
+        }
+        "User" | "Group" => {
+            if group.str() != GROUP {
+                errors.push(FieldError::not_supported(group.path(), group.str(), [GROUP]));
+            }
+        }
+        other => {
+            let supported = ["ServiceAccount", "User", "Group"];
+            errors.push(FieldError::not_supported(kind.path(), other, supported));
+        }
+    }
+}

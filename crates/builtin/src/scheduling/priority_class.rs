@@ -1,0 +1,109 @@
+//! PriorityClass.
+
+use crate::equality::equal;
+use crate::prepare::set_generation;
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use scantling_schema::meta::Scope;
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Value};
+
+/// A named priority of pods.
+#[derive(Debug)]
+pub(super) struct PriorityClass;
+
+const FACTS: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    selectable: &["metadata.name"],
+    ..KindFacts::new("scheduling.k8s.io", "PriorityClass")
+};
+
+/// Names with this prefix are reserved.
+const SYSTEM_PREFIX: &str = "system-";
+
+/// The classes that every cluster has, with their values.
+const SYSTEM_CLASSES: &[(&str, i64)] = &[
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
+];
+
+/// The highest value of a class that users define.
+const MAX_VALUE: i64 = 1_000_000_000;
+
+impl BuiltinKind for PriorityClass {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        object.get_or_insert_with("preemptionPolicy", || "PreemptLowerPriority".into());
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        if matches!(write.operation, Operation::Create) {
+            set_generation(object, 1);
+        }
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        match write.old() {
+            None => check_new(&root, errors),
+            Some(old) => check_immutable(&root, object, old, errors),
+        }
+    }
+}
+
+fn check_new(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let value = root.field("value");
+    let metadata = root.field("metadata");
+    let name = metadata.field("name");
+    if name.str().starts_with(SYSTEM_PREFIX) {
+        if let Err(why) = check_system_class(name.str(), value.int(), root.field("globalDefault").bool()) {
+            let why = format!(
+                "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {why}"
+            );
+            errors.push(FieldError::forbidden(name.path(), why));
+        }
+    } else if value.int() > MAX_VALUE {
+        let why = format!("maximum allowed value of a user defined priority is {MAX_VALUE}");
+        errors.push(FieldError::forbidden(value.path(), why));
+    }
+    let policy = root.field("preemptionPolicy");
+    match policy.value().and_then(Value::as_str) {
+        None | Some("PreemptLowerPriority" | "Never") => {}
+        Some("") => errors.push(FieldError::required(policy.path(), "")),
+        Some(other) => {
+            let supported = ["PreemptLowerPriority", "Never"];
+            errors.push(FieldError::not_supported(policy.path(), other, supported));
+        }
+    }
+}
+
+fn check_system_class(name: &str, value: i64, is_default: bool) -> Result<(), String> {
+    let Some((_, expected)) = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name) else {
+        return Err(format!("{name} is not a known system priority class"));
+    };
+    if value != *expected {
+        return Err(format!("value of {name} PriorityClass must be {expected}"));
+    }
+    if is_default {
+        return Err(format!("globalDefault of {name} PriorityClass must be false"));
+    }
+    Ok(())
+}
+
+fn check_immutable(root: &Cursor<'_, '_>, object: &Value, old: &Value, errors: &mut ErrorList) {
+    let value = root.field("value");
+    if value.int() != old.get("value").and_then(Value::as_int).unwrap_or(0) {
+        errors.push(FieldError::forbidden(
+            value.path(),
+            "may not be changed in an update.",
+        ));
+    }
+    if !equal(&FACTS, &["preemptionPolicy"], object, old) {
+        let policy = root.field("preemptionPolicy");
+        let shown = policy
+            .value()
+            .map_or(BadValue::Value(Value::Null), |v| v.clone().into());
+        errors.push(FieldError::invalid(policy.path(), shown, "field is immutable"));
+    }
+}

@@ -19,6 +19,7 @@ mod apps;
 mod autoscaling;
 mod batch;
 mod certificates;
+mod checks;
 mod coordination;
 mod core;
 mod cursor;

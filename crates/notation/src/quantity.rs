@@ -267,6 +267,29 @@ impl Quantity {
         }
     }
 
+    /// The amount in units of a power of ten, rounded away from zero: `scaled(0)` of `1500m` is 2. Amounts beyond 64 bits
+    /// become the nearest number.
+    pub fn scaled(&self, exponent: i32) -> i64 {
+        const MAX_DIGITS: i64 = 20;
+        let (number, own) = self.amount.parts();
+        let sign = self.sign() as i64;
+        let (shift, digits) = (own - i64::from(exponent), digits(&number));
+        let unit = usize::try_from(shift.unsigned_abs()).map_or(IBig::ZERO, |n| match shift + digits {
+            0..=MAX_DIGITS => IBig::from(10).pow(n),
+            _ => IBig::ZERO,
+        });
+        let scaled = match shift + digits {
+            ..0 => return sign,
+            0..=MAX_DIGITS if shift >= 0 => number * unit,
+            0..=MAX_DIGITS => {
+                let is_whole = &number % &unit == IBig::ZERO;
+                number / unit + IBig::from(if is_whole { 0 } else { sign })
+            }
+            _ => IBig::from(sign) * IBig::from(u64::MAX),
+        };
+        i64::try_from(scaled).unwrap_or(if sign < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// The exact sum. A zero takes on the notation of the other.
     pub fn add(&self, other: &Self) -> Result<Self, QuantityError> {
         self.combine(other, &other.amount)

@@ -173,12 +173,14 @@ fn too_long(s: &str, max: usize, unit: &str) -> Vec<String> {
     }
 }
 
-fn form(rule: &str, examples: &[&str], pattern: &str) -> String {
+/// The text that says which form a name has to have, with examples and the pattern.
+pub fn form(rule: &str, examples: &[&str], pattern: &str) -> String {
     let examples: Vec<String> = examples.iter().map(|e| format!("'{e}', ")).collect();
-    format!(
-        "{rule} (e.g. {}regex used for validation is '{pattern}')",
-        examples.join(" or ")
-    )
+    let examples = match examples.is_empty() {
+        true => String::new(),
+        false => format!("e.g. {}", examples.join(" or ")),
+    };
+    format!("{rule} ({examples}regex used for validation is '{pattern}')")
 }
 
 #[cfg(test)]

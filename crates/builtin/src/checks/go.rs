@@ -1,0 +1,139 @@
+//! Values as errors show structs of Go.
+//!
+//! Kubernetes' internal types have no JSON tags, so that they print with all fields under their Go names. Types of the API
+//! machinery (selectors, metadata, times) have tags and print as usual.
+
+use scantling_apitypes::{Codec, Definition, Field, Form, Table, Type};
+use scantling_value::{BadValue, Map, Value};
+
+/// A struct; an absent one prints with all fields unset.
+pub(crate) fn structure(package: &str, name: &str, value: Option<&Value>) -> BadValue {
+    let table = Table::latest();
+    BadValue::Raw(match table.find(package, name) {
+        Some(definition) => {
+            let mut out = String::new();
+            write(table, &Type::Named(definition.id), value, &mut out);
+            out
+        }
+        None => value.map_or_else(|| "null".to_owned(), Value::to_json),
+    })
+}
+
+/// A pointer to a struct; an absent one prints as `null`.
+pub(crate) fn pointer(package: &str, name: &str, value: Option<&Value>) -> BadValue {
+    match value {
+        None => Value::Null.into(),
+        Some(_) => structure(package, name, value),
+    }
+}
+
+/// A list of structs.
+pub(crate) fn list(package: &str, name: &str, value: Option<&Value>) -> BadValue {
+    let table = Table::latest();
+    let Some((definition, items)) = table.find(package, name).zip(value.and_then(Value::as_array)) else {
+        return Value::Null.into();
+    };
+    let mut out = String::new();
+    write_list(table, &Type::Named(definition.id), items, &mut out);
+    BadValue::Raw(out)
+}
+
+fn write(table: &Table, ty: &Type, value: Option<&Value>, out: &mut String) {
+    let value = value.filter(|v| !v.is_null());
+    match ty {
+        Type::Pointer(inner) => match value {
+            None => out.push_str("null"),
+            value => write(table, inner, value, out),
+        },
+        Type::Named(id) => write_named(table, table.get(*id), value, out),
+        Type::List(element) => match value.and_then(Value::as_array) {
+            None => out.push_str("null"),
+            Some(items) => write_list(table, element, items, out),
+        },
+        Type::Map(entry) => match value.and_then(Value::as_object) {
+            None => out.push_str("null"),
+            Some(members) => write_map(table, &entry.1, members, out),
+        },
+        _ => match value {
+            None => out.push_str(&table.zero(ty).to_json()),
+            Some(value) => out.push_str(&value.to_json()),
+        },
+    }
+}
+
+fn write_list(table: &Table, element: &Type, items: &[Value], out: &mut String) {
+    out.push('[');
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write(table, element, Some(item), out);
+    }
+    out.push(']');
+}
+
+fn write_map(table: &Table, element: &Type, members: &Map, out: &mut String) {
+    let mut separator = '{';
+    for (key, value) in members.iter() {
+        out.push(std::mem::replace(&mut separator, ','));
+        out.push_str(&Value::from(key.as_str()).to_json());
+        out.push(':');
+        write(table, element, Some(value), out);
+    }
+    out.push_str(if separator == '{' { "{}" } else { "}" });
+}
+
+fn write_named(table: &Table, definition: &Definition, value: Option<&Value>, out: &mut String) {
+    match &definition.form {
+        Form::Named(inner) => write(table, inner, value, out),
+        Form::Custom(codec) => match (codec, value) {
+            (_, Some(value)) => out.push_str(&value.to_json()),
+            (Codec::Quantity, None) => out.push_str("\"0\""),
+            (Codec::IntOrString, None) => out.push('0'),
+            (_, None) => out.push_str("null"),
+        },
+        Form::Struct(_) if has_tags(table, definition) => {
+            let members = value.and_then(Value::as_object).cloned().unwrap_or_default();
+            let canonical = table.canonical(definition, members);
+            let mut bytes = Vec::new();
+            table.write_json(definition, &canonical.into(), &mut bytes);
+            out.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        Form::Struct(_) => write_struct(table, definition, value, out),
+    }
+}
+
+/// Whether the internal type has JSON tags: it is the type of the API machinery.
+fn has_tags(table: &Table, definition: &Definition) -> bool {
+    table.package(definition).id == "meta/v1"
+}
+
+fn write_struct(table: &Table, definition: &Definition, value: Option<&Value>, out: &mut String) {
+    let mut separator = '{';
+    for field in definition.members() {
+        let value = value.and_then(|v| v.get(field.name));
+        if is_embedded(field) {
+            let mut inner = String::new();
+            write(table, &field.ty, value, &mut inner);
+            let members = inner.trim_start_matches('{').trim_end_matches('}');
+            if !members.is_empty() {
+                out.push(std::mem::replace(&mut separator, ','));
+                out.push_str(members);
+            }
+            continue;
+        }
+        if matches!(field.name, "kind" | "apiVersion") && definition.is_object() {
+            continue;
+        }
+        out.push(std::mem::replace(&mut separator, ','));
+        out.push_str(&Value::from(field.go_name()).to_json());
+        out.push(':');
+        write(table, &field.ty, value, out);
+    }
+    out.push_str(if separator == '{' { "{}" } else { "}" });
+}
+
+/// Whether internal types embed the field's struct, so that its fields print as fields of the outer struct.
+fn is_embedded(field: &Field) -> bool {
+    field.name == "metadata" && field.go_name() == "ObjectMeta"
+}

@@ -1,0 +1,24 @@
+//! Metadata of templates, and finalizers. The metadata of objects themselves are checked by the caller.
+
+use super::{Report, labels};
+use crate::Cursor;
+use scantling_value::ErrorList;
+
+/// Checks the labels and annotations of a template: `template.metadata` is reported as `template`.
+pub(crate) fn template(at: &Cursor<'_, '_>, metadata: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let within = metadata.with_path(*at.path());
+    labels::labels(&within.field("labels"), errors);
+    labels::annotations(&within.field("annotations"), errors);
+}
+
+/// Checks that a finalizer is a standard one or names a domain.
+pub(crate) fn qualified_finalizer(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let name = at.str();
+    let is_standard = matches!(name, "kubernetes" | "orphan" | "foregroundDeletion");
+    if !is_standard && !name.contains('/') {
+        errors.invalid(
+            at,
+            "name is neither a standard finalizer name nor is it fully qualified",
+        );
+    }
+}

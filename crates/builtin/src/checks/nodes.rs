@@ -1,0 +1,96 @@
+//! Node selectors and topology selectors.
+
+use super::labels::{self, Values};
+use super::{Report, names};
+use crate::Cursor;
+use scantling_value::ErrorList;
+use std::collections::BTreeSet;
+
+/// Checks a node selector that is set.
+pub(crate) fn selector(at: &Cursor<'_, '_>, values: Values, errors: &mut ErrorList) {
+    let terms = at.field("nodeSelectorTerms");
+    if terms.list().is_empty() {
+        return errors.required(&terms, "must have at least one node selector term");
+    }
+    terms.items().for_each(|t| term(&t, values, errors));
+}
+
+/// Checks a term of a node selector.
+pub(crate) fn term(at: &Cursor<'_, '_>, values: Values, errors: &mut ErrorList) {
+    for requirement in at.field("matchExpressions").items() {
+        check_requirement(&requirement, values, errors);
+    }
+    for requirement in at.field("matchFields").items() {
+        check_field_requirement(&requirement, errors);
+    }
+}
+
+fn check_requirement(at: &Cursor<'_, '_>, values: Values, errors: &mut ErrorList) {
+    match at.field("operator").str() {
+        "Gt" | "Lt" => {
+            let values = at.field("values");
+            if values.list().len() != 1 {
+                errors.required(
+                    &values,
+                    "must be specified single value when `operator` is 'Lt' or 'Gt'",
+                );
+            }
+        }
+        _ => labels::check_operator_and_values(at, errors),
+    }
+    labels::key(&at.field("key"), errors);
+    if values == Values::Checked {
+        labels::label_values(&at.field("values"), errors);
+    }
+}
+
+fn check_field_requirement(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let (key, operator, values) = (at.field("key"), at.field("operator"), at.field("values"));
+    match operator.str() {
+        "In" | "NotIn" => {
+            if values.list().len() != 1 {
+                errors.required(
+                    &values,
+                    "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+                );
+            }
+        }
+        _ => errors.invalid(&operator, "not a valid selector operator"),
+    }
+    if key.str() == "metadata.name" {
+        for value in values.items() {
+            errors.invalid_for(&value, names::dns1123_subdomain(value.str()));
+        }
+    } else {
+        errors.invalid(&key, "not a valid field selector key");
+    }
+}
+
+/// Checks a term of a topology selector, as storage classes have them. Returns the values of each key.
+pub(crate) fn topology_term<'v>(
+    at: &Cursor<'v, '_>,
+    errors: &mut ErrorList,
+) -> Vec<(&'v str, BTreeSet<&'v str>)> {
+    let mut expressions: Vec<(&str, BTreeSet<&str>)> = Vec::new();
+    for requirement in at.field("matchLabelExpressions").items() {
+        let (key, values) = (requirement.field("key"), requirement.field("values"));
+        if values.list().is_empty() {
+            errors.required(&values, "");
+        }
+        let mut seen = BTreeSet::new();
+        for value in values.items() {
+            if !seen.insert(value.str()) {
+                errors.duplicate(&value, value.str());
+            }
+        }
+        labels::key(&key, errors);
+        match expressions.iter_mut().find(|(known, _)| *known == key.str()) {
+            Some((_, values)) => {
+                errors.duplicate(&key, key.str());
+                *values = seen;
+            }
+            None => expressions.push((key.str(), seen)),
+        }
+    }
+    expressions
+}

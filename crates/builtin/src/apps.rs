@@ -1,6 +1,23 @@
 //! Kinds of the group `apps`.
 
+mod controller_revision;
+mod daemon_set;
+mod deployment;
+mod replica_set;
+pub(crate) mod rolling_update;
+mod stateful_set;
+pub(crate) mod template;
+
 use crate::BuiltinKind;
 
+/// The group.
+const GROUP: &str = "apps";
+
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[];
+pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
+    &controller_revision::ControllerRevision,
+    &daemon_set::DaemonSet,
+    &deployment::Deployment,
+    &replica_set::ReplicaSet,
+    &stateful_set::StatefulSet,
+];

@@ -24,7 +24,6 @@ mod coordination;
 mod core;
 mod cursor;
 mod discovery;
-mod equality;
 mod events;
 mod flowcontrol;
 mod kind;

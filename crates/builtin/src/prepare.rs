@@ -1,66 +1,91 @@
-//! Preparation steps that many kinds share.
+//! Preparation steps and defaults that many kinds share.
 
-use crate::equality::equal;
-use crate::{KindFacts, Operation, Subresource, Write};
+use crate::checks::update::{keep, same_of};
+use crate::{Operation, Subresource, Write};
 use scantling_schema::meta;
 use scantling_value::{Map, Value};
 
-/// Prepares an object with a spec and a status, and the generation if the kind has one.
+/// A struct of the table of API types: its package and its name.
+pub(crate) type StructName = (&'static str, &'static str);
+
+/// Prepares an object with a spec, a status and a generation.
 ///
-/// A create drops the status. An update keeps the status and counts changes of the spec. A status update keeps the spec.
-pub(crate) fn spec_and_status(facts: &KindFacts, object: &mut Map, write: &Write<'_>) {
+/// A create drops the status. An update keeps the status and counts changes of the spec, which is of the given type. A
+/// status update keeps the spec.
+pub(crate) fn spec_and_status(object: &mut Map, write: &Write<'_>, spec: StructName) {
     match (write.operation, write.subresource) {
         (Operation::Create, _) => {
             object.remove("status");
-            if facts.has_generation {
-                set_generation(object, 1);
-            }
+            set_generation(object, 1);
         }
         (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
         (Operation::Update(old), _) => {
             keep(object, old, "status");
-            if facts.has_generation {
-                count_changes(facts, object, old, &[&["spec"]]);
-            }
+            let changed = is_changed(object, old, "spec", spec);
+            count_change(object, old, changed);
         }
     }
 }
 
-/// Restores a member of the stored object.
-pub(crate) fn keep(object: &mut Map, old: &Value, member: &str) {
-    match old.get(member) {
-        Some(value) => drop(object.insert(member, value.clone())),
-        None => drop(object.remove(member)),
-    }
+/// Whether an update changes a member, which is of the given type.
+pub(crate) fn is_changed(object: &Map, old: &Value, member: &str, ty: StructName) -> bool {
+    !same_of(ty.0, ty.1, object.get(member), old.get(member))
 }
 
-/// Restores a member of the stored object's metadata.
-pub(crate) fn keep_metadata(object: &mut Map, old: &Value, member: &str) {
-    let kept = old.at(["metadata", member]);
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        match kept {
-            Some(value) => drop(metadata.insert(member, value.clone())),
-            None => drop(metadata.remove(member)),
-        }
-    }
-}
-
-/// Sets `metadata.generation` to the stored one, incremented if the object changed at one of the paths.
-pub(crate) fn count_changes(facts: &KindFacts, object: &mut Map, old: &Value, paths: &[&[&str]]) {
-    let new = Value::Object(std::mem::take(object));
-    let changed = paths.iter().any(|path| !equal(facts, path, &new, old));
-    *object = new.into_object().unwrap_or_default();
+/// Sets `metadata.generation` to the stored one, incremented if the object changed.
+pub(crate) fn count_change(object: &mut Map, old: &Value, changed: bool) {
     let generation = meta::generation(old.get("metadata"));
     set_generation(object, generation + i64::from(changed));
 }
 
 /// Sets `metadata.generation`; 0 leaves it out.
 pub(crate) fn set_generation(object: &mut Map, generation: i64) {
-    let metadata = object.get_or_insert_with("metadata", || Value::Object(Map::new()));
-    if let Some(metadata) = metadata.as_object_mut() {
+    if let Some(metadata) = object_in(object, "metadata") {
         match generation {
             0 => drop(metadata.remove("generation")),
             _ => drop(metadata.insert("generation", Value::Int(generation))),
         }
+    }
+}
+
+/// Restores a member of the stored object's metadata.
+pub(crate) fn keep_metadata(object: &mut Map, old: &Value, member: &str) {
+    let none = Value::Null;
+    if let Some(metadata) = object_in(object, "metadata") {
+        keep(metadata, old.get("metadata").unwrap_or(&none), member);
+    }
+}
+
+/// The object in a member; made if it is absent.
+pub(crate) fn object_in<'m>(object: &'m mut Map, member: &str) -> Option<&'m mut Map> {
+    let value = object.get_or_insert_with(member, || Value::Null);
+    if value.is_null() {
+        *value = Map::new().into();
+    }
+    value.as_object_mut()
+}
+
+/// The object in a member, if the member is set.
+pub(crate) fn object_if_set<'m>(object: &'m mut Map, member: &str) -> Option<&'m mut Map> {
+    object.get_mut(member).and_then(Value::as_object_mut)
+}
+
+/// The objects in a list.
+pub(crate) fn objects_in<'m>(object: &'m mut Map, member: &str) -> impl Iterator<Item = &'m mut Map> {
+    let items = object.get_mut(member).and_then(Value::as_array_mut);
+    items.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+/// Sets a member that is absent.
+pub(crate) fn set_default(object: &mut Map, member: &str, value: impl Into<Value>) {
+    if object.get(member).is_none_or(Value::is_null) {
+        object.insert(member, value.into());
+    }
+}
+
+/// Sets a string that is absent or empty.
+pub(crate) fn set_default_text(object: &mut Map, member: &str, text: &str) {
+    if object.text(member).is_empty() {
+        object.insert(member, text.into());
     }
 }

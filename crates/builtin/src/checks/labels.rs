@@ -3,7 +3,7 @@
 use super::{Report, names};
 use crate::Cursor;
 use scantling_schema::meta;
-use scantling_value::{ErrorList, Value};
+use scantling_value::{ErrorList, Path, Value};
 
 /// Checks a map of labels. Errors are at the map, not at its entries.
 pub(crate) fn labels(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
@@ -27,6 +27,24 @@ pub(crate) enum Values {
     Checked,
     /// The stored object has invalid values already, so they are allowed.
     Unchecked,
+}
+
+impl Values {
+    /// Values are checked unless the stored object has invalid ones.
+    pub(crate) fn unless(is_invalid_already: bool) -> Values {
+        if is_invalid_already {
+            Values::Unchecked
+        } else {
+            Values::Checked
+        }
+    }
+}
+
+/// Whether a selector can be evaluated: its keys, operators and values are valid.
+pub(crate) fn is_valid(selector: Option<&Value>) -> bool {
+    let mut errors = ErrorList::new();
+    self::selector(&Cursor::at(selector, Path::ROOT), &mut errors);
+    errors.is_empty()
 }
 
 /// Checks a label selector, where it is set.

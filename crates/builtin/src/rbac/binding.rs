@@ -1,11 +1,11 @@
 //! RoleBinding and ClusterRoleBinding.
 
 use super::GROUP;
-use crate::equality::equal;
+use crate::checks::{Report, update};
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_schema::names;
-use scantling_value::{BadValue, ErrorList, FieldError, Map, Value, go};
+use scantling_value::{ErrorList, Map, Value};
 
 /// Grants a role in a namespace.
 #[derive(Debug)]
@@ -86,47 +86,30 @@ fn check_binding(
     let role = root.field("roleRef");
     let group = role.field("apiGroup");
     if group.str() != GROUP {
-        errors.push(FieldError::not_supported(group.path(), group.str(), [GROUP]));
+        errors.not_supported(&group, &[GROUP]);
     }
     let kind = role.field("kind");
     if !kinds.contains(&kind.str()) {
-        let supported = kinds.iter().copied();
-        errors.push(FieldError::not_supported(kind.path(), kind.str(), supported));
+        errors.not_supported(&kind, kinds);
     }
     let name = role.field("name");
-    for why in NameRule::PathSegment.check(name.str()) {
-        errors.push(FieldError::invalid(name.path(), name.str(), why));
-    }
+    errors.invalid_for(&name, NameRule::PathSegment.check(name.str()));
     let subjects = root.field("subjects");
     for subject in subjects.items() {
         check_subject(&subject, facts.scope, errors);
     }
-    if let Some(old) = write.old()
-        && !equal(facts, &["roleRef"], object, old)
-    {
-        let shown = BadValue::Raw(show_role_ref(&role));
-        errors.push(FieldError::invalid(role.path(), shown, "field is immutable"));
+    if let Some(old) = write.old() {
+        update::immutable_struct(&role, old.get("roleRef"), "rbac/v1", "RoleRef", errors);
     }
     if name.str().is_empty() {
-        errors.push(FieldError::required(name.path(), ""));
+        errors.required(&name, "");
     }
     for subject in subjects.items() {
         let name = subject.field("name");
         if name.str().is_empty() {
-            errors.push(FieldError::required(name.path(), ""));
+            errors.required(&name, "");
         }
     }
-}
-
-/// A role reference as Go prints the internal struct, which has no JSON names.
-fn show_role_ref(role: &Cursor<'_, '_>) -> String {
-    let text = |name| go::quote(role.field(name).str());
-    format!(
-        "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
-        text("apiGroup"),
-        text("kind"),
-        text("name")
-    )
 }
 
 /// A subject is a service account with a namespace, or a user or group of the RBAC group.
@@ -139,26 +122,21 @@ fn check_subject(subject: &Cursor<'_, '_>, scope: Scope, errors: &mut ErrorList)
     match kind.str() {
         "ServiceAccount" => {
             if !name.str().is_empty() {
-                for why in names::dns1123_subdomain(name.str()) {
-                    errors.push(FieldError::invalid(name.path(), name.str(), why));
-                }
+                errors.invalid_for(&name, names::dns1123_subdomain(name.str()));
             }
             if !group.str().is_empty() {
-                errors.push(FieldError::not_supported(group.path(), group.str(), [""]));
+                errors.not_supported(&group, &[""]);
             }
             let namespace = subject.field("namespace");
             if scope == Scope::Cluster && namespace.str().is_empty() {
-                errors.push(FieldError::required(namespace.path(), ""));
+                errors.required(&namespace, "");
             }
         }
         "User" | "Group" => {
             if group.str() != GROUP {
-                errors.push(FieldError::not_supported(group.path(), group.str(), [GROUP]));
+                errors.not_supported(&group, &[GROUP]);
             }
         }
-        other => {
-            let supported = ["ServiceAccount", "User", "Group"];
-            errors.push(FieldError::not_supported(kind.path(), other, supported));
-        }
+        _ => errors.not_supported(&kind, &["ServiceAccount", "User", "Group"]),
     }
 }

@@ -1,9 +1,10 @@
 //! Role and ClusterRole.
 
 use super::GROUP;
+use crate::checks::{Report, labels};
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_schema::meta::{NameRule, Scope};
-use scantling_value::{ErrorList, FieldError, Value};
+use scantling_value::{ErrorList, Value};
 
 /// Permissions in a namespace.
 #[derive(Debug)]
@@ -61,17 +62,16 @@ fn check_rule(rule: &Cursor<'_, '_>, scope: Scope, errors: &mut ErrorList) {
     let list = |name| rule.field(name).list();
     let urls = rule.field("nonResourceURLs");
     if !urls.list().is_empty() {
-        let shown = || Value::Array(urls.list().to_vec());
         if scope == Scope::Namespaced {
             let why = "namespaced rules cannot apply to non-resource URLs";
-            errors.push(FieldError::invalid(urls.path(), shown(), why));
+            errors.invalid(&urls, why);
         }
         if ["apiGroups", "resources", "resourceNames"]
             .iter()
             .any(|name| !list(name).is_empty())
         {
             let why = "rules cannot apply to both regular resources and non-resource URLs";
-            errors.push(FieldError::invalid(urls.path(), shown(), why));
+            errors.invalid(&urls, why);
         }
     } else {
         for (name, why) in [
@@ -79,20 +79,31 @@ fn check_rule(rule: &Cursor<'_, '_>, scope: Scope, errors: &mut ErrorList) {
             ("resources", "resource rules must supply at least one resource"),
         ] {
             if list(name).is_empty() {
-                errors.push(FieldError::required(rule.field(name).path(), why));
+                errors.required(&rule.field(name), why);
             }
         }
     }
     if list("verbs").is_empty() {
-        errors.push(FieldError::required(rule.field("verbs").path(), ""));
+        errors.required(&rule.field("verbs"), "");
     }
 }
 
-/// An aggregation rule selects at least one set of cluster roles.
-fn check_aggregation(aggregation: &Cursor<'_, '_>, _write: &Write<'_>, errors: &mut ErrorList) {
+/// An aggregation rule selects at least one set of cluster roles. Values of selectors are checked unless the stored
+/// selectors are already invalid.
+fn check_aggregation(aggregation: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
     let selectors = aggregation.field("clusterRoleSelectors");
     if selectors.list().is_empty() {
         let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        errors.push(FieldError::required(selectors.path(), why));
+        errors.required(&selectors, why);
+    }
+    let old = write.old().map_or(&[][..], |old| {
+        old.list_at(["aggregationRule", "clusterRoleSelectors"])
+    });
+    let values = labels::Values::unless(old.iter().any(|selector| !labels::is_valid(Some(selector))));
+    for selector in selectors.items() {
+        labels::selector_with(&selector, values, errors);
+        if !labels::is_valid(selector.value()) {
+            errors.invalid_value(&selector, Value::Null, "invalid label selector.");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! PriorityClass.
 
-use crate::equality::equal;
+use crate::checks::{Report, Rule, update};
 use crate::prepare::set_generation;
 use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
 use scantling_schema::meta::Scope;
-use scantling_value::{BadValue, ErrorList, FieldError, Map, Value};
+use scantling_value::{ErrorList, Map, Value};
 
 /// A named priority of pods.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl BuiltinKind for PriorityClass {
         let root = Cursor::root(object);
         match write.old() {
             None => check_new(&root, errors),
-            Some(old) => check_immutable(&root, object, old, errors),
+            Some(old) => check_immutable(&root, old, errors),
         }
     }
 }
@@ -61,20 +61,15 @@ fn check_new(root: &Cursor<'_, '_>, errors: &mut ErrorList) {
             let why = format!(
                 "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {why}"
             );
-            errors.push(FieldError::forbidden(name.path(), why));
+            errors.forbidden(&name, why);
         }
     } else if value.int() > MAX_VALUE {
         let why = format!("maximum allowed value of a user defined priority is {MAX_VALUE}");
-        errors.push(FieldError::forbidden(value.path(), why));
+        errors.forbidden(&value, why);
     }
     let policy = root.field("preemptionPolicy");
-    match policy.value().and_then(Value::as_str) {
-        None | Some("PreemptLowerPriority" | "Never") => {}
-        Some("") => errors.push(FieldError::required(policy.path(), "")),
-        Some(other) => {
-            let supported = ["PreemptLowerPriority", "Never"];
-            errors.push(FieldError::not_supported(policy.path(), other, supported));
-        }
+    if policy.is_set() {
+        Rule::RequiredOneOf(&["PreemptLowerPriority", "Never"]).check(&policy, errors);
     }
 }
 
@@ -91,19 +86,14 @@ fn check_system_class(name: &str, value: i64, is_default: bool) -> Result<(), St
     Ok(())
 }
 
-fn check_immutable(root: &Cursor<'_, '_>, object: &Value, old: &Value, errors: &mut ErrorList) {
+fn check_immutable(root: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
     let value = root.field("value");
     if value.int() != old.get("value").and_then(Value::as_int).unwrap_or(0) {
-        errors.push(FieldError::forbidden(
-            value.path(),
-            "may not be changed in an update.",
-        ));
+        errors.forbidden(&value, "may not be changed in an update.");
     }
-    if !equal(&FACTS, &["preemptionPolicy"], object, old) {
-        let policy = root.field("preemptionPolicy");
-        let shown = policy
-            .value()
-            .map_or(BadValue::Value(Value::Null), |v| v.clone().into());
-        errors.push(FieldError::invalid(policy.path(), shown, "field is immutable"));
-    }
+    update::immutable(
+        &root.field("preemptionPolicy"),
+        old.get("preemptionPolicy"),
+        errors,
+    );
 }

@@ -1,0 +1,32 @@
+//! ControllerRevision.
+
+use super::GROUP;
+use crate::checks::{Report, numbers, update};
+use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use scantling_value::{ErrorList, Value};
+
+/// A snapshot of a workload's state.
+#[derive(Debug)]
+pub(super) struct ControllerRevision;
+
+const FACTS: KindFacts = KindFacts::new(GROUP, "ControllerRevision");
+
+impl BuiltinKind for ControllerRevision {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        numbers::non_negative(&root.field("revision"), errors);
+        let data = root.field("data");
+        match write.old() {
+            Some(old) => update::immutable(&data, old.get("data"), errors),
+            None => match data.value() {
+                None => errors.required(&data, "data is mandatory"),
+                Some(Value::Object(_)) => {}
+                Some(_) => errors.required(&data, "data must be a valid JSON object"),
+            },
+        }
+    }
+}

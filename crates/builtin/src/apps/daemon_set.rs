@@ -1,0 +1,191 @@
+//! DaemonSet.
+
+use super::{GROUP, rolling_update, template};
+use crate::checks::update::{keep, same_of};
+use crate::checks::{Report, Rule, apply, labels, numbers, update};
+use crate::core::pod_template;
+use crate::prepare::{self, object_in, set_default, set_default_text};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
+use scantling_value::{ErrorList, Map, Value};
+
+/// A pod on every node.
+#[derive(Debug)]
+pub(super) struct DaemonSet;
+
+const FACTS: KindFacts = KindFacts {
+    has_generation: true,
+    ..KindFacts::new(GROUP, "DaemonSet")
+};
+
+/// The annotation in which the generation of the template is stored.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+const STATUS_RULES: &[(&str, Rule)] = &[
+    ("currentNumberScheduled", Rule::NonNegative),
+    ("numberMisscheduled", Rule::NonNegative),
+    ("desiredNumberScheduled", Rule::NonNegative),
+    ("numberReady", Rule::NonNegative),
+    ("observedGeneration", Rule::NonNegative),
+    ("updatedNumberScheduled", Rule::NonNegative),
+    ("numberAvailable", Rule::NonNegative),
+    ("numberUnavailable", Rule::NonNegative),
+    ("collisionCount", Rule::NonNegative),
+];
+
+impl BuiltinKind for DaemonSet {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, context: &Context<'_>) {
+        let Some(spec) = object_in(object, "spec") else {
+            return;
+        };
+        default_strategy(spec);
+        set_default(spec, "revisionHistoryLimit", 10_i64);
+        template::default(spec, context);
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        match (write.operation, write.subresource) {
+            (Operation::Create, _) => {
+                object.remove("status");
+                prepare::set_generation(object, 1);
+                let generation = template_generation(object.get("metadata"));
+                set_template_generation(object, generation.max(1));
+            }
+            (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
+            (Operation::Update(old), _) => {
+                keep(object, old, "status");
+                let changes_template = !same_of(
+                    "core/v1",
+                    "PodTemplateSpec",
+                    object.get("spec").and_then(|spec| spec.get("template")),
+                    old.at(["spec", "template"]),
+                );
+                let generation = template_generation(old.get("metadata"));
+                set_template_generation(object, generation + i64::from(changes_template));
+                let changed = prepare::is_changed(object, old, "spec", ("apps/v1", "DaemonSetSpec"));
+                prepare::count_change(object, old, changed);
+            }
+        }
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        if write.subresource == Subresource::Status {
+            let status = root.field("status");
+            apply(STATUS_RULES, &status, errors);
+            if let Some(old) = write.old() {
+                template::check_collision_count(&status, old, errors);
+            }
+            return;
+        }
+        let spec = root.field("spec");
+        if let Some(old) = write.old() {
+            update::immutable_struct(
+                &spec.field("selector"),
+                old.at(["spec", "selector"]),
+                "meta/v1",
+                "LabelSelector",
+                errors,
+            );
+        }
+        check_spec(&spec, write, errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        let generation = |object: &Value| template_generation(object.get("metadata"));
+        match write.old() {
+            None => template::warn(object, None, &write.context, warnings),
+            Some(old) if write.subresource == Subresource::None && generation(object) != generation(old) => {
+                template::warn(object, Some(old), &write.context, warnings);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// The generation of the template; 0 where it is absent or malformed.
+fn template_generation(metadata: Option<&Value>) -> i64 {
+    let annotation = metadata.and_then(|m| m.at(["annotations", TEMPLATE_GENERATION]));
+    annotation
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
+}
+
+fn set_template_generation(object: &mut Map, generation: i64) {
+    let metadata = object_in(object, "metadata");
+    if let Some(annotations) = metadata.and_then(|m| object_in(m, "annotations")) {
+        annotations.insert(TEMPLATE_GENERATION, generation.to_string().into());
+    }
+}
+
+fn default_strategy(spec: &mut Map) {
+    let Some(strategy) = object_in(spec, "updateStrategy") else {
+        return;
+    };
+    set_default_text(strategy, "type", "RollingUpdate");
+    if strategy.text("type") == "RollingUpdate"
+        && let Some(rolling) = object_in(strategy, "rollingUpdate")
+    {
+        set_default(rolling, "maxUnavailable", 1_i64);
+        set_default(rolling, "maxSurge", 0_i64);
+    }
+}
+
+fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    let (selector, new) = (spec.field("selector"), spec.field("template"));
+    let old = write.old().map(Cursor::root);
+    let old_spec = old.as_ref().map(|old| old.field("spec"));
+    let old_selector = old_spec.as_ref().and_then(|spec| spec.field("selector").value());
+    let values = labels::Values::unless(labels::has_invalid_value(old_selector));
+    labels::selector_with(&selector, values, errors);
+    if labels::is_valid(selector.value()) {
+        template::check_selected(&selector, &new, errors);
+    }
+    if selector.is_set() && labels::is_empty_selector(selector.value()) {
+        let shown = template::show_selector(&selector);
+        errors.invalid_value(&selector, shown, "empty selector is invalid for daemonset");
+    }
+    let old_template = old_spec.as_ref().map(|spec| spec.field("template"));
+    pod_template::validate(&new, old_template.as_ref(), &write.context, errors);
+    template::check_runs_forever(&new, "DaemonSet", errors);
+    numbers::non_negative(&spec.field("minReadySeconds"), errors);
+    check_strategy(&spec.field("updateStrategy"), errors);
+    numbers::non_negative(&spec.field("revisionHistoryLimit"), errors);
+}
+
+fn check_strategy(strategy: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let rolling = strategy.field("rollingUpdate");
+    match strategy.field("type").str() {
+        "OnDelete" => {}
+        "RollingUpdate" if rolling.is_set() => check_rolling_update(&rolling, errors),
+        "RollingUpdate" => errors.required(&rolling, ""),
+        _ => {
+            let supported = &["RollingUpdate", "OnDelete"];
+            template::unsupported_struct(
+                strategy,
+                ("apps/v1", "DaemonSetUpdateStrategy"),
+                supported,
+                errors,
+            );
+        }
+    }
+}
+
+/// Pods are either allowed to be down or to be surplus, not both.
+fn check_rolling_update(rolling: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let (unavailable, surge) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
+    numbers::non_negative_or_percent(&unavailable, errors);
+    numbers::non_negative_or_percent(&surge, errors);
+    numbers::at_most_100_percent(&unavailable, errors);
+    numbers::at_most_100_percent(&surge, errors);
+    let is_zero = |at: &Cursor<'_, '_>| rolling_update::is_zero(at.value());
+    match (is_zero(&unavailable), is_zero(&surge)) {
+        (false, false) => errors.invalid(&surge, "may not be set when maxUnavailable is non-zero"),
+        (true, true) => errors.required(&unavailable, "cannot be 0 when maxSurge is 0"),
+        _ => {}
+    }
+}

@@ -1,0 +1,109 @@
+//! ReplicaSet.
+
+use super::GROUP;
+use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
+use crate::checks::{Report, Rule, apply, numbers, update};
+use crate::prepare::{self, object_in, set_default};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use scantling_value::{ErrorList, Map, Value};
+
+/// A number of equal pods.
+#[derive(Debug)]
+pub(super) struct ReplicaSet;
+
+const FACTS: KindFacts = KindFacts {
+    has_generation: true,
+    ..KindFacts::new(GROUP, "ReplicaSet")
+};
+
+/// The rules of the status, which ReplicationControllers share.
+pub(crate) const STATUS_RULES: &[(&str, Rule)] = &[
+    ("replicas", Rule::NonNegative),
+    ("fullyLabeledReplicas", Rule::NonNegative),
+    ("readyReplicas", Rule::NonNegative),
+    ("availableReplicas", Rule::NonNegative),
+    ("observedGeneration", Rule::NonNegative),
+    ("terminatingReplicas", Rule::NonNegative),
+];
+
+/// The limits among the numbers of the status, which ReplicationControllers share.
+pub(crate) const STATUS_LIMITS: StatusLimits = &[
+    ("fullyLabeledReplicas", "replicas", MORE_THAN_REPLICAS),
+    ("readyReplicas", "replicas", MORE_THAN_REPLICAS),
+    ("availableReplicas", "replicas", MORE_THAN_REPLICAS),
+    (
+        "availableReplicas",
+        "readyReplicas",
+        "cannot be greater than readyReplicas",
+    ),
+];
+
+impl BuiltinKind for ReplicaSet {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, context: &Context<'_>) {
+        if let Some(spec) = object_in(object, "spec") {
+            set_default(spec, "replicas", 1_i64);
+            template::default(spec, context);
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        prepare::spec_and_status(object, write, ("apps/v1", "ReplicaSetSpec"));
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        if write.subresource == Subresource::Status {
+            let status = root.field("status");
+            apply(STATUS_RULES, &status, errors);
+            template::check_limits(&status, STATUS_LIMITS, errors);
+            return;
+        }
+        let spec = root.field("spec");
+        check_spec(&spec, write, errors);
+        if let Some(old) = write.old() {
+            update::immutable_struct(
+                &spec.field("selector"),
+                old.at(["spec", "selector"]),
+                "meta/v1",
+                "LabelSelector",
+                errors,
+            );
+        }
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        match write.old() {
+            None => {
+                template::warn_about_name(object, warnings);
+                template::warn(object, None, &write.context, warnings);
+            }
+            Some(old)
+                if write.subresource == Subresource::None && template::has_new_generation(object, old) =>
+            {
+                template::warn(object, Some(old), &write.context, warnings);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    numbers::non_negative(&spec.field("replicas"), errors);
+    numbers::non_negative(&spec.field("minReadySeconds"), errors);
+    let selector = spec.field("selector");
+    // The text names Deployments here, too.
+    if template::check_selector(&selector, "deployment", errors) {
+        let old = write.old().map(Cursor::root);
+        let old_spec = old.as_ref().map(|old| old.field("spec"));
+        let old_template = old_spec.as_ref().map(|spec| spec.field("template"));
+        let new = spec.field("template");
+        template::check_replicated(&selector, &new, old_template.as_ref(), &write.context, errors);
+    } else {
+        let shown = template::show_selector(&selector);
+        errors.invalid_value(&selector, shown, "invalid label selector");
+    }
+}

@@ -1,0 +1,327 @@
+//! StatefulSet.
+
+use super::template::{self, MORE_THAN_REPLICAS, StatusLimits};
+use super::{GROUP, rolling_update};
+use crate::checks::{Report, Rule, apply, go, labels, names, numbers, update};
+use crate::core::pod_template;
+use crate::prepare::{self, object_if_set, object_in, set_default, set_default_text};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use scantling_schema::meta::NameRule;
+use scantling_value::{ErrorList, Map, Value};
+
+/// Pods with stable names and volumes.
+#[derive(Debug)]
+pub(super) struct StatefulSet;
+
+const FACTS: KindFacts = KindFacts {
+    names: NameRule::Label,
+    has_generation: true,
+    ..KindFacts::new(GROUP, "StatefulSet")
+};
+
+const STATUS_RULES: &[(&str, Rule)] = &[
+    ("replicas", Rule::NonNegative),
+    ("readyReplicas", Rule::NonNegative),
+    ("currentReplicas", Rule::NonNegative),
+    ("updatedReplicas", Rule::NonNegative),
+    ("availableReplicas", Rule::NonNegative),
+    ("observedGeneration", Rule::NonNegative),
+    ("collisionCount", Rule::NonNegative),
+];
+
+const STATUS_LIMITS: StatusLimits = &[
+    ("readyReplicas", "replicas", MORE_THAN_REPLICAS),
+    ("currentReplicas", "replicas", MORE_THAN_REPLICAS),
+    ("updatedReplicas", "replicas", MORE_THAN_REPLICAS),
+    ("availableReplicas", "replicas", MORE_THAN_REPLICAS),
+    (
+        "availableReplicas",
+        "readyReplicas",
+        "cannot be greater than status.readyReplicas",
+    ),
+];
+
+const MAX_UNAVAILABLE_GATE: &str = "MaxUnavailableStatefulSet";
+const RECREATE_GATE: &str = "StatefulSetRecreateStrategy";
+
+impl BuiltinKind for StatefulSet {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, context: &Context<'_>) {
+        let Some(spec) = object_in(object, "spec") else {
+            return;
+        };
+        set_default_text(spec, "podManagementPolicy", "OrderedReady");
+        default_strategy(spec, context);
+        if let Some(policy) = object_in(spec, "persistentVolumeClaimRetentionPolicy") {
+            set_default_text(policy, "whenDeleted", "Retain");
+            set_default_text(policy, "whenScaled", "Retain");
+        }
+        set_default(spec, "replicas", 1_i64);
+        set_default(spec, "revisionHistoryLimit", 10_i64);
+        template::default(spec, context);
+        for claim in prepare::objects_in(spec, "volumeClaimTemplates") {
+            default_claim(claim);
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        if !(write.context.enabled)(MAX_UNAVAILABLE_GATE)
+            && !write.old().is_some_and(uses_max_unavailable)
+            && let Some(rolling) = object_if_set(object, "spec")
+                .and_then(|spec| object_if_set(spec, "updateStrategy"))
+                .and_then(|strategy| object_if_set(strategy, "rollingUpdate"))
+        {
+            rolling.remove("maxUnavailable");
+        }
+        prepare::spec_and_status(object, write, ("apps/v1", "StatefulSetSpec"));
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        if write.subresource == Subresource::Status {
+            let status = root.field("status");
+            apply(STATUS_RULES, &status, errors);
+            template::check_limits(&status, STATUS_LIMITS, errors);
+            if let Some(old) = write.old() {
+                template::check_collision_count(&status, old, errors);
+            }
+            return;
+        }
+        check_spec(&root.field("spec"), write, errors);
+        if let Some(old) = write.old() {
+            check_immutable(&root.field("spec"), old, errors);
+        }
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        if write.subresource != Subresource::None {
+            return;
+        }
+        match write.old() {
+            None => template::warn(object, None, &write.context, warnings),
+            Some(old) if template::has_new_generation(object, old) => {
+                template::warn(object, Some(old), &write.context, warnings);
+            }
+            Some(_) => {}
+        }
+        if object
+            .at(["spec", "revisionHistoryLimit"])
+            .and_then(Value::as_int)
+            < Some(0)
+        {
+            warnings.push(
+                "spec.revisionHistoryLimit: a negative value retains all historical revisions; \
+                 a value >= 0 is recommended"
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+fn uses_max_unavailable(object: &Value) -> bool {
+    object
+        .at(["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"])
+        .is_some()
+}
+
+fn default_strategy(spec: &mut Map, context: &Context<'_>) {
+    let Some(strategy) = object_in(spec, "updateStrategy") else {
+        return;
+    };
+    if strategy.text("type").is_empty() {
+        strategy.insert("type", "RollingUpdate".into());
+        object_in(strategy, "rollingUpdate");
+    }
+    if strategy.text("type") == "RollingUpdate"
+        && let Some(rolling) = object_if_set(strategy, "rollingUpdate")
+    {
+        set_default(rolling, "partition", 0_i64);
+        if (context.enabled)(MAX_UNAVAILABLE_GATE) {
+            set_default(rolling, "maxUnavailable", 1_i64);
+        }
+    }
+}
+
+/// Fills in the defaults of a claim template, whose kind and version are those of claims.
+fn default_claim(claim: &mut Map) {
+    set_default_text(claim, "apiVersion", "v1");
+    set_default_text(claim, "kind", "PersistentVolumeClaim");
+    if let Some(spec) = object_in(claim, "spec") {
+        set_default(spec, "volumeMode", "Filesystem");
+    }
+    if let Some(status) = object_in(claim, "status") {
+        set_default_text(status, "phase", "Pending");
+    }
+}
+
+fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    let policy = spec.field("podManagementPolicy");
+    match policy.str() {
+        "" => errors.required(&policy, ""),
+        "OrderedReady" | "Parallel" => {}
+        _ => errors.invalid(&policy, "must be 'OrderedReady' or 'Parallel'"),
+    }
+    check_strategy(&spec.field("updateStrategy"), write, errors);
+    let retention = spec.field("persistentVolumeClaimRetentionPolicy");
+    if retention.is_set() {
+        for name in ["whenDeleted", "whenScaled"] {
+            let policy = retention.field(name);
+            if !matches!(policy.str(), "Retain" | "Delete") {
+                errors.not_supported(&policy, &["Retain", "Delete"]);
+            }
+        }
+    }
+    numbers::non_negative(&spec.field("replicas"), errors);
+    numbers::non_negative(&spec.field("minReadySeconds"), errors);
+    let ordinals = spec.field("ordinals");
+    numbers::non_negative(&ordinals.field("start"), errors);
+    if write.old().is_none() {
+        Rule::Form(names::dns1123_label).check(&spec.field("serviceName"), errors);
+    }
+    let selector = spec.field("selector");
+    if template::check_selector(&selector, "statefulset", errors) {
+        check_template(spec, &selector, write, errors);
+    } else {
+        errors.invalid_value(&selector, template::show_selector(&selector), "");
+    }
+    template::check_runs_forever(&spec.field("template"), "StatefulSet", errors);
+}
+
+fn check_strategy(strategy: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    let was_recreate = |old: &Value| old.text_at(["spec", "updateStrategy", "type"]) == "Recreate";
+    let allows_recreate = (write.context.enabled)(RECREATE_GATE) || write.old().is_some_and(was_recreate);
+    let rolling = strategy.field("rollingUpdate");
+    match strategy.field("type").str() {
+        "" => errors.required(strategy, ""),
+        "RollingUpdate" => {
+            if rolling.is_set() {
+                check_rolling_update(&rolling, errors);
+            }
+        }
+        kind if kind == "OnDelete" || kind == "Recreate" && allows_recreate => {
+            if rolling.is_set() {
+                let shown = go::pointer("apps/v1", "RollingUpdateStatefulSetStrategy", rolling.value());
+                errors.invalid_value(&rolling, shown, "only allowed for updateStrategy 'RollingUpdate'");
+            }
+        }
+        _ => {
+            let why = if allows_recreate {
+                "must be 'RollingUpdate', 'OnDelete', or 'Recreate'"
+            } else {
+                "must be 'RollingUpdate' or 'OnDelete'"
+            };
+            let shown = go::structure("apps/v1", "StatefulSetUpdateStrategy", strategy.value());
+            errors.invalid_value(strategy, shown, why);
+        }
+    }
+}
+
+fn check_rolling_update(rolling: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    numbers::non_negative(&rolling.field("partition"), errors);
+    let unavailable = rolling.field("maxUnavailable");
+    if unavailable.is_set() {
+        numbers::non_negative_or_percent(&unavailable, errors);
+        if rolling_update::is_zero(unavailable.value()) {
+            errors.invalid(&unavailable, "cannot be 0");
+        }
+        numbers::at_most_100_percent(&unavailable, errors);
+    }
+}
+
+/// The selector must select the template. The template is checked as the controller will use it: with volumes for the
+/// claim templates, without a hostname and subdomain. A template that was invalid already is not checked again.
+fn check_template(
+    spec: &Cursor<'_, '_>,
+    selector: &Cursor<'_, '_>,
+    write: &Write<'_>,
+    errors: &mut ErrorList,
+) {
+    let used = template_as_used(spec.value());
+    let stored = spec.field("template");
+    let template = Cursor::at(Some(&used), *stored.path());
+    if !selector.is_set() || !labels::is_empty_selector(selector.value()) {
+        template::check_selected(selector, &template, errors);
+    }
+    let old_used = write.old().map(|old| template_as_used(old.get("spec")));
+    let old_template = old_used.as_ref().map(|old| Cursor::at(Some(old), *stored.path()));
+    let mut was_invalid = false;
+    if let Some(old) = &old_template {
+        let mut old_errors = ErrorList::new();
+        pod_template::validate(old, Some(old), &write.context, &mut old_errors);
+        was_invalid = !old_errors.is_empty();
+    }
+    if !was_invalid {
+        pod_template::validate(&template, old_template.as_ref(), &write.context, errors);
+    }
+    crate::checks::metadata::template(&template, &template.field("metadata"), errors);
+}
+
+fn template_as_used(spec: Option<&Value>) -> Value {
+    let template = spec.and_then(|spec| spec.get("template"));
+    let mut template = template.and_then(Value::as_object).cloned().unwrap_or_default();
+    let claims = spec.map_or(&[][..], |spec| spec.list("volumeClaimTemplates"));
+    if let Some(pod) = object_if_set(&mut template, "spec") {
+        pod.remove("hostname");
+        pod.remove("subdomain");
+        if !claims.is_empty() {
+            add_claim_volumes(pod, claims);
+        }
+    }
+    Value::Object(template)
+}
+
+/// Replaces or adds a volume per claim template.
+fn add_claim_volumes(pod: &mut Map, claims: &[Value]) {
+    let mut names: Vec<&str> = claims
+        .iter()
+        .map(|claim| claim.text_at(["metadata", "name"]))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let volume = |name: &&str| {
+        let claim = Map::from_iter([("claimName", Value::from(*name))]);
+        Map::from_iter([
+            ("name", Value::from(*name)),
+            ("persistentVolumeClaim", claim.into()),
+        ])
+        .into()
+    };
+    let mut volumes: Vec<Value> = names.iter().map(volume).collect();
+    let own = pod.get("volumes").and_then(Value::as_array).unwrap_or(&[]);
+    volumes.extend(own.iter().filter(|v| !names.contains(&v.text("name"))).cloned());
+    pod.insert("volumes", Value::Array(volumes));
+}
+
+fn check_immutable(spec: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
+    let old = |name| old.at(["spec", name]);
+    update::immutable_struct(
+        &spec.field("selector"),
+        old("selector"),
+        "meta/v1",
+        "LabelSelector",
+        errors,
+    );
+    let claims = spec.field("volumeClaimTemplates");
+    let lists = [
+        claims.list(),
+        old("volumeClaimTemplates")
+            .and_then(Value::as_array)
+            .unwrap_or(&[]),
+    ];
+    let same_claim =
+        |(a, b): (&Value, &Value)| update::same_of("core/v1", "PersistentVolumeClaim", Some(a), Some(b));
+    let [new, stored] = lists;
+    if new.len() != stored.len() || !new.iter().zip(stored).all(same_claim) {
+        let shown = go::list("core/v1", "PersistentVolumeClaim", claims.value());
+        errors.invalid_value(&claims, shown, update::IMMUTABLE);
+    }
+    for name in ["serviceName", "podManagementPolicy"] {
+        let field = spec.field(name);
+        if field.str() != old(name).and_then(Value::as_str).unwrap_or("") {
+            errors.invalid_value(&field, field.str(), update::IMMUTABLE);
+        }
+    }
+}

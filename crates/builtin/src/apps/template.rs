@@ -1,0 +1,148 @@
+//! Pod templates of workloads, and the selectors that must match them.
+
+use crate::checks::{Report, go, labels, names};
+use crate::core::pod_template;
+use crate::prepare::object_in;
+use crate::{Context, Cursor};
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Value};
+
+/// Fills in the defaults of a workload's pod template.
+pub(crate) fn default(spec: &mut Map, context: &Context<'_>) {
+    if let Some(template) = object_in(spec, "template") {
+        pod_template::default(template, context);
+    }
+}
+
+/// Checks a required selector: it is valid and selects something. Returns whether it can be evaluated.
+pub(crate) fn check_selector(selector: &Cursor<'_, '_>, resource: &str, errors: &mut ErrorList) -> bool {
+    if !selector.is_set() {
+        errors.required(selector, "");
+        return true;
+    }
+    labels::selector(selector, errors);
+    if labels::is_empty_selector(selector.value()) {
+        let why = format!("empty selector is invalid for {resource}");
+        errors.invalid_value(selector, show_selector(selector), why);
+    }
+    labels::is_valid(selector.value())
+}
+
+/// A selector as errors show it.
+pub(crate) fn show_selector(selector: &Cursor<'_, '_>) -> BadValue {
+    go::pointer("meta/v1", "LabelSelector", selector.value())
+}
+
+/// Checks that a selector selects the labels of a template. An absent selector selects nothing.
+pub(crate) fn check_selected(selector: &Cursor<'_, '_>, template: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let metadata = template.field("metadata");
+    let template_labels = metadata.field("labels");
+    if !labels::selects(selector.value(), template_labels.value()) {
+        report_unselected(&template_labels, errors);
+    }
+}
+
+/// Reports that the selector of a workload does not select its template's labels.
+pub(crate) fn report_unselected(labels: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let shown = labels.value().cloned().unwrap_or_default();
+    errors.invalid_value(labels, shown, "`selector` does not match template `labels`");
+}
+
+/// Checks that pods of a workload are restarted always and have no deadline.
+pub(crate) fn check_runs_forever(template: &Cursor<'_, '_>, kind: &str, errors: &mut ErrorList) {
+    let spec = template.field("spec");
+    let policy = spec.field("restartPolicy");
+    if policy.str() != "Always" {
+        errors.not_supported(&policy, &["Always"]);
+    }
+    let deadline = spec.field("activeDeadlineSeconds");
+    if deadline.is_set() {
+        errors.forbidden(
+            &deadline,
+            format!("activeDeadlineSeconds in {kind} is not Supported"),
+        );
+    }
+}
+
+/// Checks the template of a Deployment or ReplicaSet.
+pub(crate) fn check_replicated(
+    selector: &Cursor<'_, '_>,
+    template: &Cursor<'_, '_>,
+    old: Option<&Cursor<'_, '_>>,
+    context: &Context<'_>,
+    errors: &mut ErrorList,
+) {
+    if !selector.is_set() || !labels::is_empty_selector(selector.value()) {
+        check_selected(selector, template, errors);
+    }
+    pod_template::validate(template, old, context, errors);
+    check_runs_forever(template, "ReplicaSet", errors);
+}
+
+/// The limits among the numbers of a status: a field, the field that it may not exceed, and the error's text.
+pub(crate) type StatusLimits = &'static [(&'static str, &'static str, &'static str)];
+
+/// Why a number of replicas may not exceed all replicas.
+pub(crate) const MORE_THAN_REPLICAS: &str = "cannot be greater than status.replicas";
+
+/// Checks that numbers of a status do not exceed others.
+pub(crate) fn check_limits(status: &Cursor<'_, '_>, limits: StatusLimits, errors: &mut ErrorList) {
+    for (name, limit, why) in limits {
+        let field = status.field(name);
+        if field.int() > status.field(limit).int() {
+            errors.invalid_value(&field, field.int(), *why);
+        }
+    }
+}
+
+/// Checks that the counter of hash collisions does not decrease.
+pub(crate) fn check_collision_count(status: &Cursor<'_, '_>, old: &Value, errors: &mut ErrorList) {
+    let count = status.field("collisionCount");
+    let before = old.at(["status", "collisionCount"]).and_then(Value::as_int);
+    if before.is_some_and(|before| count.as_int().is_none_or(|count| count < before)) {
+        errors.invalid_value(&count, count.int(), "cannot be decremented");
+    }
+}
+
+/// Adds a warning about a name that cannot be the name of a pod.
+pub(crate) fn warn_about_name(object: &Value, warnings: &mut Vec<String>) {
+    let wrong = names::dns1123_label(object.text_at(["metadata", "name"]));
+    if !wrong.is_empty() {
+        let wrong = wrong.join(" ");
+        warnings.push(format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; \
+             a DNS label is recommended: [{wrong}]"
+        ));
+    }
+}
+
+/// Adds the warnings about the pod template of a new or changed workload.
+pub(crate) fn warn(object: &Value, old: Option<&Value>, context: &Context<'_>, warnings: &mut Vec<String>) {
+    let root = Cursor::root(object);
+    let spec = root.field("spec");
+    let template = spec.field("template");
+    match old {
+        None => pod_template::warn(&template, None, context, warnings),
+        Some(old) => {
+            let old = Cursor::root(old);
+            let old = old.field("spec");
+            pod_template::warn(&template, Some(&old.field("template")), context, warnings);
+        }
+    }
+}
+
+/// Whether an update increments the generation; warnings about templates are given only then.
+pub(crate) fn has_new_generation(object: &Value, old: &Value) -> bool {
+    let generation = |object: &Value| scantling_schema::meta::generation(object.get("metadata"));
+    generation(object) != generation(old)
+}
+
+/// A value outside an enumeration that is shown as a whole struct.
+pub(crate) fn unsupported_struct(
+    at: &Cursor<'_, '_>,
+    (package, name): (&str, &str),
+    supported: &[&str],
+    errors: &mut ErrorList,
+) {
+    let shown = go::structure(package, name, at.value());
+    errors.push_with(|| FieldError::not_supported(at.path(), shown, supported.iter().copied()));
+}

@@ -7,26 +7,34 @@ mod routes;
 pub(crate) use call::Call;
 use routes::{check_route, check_verb, is_long_running, routed};
 
-use crate::auth::{Credential, Tokens, User};
-use crate::authorize::Attributes;
-use crate::compute::{self, Class};
+use crate::auth::authentication;
+use crate::auth::authentication::{Credential, Tokens, User};
+use crate::auth::authorization::Attributes;
+use crate::codec::media::{self, Accept, Encoding, Encodings};
+use crate::codec::pretty;
 use crate::config::AuthorizationMode;
-use crate::connection::Connection;
-use crate::definitions::GROUP;
+use crate::controllers::barrier::Progress;
 use crate::discovery::{self, Root};
-use crate::kind::{Document, Kinds};
-use crate::listing::SharedListings;
-use crate::media::{self, Accept, Encoding, Encodings};
-use crate::memory::{Budget, Charge, Memory};
+use crate::health;
+use crate::http::compute::{self, Class};
+use crate::http::connection::Connection;
+use crate::http::memory::{Budget, Charge, Memory};
+use crate::http::reply::{Content, Reply};
+use crate::http::send::{Held, ResponseBody};
+use crate::http::transport;
+use crate::http::websocket::Upgrade;
+use crate::kinds::builtin;
+use crate::kinds::definitions::GROUP;
+use crate::kinds::kind::{Document, Kinds};
 use crate::metrics::{Answered, Label, Metrics};
-use crate::options::ListOptions;
-use crate::progress::Progress;
-use crate::reply::{Content, Reply};
+use crate::openapi;
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
-use crate::send::{Held, ResponseBody};
+use crate::rest::listing::SharedListings;
+use crate::rest::options::ListOptions;
+use crate::rest::read;
+use crate::rest::watch;
+use crate::rest::write;
 use crate::status::{ApiError, ApiResult};
-use crate::websocket::Upgrade;
-use crate::{auth, builtin, health, openapi, pretty, read, transport, watch, write};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -53,7 +61,7 @@ pub(crate) struct Api {
     pub(crate) keys: KeySpace,
     pub(crate) kinds: ArcSwap<Kinds>,
     pub(crate) documents: openapi::Documents,
-    pub(crate) lines: crate::lines::Lines,
+    pub(crate) lines: crate::rest::lines::Lines,
     pub(crate) tokens: Tokens,
     /// The user of requests without a credential, if there are such requests.
     pub(crate) anonymous: Option<Arc<User>>,
@@ -77,10 +85,10 @@ pub(crate) struct Api {
     /// The connections that have changed their protocol.
     pub(crate) upgraded: TaskTracker,
     /// Definitions are compiled against these, and share their parts through these.
-    pub(crate) compiler: crate::definitions::Compiler,
+    pub(crate) compiler: crate::kinds::definitions::Compiler,
     pub(crate) progress: Progress,
     /// The definitions that requests of this server have written, and the controller has not yet seen.
-    pub(crate) fresh: crate::definitions::Fresh,
+    pub(crate) fresh: crate::kinds::definitions::Fresh,
 }
 
 /// The answer to a request that fails. What clients are not told is logged: loudly where the fault is the server's.
@@ -219,8 +227,8 @@ impl Api {
         if indents {
             reply = compute::in_place(reply.size().unwrap_or(0), || reply.indented());
         }
-        if authorization.is_some_and(|a| auth::is_padded(&a)) {
-            reply.warn(&[auth::PADDED.to_owned()]);
+        if authorization.is_some_and(|a| authentication::is_padded(&a)) {
+            reply.warn(&[authentication::PADDED.to_owned()]);
         }
         if let Ok(v) = HeaderValue::from_str(&id) {
             reply.headers.insert(HeaderName::from_static("audit-id"), v);
@@ -525,7 +533,7 @@ impl Api {
         }
         if call.path.watch || head.method == Method::GET || head.method == Method::HEAD {
             return match (name, sub) {
-                (Some(name), Some("scale")) => crate::scale::get(call, name).await,
+                (Some(name), Some("scale")) => crate::rest::scale::get(call, name).await,
                 (Some(name), _) if !call.path.watch => read::get(call, name).await,
                 _ => {
                     let options = ListOptions::parse(call.query, call.path.watch)?;
@@ -570,7 +578,7 @@ impl Api {
                 Err(ApiError::bad_request("name must be provided"))
             }
             (&Method::PUT, Some(name), None | Some("status" | "finalize")) => write.update(name).await,
-            (&Method::PUT, Some(name), Some(_)) => crate::scale::update(&mut write, name).await,
+            (&Method::PUT, Some(name), Some(_)) => crate::rest::scale::update(&mut write, name).await,
             (&Method::PATCH, Some(name), _) => write.patch(name).await,
             (_, Some(name), _) => write.delete(name).await,
             (_, None, _) => write.delete_collection().await,

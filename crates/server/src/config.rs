@@ -1,6 +1,6 @@
 //! How a server is set up: values, no flags and no environment.
 
-use crate::media::{Encoding, Encodings};
+use crate::codec::media::{Encoding, Encodings};
 use hyper::header::HeaderValue;
 use scantling_schema::definition::Gates;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Discovery: which groups, versions and resources there are, in the plain and the aggregated form.
 
-use crate::builtin;
-use crate::kind::{Kind, Kinds, Version};
-use crate::media::{self, Accept, Encoding};
+use crate::codec::media::{self, Accept, Encoding};
+use crate::kinds::builtin;
+use crate::kinds::kind::{Kind, Kinds, Version};
 use base64::Engine as _;
 use scantling_schema::definition::compare_versions;
 use scantling_value::{Map, Value};
@@ -207,7 +207,7 @@ fn resource(kind: &Kind) -> Value {
 fn storage_hash(kind: &Kind) -> String {
     let stored = match kind.group.as_str() {
         // Servers store definitions in their first version, and clients compare hashes.
-        crate::definitions::GROUP => "v1beta1",
+        crate::kinds::definitions::GROUP => "v1beta1",
         // What is but a view of other objects is stored as they are.
         _ => kind.storage_version().map_or("v1", |v| v.name.as_str()),
     };

@@ -1,6 +1,7 @@
 //! What the fuzz targets reach of the server.
 
-use crate::{cbor, protobuf};
+use crate::codec::cbor;
+use crate::codec::protobuf;
 use scantling_value::Value;
 
 /// Reads bytes as a body in CBOR and as one in protobuf; what can be read survives being written.

@@ -1,7 +1,7 @@
 //! Whether the server is well: all checks of a probe together, or one by one.
 
 use crate::api::Api;
-use crate::reply::{PLAIN_TEXT, Reply};
+use crate::http::reply::{PLAIN_TEXT, Reply};
 use crate::request::{Probe, Query};
 use scantling_value::go;
 use std::sync::atomic::Ordering;

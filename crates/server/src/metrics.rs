@@ -13,7 +13,7 @@ pub(crate) use label::{Closed, Label};
 use label::{Coded, FieldValidation, Outcome, Reason, RequestKind, Resource, Timed, Version};
 
 use crate::api::Api;
-use crate::kind::Kind;
+use crate::kinds::kind::Kind;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -12,11 +12,11 @@ mod routes;
 mod v2;
 
 use crate::api::Head;
+use crate::codec::media;
 use crate::discovery::served_versions;
-use crate::kind::{Document, Kind, Kinds, Version};
-use crate::listing::SharedListings;
-use crate::media;
-use crate::reply::{PLAIN_TEXT, Reply};
+use crate::http::reply::{PLAIN_TEXT, Reply};
+use crate::kinds::kind::{Document, Kind, Kinds, Version};
+use crate::rest::listing::SharedListings;
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use hyper::header;
@@ -441,7 +441,7 @@ mod tests {
         let group = "apiextensions.apis.pkg.apiextensions-apiserver.k8s.io";
         let taken = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
         assert_eq!(
-            schema_name(crate::definitions::GROUP, "v1", "CustomResourceDefinition"),
+            schema_name(crate::kinds::definitions::GROUP, "v1", "CustomResourceDefinition"),
             taken
         );
         assert_eq!(

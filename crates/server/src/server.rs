@@ -1,17 +1,20 @@
 //! A running server.
 
 use crate::api::Api;
-use crate::auth::{MASTERS, Tokens, User};
-use crate::compute::Pool;
+use crate::auth::authentication::{MASTERS, Tokens, User};
+use crate::codec::text::Stored;
 use crate::config::{Config, encodings};
-use crate::controller::Controller;
-use crate::definitions::{Compiler, Fresh};
-use crate::kind::Kinds;
-use crate::memory::Memory;
+use crate::controllers::barrier::Progress;
+use crate::controllers::crd::Controller;
+use crate::http::compute::Pool;
+use crate::http::listen;
+use crate::http::memory::Memory;
+use crate::http::tls;
+use crate::kinds::builtin;
+use crate::kinds::definitions::{Compiler, Fresh};
+use crate::kinds::kind::Kinds;
 use crate::metrics::Metrics;
-use crate::progress::Progress;
-use crate::text::Stored;
-use crate::{builtin, listen, openapi, tls};
+use crate::openapi;
 use arc_swap::ArcSwap;
 use scantling_schema::gates::{Applied, Gates};
 use scantling_store::{KeySpace, Store, StoreError, Write};
@@ -122,9 +125,9 @@ impl Server {
             keys,
             kinds: ArcSwap::from_pointee(kinds),
             documents: openapi::Documents::default(),
-            lines: crate::lines::Lines::default(),
-            lists: crate::listing::SharedListings::default(),
-            recent: crate::watch::RecentObjects::default(),
+            lines: crate::rest::lines::Lines::default(),
+            lists: crate::rest::listing::SharedListings::default(),
+            recent: crate::rest::watch::RecentObjects::default(),
             tokens,
             anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
             authorization: config.authorization_mode,
@@ -154,7 +157,7 @@ impl Server {
         let tasks = vec![
             tokio::spawn(tls::follow(material, pair, configs)),
             tokio::spawn(controller.run(revision)),
-            tokio::spawn(crate::namespaces::run(Arc::clone(&api))),
+            tokio::spawn(crate::controllers::namespaces::run(Arc::clone(&api))),
             tokio::spawn(listen::listen(
                 listener,
                 tls,
@@ -245,13 +248,13 @@ async fn make_namespaces(api: &Api) -> Result<(), StoreError> {
         if api.has_namespace(name).await? {
             continue;
         }
-        let identity = crate::write::identity();
+        let identity = crate::rest::write::identity();
         let labels = Map::from_iter([("kubernetes.io/metadata.name", Value::from(name))]);
         let nothing = || Value::from(Map::new());
         let managed = [(".", nothing()), ("f:kubernetes.io/metadata.name", nothing())];
         let managed = Map::from_iter([("f:labels", Map::from_iter(managed).into())]);
         let managed = Map::from_iter([("f:metadata", managed.into())]);
-        let manager = crate::managed::own_entry(&identity.created, managed.into());
+        let manager = crate::rest::managed::own_entry(&identity.created, managed.into());
         let metadata = Map::from_iter([
             ("name", Value::from(name)),
             ("uid", identity.uid.into()),

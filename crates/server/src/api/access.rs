@@ -1,10 +1,10 @@
 //! Authentication, impersonation and authorization of a request.
 
 use super::Api;
-use crate::auth::{Credential, User};
-use crate::authorize::{Attributes, decide};
-use crate::impersonate::impersonated;
-use crate::reply::Reply;
+use crate::auth::authentication::{Credential, User};
+use crate::auth::authorization::{Attributes, decide};
+use crate::auth::impersonation::impersonated;
+use crate::http::reply::Reply;
 use crate::status::{ApiError, ApiResult};
 use hyper::header::{self, HeaderMap};
 use std::sync::Arc;

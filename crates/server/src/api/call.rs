@@ -1,14 +1,14 @@
 //! A request about objects: which kind, which names, and what the answer is to be.
 
 use super::{Api, now};
-use crate::compute;
+use crate::codec::media::{self, Accept};
 use crate::discovery;
-use crate::kind::{Kind, Version};
-use crate::media::{self, Accept};
+use crate::http::compute;
+use crate::kinds::kind::{Kind, Version};
 use crate::metrics::Label;
 use crate::request::{ObjectPath, Query, no_segment};
+use crate::rest::view::Shape;
 use crate::status::{About, ApiError, ApiResult};
-use crate::view::Shape;
 use std::sync::Arc;
 
 /// The most bytes of a name.
@@ -100,7 +100,7 @@ impl<'a> Call<'a> {
         let no_protobuf = self.kind.strategy.no_protobuf();
         let has_form = self.kind.built_in
             && no_protobuf.is_none()
-            && crate::protobuf::has_form(&self.api_version(), &self.kind.kind);
+            && crate::codec::protobuf::has_form(&self.api_version(), &self.kind.kind);
         let has_columns = match self.path.subresource.as_deref() {
             Some("status") => self.kind.strategy.status_has_columns(),
             Some("finalize") => false,

@@ -1,11 +1,12 @@
 //! Which methods and media types there are where.
 
 use super::{Call, Head};
-use crate::kind::{Kind, Version};
-use crate::media::{self, Encoding, Encodings, Route};
+use crate::codec::media::{self, Encoding, Encodings, Route};
+use crate::kinds::builtin;
+use crate::kinds::kind::{Kind, Version};
 use crate::request::{ObjectPath, Query, Target};
+use crate::rest::patch;
 use crate::status::{ApiError, ApiResult};
-use crate::{builtin, patch};
 use hyper::Method;
 
 /// What is offered at a path that takes `GET` alone; nothing where every method is answered alike.

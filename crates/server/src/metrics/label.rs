@@ -1,7 +1,7 @@
 //! What things are counted under.
 
-use crate::kind::{Kind, Kinds};
-use crate::media;
+use crate::codec::media;
+use crate::kinds::kind::{Kind, Kinds};
 use crate::request::Target;
 use hyper::Method;
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};

@@ -4,7 +4,7 @@
 
 pub(super) mod v3;
 
-use crate::protobuf::{boolean, bytes, double, number, string};
+use crate::codec::protobuf::{boolean, bytes, double, number, string};
 use scantling_value::{Map, Value};
 
 /// How a document begins: its version and what it says of itself. Its paths are field 8, its schemas field 9.

@@ -1,7 +1,8 @@
 //! The schemas of built-in kinds: their facts are those of the table of API types, their descriptions our own.
 
 use super::{SHARED, object};
-use crate::{builtin, definitions};
+use crate::kinds::builtin;
+use crate::kinds::definitions;
 use scantling_apitypes::openapi::{COMPONENTS, Descriptions};
 use scantling_apitypes::{Definition, Extensions, Table};
 use scantling_schema::document::Schema;
@@ -248,10 +249,14 @@ mod tests {
         for (group, version, kind) in [
             ("", "v1", "Namespace"),
             ("", "v1", "Event"),
-            (crate::builtin::EVENTS, "v1", "Event"),
-            (crate::builtin::COORDINATION, "v1", "Lease"),
-            (crate::definitions::GROUP, "v1", "CustomResourceDefinition"),
-            (crate::definitions::GROUP, "v1beta1", "CustomResourceDefinition"),
+            (crate::kinds::builtin::EVENTS, "v1", "Event"),
+            (crate::kinds::builtin::COORDINATION, "v1", "Lease"),
+            (crate::kinds::definitions::GROUP, "v1", "CustomResourceDefinition"),
+            (
+                crate::kinds::definitions::GROUP,
+                "v1beta1",
+                "CustomResourceDefinition",
+            ),
         ] {
             let schema = structural(group, version, kind);
             assert!(schema.properties.len() > 3, "{kind}: {schema:?}");
@@ -260,7 +265,7 @@ mod tests {
 
     #[test]
     fn schemas_hold_schemas() {
-        let definition = structural(crate::definitions::GROUP, "v1", "CustomResourceDefinition");
+        let definition = structural(crate::kinds::definitions::GROUP, "v1", "CustomResourceDefinition");
         let property = |s: &Structural, name| Arc::clone(s.property(name).unwrap());
         let versions = property(&property(&definition, "spec"), "versions");
         let mut schema = property(

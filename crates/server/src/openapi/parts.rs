@@ -3,10 +3,10 @@
 //! kind are like those of any other, and there may be thousands.
 
 use super::{gnostic, v2};
-use crate::kind::{Kind, Kinds};
-use crate::listing::Listing;
-use crate::protobuf;
-use crate::text::{Listed, Text};
+use crate::codec::protobuf;
+use crate::codec::text::{Listed, Text};
+use crate::kinds::kind::{Kind, Kinds};
+use crate::rest::listing::Listing;
 use scantling_store::Packed;
 use scantling_value::{Map, Value, deadline};
 use std::collections::{BTreeMap, BTreeSet};

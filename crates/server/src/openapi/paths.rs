@@ -4,7 +4,7 @@ use super::{
     API_VERSION, KIND, LIST_META, META, SCALE, SHARED, gvk_list, object, path_of, reference, schema_name,
     text,
 };
-use crate::kind::{Kind, Version};
+use crate::kinds::kind::{Kind, Version};
 use scantling_value::{Map, Value};
 
 /// Writes what is documented of a kind beside its schema.

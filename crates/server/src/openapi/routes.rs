@@ -2,8 +2,8 @@
 
 use super::paths::{First, word};
 use super::{META, models, object, reference};
-use crate::builtin;
-use crate::media::Encoding;
+use crate::codec::media::Encoding;
+use crate::kinds::builtin;
 use scantling_value::{Map, Value};
 
 /// A path that is answered with a document of a fixed type.

@@ -2,7 +2,7 @@
 
 use super::paths::Writer;
 use super::{META, SHARED, models, object};
-use crate::kind::{Kind, Version};
+use crate::kinds::kind::{Kind, Version};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE;
 use scantling_schema::publish::Format;

@@ -3,7 +3,7 @@
 use super::{
     additional, any, extensions, flag, items, limits, members, named, operations, text, texts, wrapped,
 };
-use crate::protobuf::{boolean, bytes, double, string};
+use crate::codec::protobuf::{boolean, bytes, double, string};
 use scantling_value::Value;
 
 /// A whole document.

@@ -1,0 +1,181 @@
+//! Who may do what.
+
+use crate::auth::authentication::{AUTHENTICATED, User};
+use crate::config::AuthorizationMode;
+use crate::request::{self, ObjectPath, Query, Target};
+use crate::rest::selector::FieldSelector;
+use crate::status::{About, ApiError};
+use hyper::Method;
+use percent_encoding::percent_decode_str;
+use scantling_value::go;
+use std::borrow::Cow;
+
+/// The attributes of an action that authorization decides on.
+#[derive(Clone, Debug)]
+pub(crate) struct Attributes<'a> {
+    pub(crate) verb: Cow<'a, str>,
+    pub(crate) subject: Subject<'a>,
+}
+
+/// The target of an action.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject<'a> {
+    /// A path that leads to no resource.
+    Path(Cow<'a, str>),
+    /// A resource. Parts that are empty are not named.
+    Resource(Resource<'a>),
+}
+
+/// A resource, or one object of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Resource<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) resource: &'a str,
+    pub(crate) subresource: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: Cow<'a, str>,
+}
+
+impl<'a> Attributes<'a> {
+    /// The attributes of a request.
+    pub(crate) fn of_request(
+        method: &'a Method,
+        path: &'a str,
+        target: &'a Target,
+        query: &'a Query,
+    ) -> Self {
+        let Target::Object(object) = target else {
+            return Attributes {
+                verb: method.as_str().to_ascii_lowercase().into(),
+                subject: Subject::Path(percent_decode_str(path).decode_utf8_lossy()),
+            };
+        };
+        let name = object.name.as_deref().unwrap_or_default();
+        let verb = verb(method, object, query);
+        let selected = match verb {
+            "list" | "watch" if name.is_empty() && !object.watch => selected_name(query),
+            _ => None,
+        };
+        // A namespace lies in itself.
+        let namespace = match object.resource.as_str() {
+            "namespaces" if object.namespace.is_none() => name,
+            _ => object.namespace.as_deref().unwrap_or_default(),
+        };
+        Attributes {
+            verb: verb.into(),
+            subject: Subject::Resource(Resource {
+                group: &object.gv.group,
+                resource: &object.resource,
+                subresource: object.subresource.as_deref().unwrap_or_default(),
+                namespace,
+                name: selected.map_or(Cow::Borrowed(name), Cow::Owned),
+            }),
+        }
+    }
+
+    /// The same with another verb.
+    pub(crate) fn with_verb(&self, verb: String) -> Self {
+        Attributes {
+            verb: verb.into(),
+            subject: self.subject.clone(),
+        }
+    }
+
+    /// Returns whether the role `system:public-info-viewer`, which every user has, allows the action.
+    fn is_public(&self) -> bool {
+        let Subject::Path(path) = &self.subject else {
+            return false;
+        };
+        let public = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
+        self.verb == "get" && public.contains(&path.as_ref())
+    }
+
+    fn is_impersonation(&self) -> bool {
+        self.verb.starts_with("impersonate")
+    }
+
+    /// The 403 error for a user.
+    pub(crate) fn forbidden(&self, user: &User, reason: &str) -> ApiError {
+        let (who, verb) = (go::quote(&user.name), &self.verb);
+        let (what, about, name) = match &self.subject {
+            Subject::Path(path) => {
+                let nothing = About { group: "", kind: "" };
+                (format!("path {}", go::quote(path)), nothing, &Cow::Borrowed(""))
+            }
+            Subject::Resource(r) => {
+                let resource = match r.subresource {
+                    "" => Cow::Borrowed(r.resource),
+                    subresource => format!("{}/{subresource}", r.resource).into(),
+                };
+                let place = match r.namespace {
+                    "" => "at the cluster scope".to_owned(),
+                    namespace => format!("in the namespace {}", go::quote(namespace)),
+                };
+                let (resource, group) = (go::quote(&resource), go::quote(r.group));
+                let about = About {
+                    group: r.group,
+                    kind: r.resource,
+                };
+                (
+                    format!("resource {resource} in API group {group} {place}"),
+                    about,
+                    &r.name,
+                )
+            }
+        };
+        let mut why = without_markup(&format!("User {who} cannot {verb} {what}"));
+        if !reason.is_empty() {
+            why.push_str(": ");
+            why.push_str(reason);
+        }
+        ApiError::forbidden(about, name, &why)
+    }
+}
+
+/// Escapes the characters that would make a browser read a message as HTML.
+fn without_markup(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// Refuses what a user may not do, with the reason, which may be empty.
+///
+/// With `AlwaysAllow`, a kube-apiserver admits no anonymous requests at all. Here they are admitted and may do what the
+/// roles of a cluster allow them: ask for the version and the health of the server.
+pub(crate) fn decide(
+    mode: AuthorizationMode,
+    user: &User,
+    attributes: &Attributes<'_>,
+) -> Result<(), &'static str> {
+    match mode {
+        _ if user.is_master() => Ok(()),
+        AuthorizationMode::AlwaysDeny => Err("Everything is forbidden."),
+        AuthorizationMode::AlwaysAllow if attributes.is_impersonation() => Err(""),
+        AuthorizationMode::AlwaysAllow if user.is_in(AUTHENTICATED) || attributes.is_public() => Ok(()),
+        AuthorizationMode::AlwaysAllow => Err(""),
+    }
+}
+
+fn verb(method: &Method, path: &ObjectPath, query: &Query) -> &'static str {
+    let named = path.name.is_some();
+    match method.as_str() {
+        _ if path.watch => "watch",
+        "POST" => "create",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" if named => "delete",
+        "DELETE" => "deletecollection",
+        "GET" | "HEAD" if named => "get",
+        "GET" | "HEAD" if query.flag("watch") => "watch",
+        "GET" | "HEAD" => "list",
+        _ => "",
+    }
+}
+
+/// The one name that a selector of fields leaves to choose from.
+fn selected_name(query: &Query) -> Option<String> {
+    let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
+    let name = selector.exact("metadata.name")?;
+    request::no_segment(name).is_none().then(|| name.to_owned())
+}

@@ -1,0 +1,364 @@
+//! Requests in another user's name: the `Impersonate-*` headers, who may send them, and whom they make of the user.
+//!
+//! A right to impersonate comes in two forms. The constrained one says what may be done in the other's name, and has a
+//! mode for each sort of user; the older one allows everything that the other may do. Either suffices.
+
+use crate::auth::authentication::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
+use crate::auth::authorization::{Attributes, Resource, Subject, decide};
+use crate::config::AuthorizationMode;
+use crate::status::{ApiError, ApiResult};
+use hyper::header::{HeaderMap, HeaderValue};
+use percent_encoding::percent_decode_str;
+use scantling_schema::names::{dns1123_label, dns1123_subdomain};
+use scantling_value::go;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The common prefix of impersonation headers.
+const HEADERS: &str = "impersonate-";
+const USER: &str = "impersonate-user";
+const GROUP: &str = "impersonate-group";
+const UID: &str = "impersonate-uid";
+const EXTRA: &str = "impersonate-extra-";
+
+/// The API group of the resources that constrained impersonation is granted on.
+const AUTHENTICATION: &str = "authentication.k8s.io";
+
+/// The maximum number of impersonation headers of a request.
+const MAX_HEADERS: usize = 1024;
+
+/// The maximum size of their names and values.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// The user that the headers of a request ask for, if they do and the requesting user may impersonate that user.
+pub(crate) fn impersonated(
+    headers: &HeaderMap,
+    mode: AuthorizationMode,
+    user: &User,
+    request: &Attributes<'_>,
+) -> ApiResult<Option<User>> {
+    if !headers.keys().any(|name| name.as_str().starts_with(HEADERS)) {
+        return Ok(None);
+    }
+    let Some(wanted) = Wanted::read(headers)? else {
+        return Ok(None);
+    };
+    let check = Check { mode, user };
+    let sort = Sort::of(&wanted.name);
+    let constrained = sort.constrained_mode(wanted.is_name_alone());
+    let refused = match constrained.map(|name| check.constrained(&wanted, &sort, name, request)) {
+        Some(Ok(())) => return Ok(Some(wanted.into_user(&sort, constrained))),
+        Some(Err(e)) => Some(e),
+        None => None,
+    };
+    match check.legacy(&wanted, &sort) {
+        Ok(()) => Ok(Some(wanted.into_user(&sort, None))),
+        Err(e) => Err(refused.unwrap_or(e)),
+    }
+}
+
+/// The user that the headers ask for.
+#[derive(Debug, Default)]
+struct Wanted {
+    name: String,
+    uid: String,
+    groups: Vec<String>,
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Wanted {
+    fn read(headers: &HeaderMap) -> ApiResult<Option<Wanted>> {
+        check_size(headers)?;
+        let one = |name| headers.get(name).map_or(Ok(String::new()), text);
+        let mut wanted = Wanted {
+            name: one(USER)?,
+            uid: one(UID)?,
+            groups: headers
+                .get_all(GROUP)
+                .iter()
+                .map(text)
+                .collect::<Result<_, _>>()?,
+            extra: BTreeMap::new(),
+        };
+        for (name, value) in headers {
+            if let Some(key) = name.as_str().strip_prefix(EXTRA) {
+                wanted.extra.entry(unescape(key)?).or_default().push(text(value)?);
+            }
+        }
+        match wanted.name.is_empty() {
+            false => Ok(Some(wanted)),
+            true if wanted.is_name_alone() => Ok(None),
+            true => Err(ApiError::bad_request(format!(
+                "requested {} without impersonating a user name",
+                wanted.go_syntax()
+            ))),
+        }
+    }
+
+    /// Returns whether the headers give a name and nothing else.
+    fn is_name_alone(&self) -> bool {
+        self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
+    }
+
+    /// The value in Go syntax, which the error message of a kube-apiserver quotes.
+    fn go_syntax(&self) -> String {
+        let list = |values: &[String]| {
+            let values: Vec<String> = values.iter().map(|v| go::quote(v)).collect();
+            format!("[]string{{{}}}", values.join(", "))
+        };
+        let groups = match self.groups.as_slice() {
+            [] => "[]string(nil)".to_owned(),
+            groups => list(groups),
+        };
+        let extra = match self.extra.is_empty() {
+            true => "map[string][]string(nil)".to_owned(),
+            false => {
+                let entry =
+                    |(key, values): (&String, &Vec<String>)| format!("{}:{}", go::quote(key), list(values));
+                let entries: Vec<String> = self.extra.iter().map(entry).collect();
+                format!("map[string][]string{{{}}}", entries.join(", "))
+            }
+        };
+        let (name, uid) = (go::quote(&self.name), go::quote(&self.uid));
+        format!("&user.DefaultInfo{{Name:{name}, UID:{uid}, Groups:{groups}, Extra:{extra}}}")
+    }
+
+    /// The user with the groups that its name implies.
+    fn into_user(self, sort: &Sort, constrained: Option<&str>) -> User {
+        let mut groups = match sort {
+            Sort::Node { .. } if constrained.is_some() => vec!["system:nodes".to_owned()],
+            Sort::ServiceAccount { namespace, .. } if self.groups.is_empty() => vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+            ],
+            _ => self.groups,
+        };
+        let is_in = |group: &str| groups.iter().any(|g| g == group);
+        let implied = match self.name.as_str() {
+            ANONYMOUS => UNAUTHENTICATED,
+            _ => AUTHENTICATED,
+        };
+        if !is_in(UNAUTHENTICATED) && !is_in(implied) {
+            groups.push(implied.to_owned());
+        }
+        User {
+            name: self.name,
+            uid: self.uid,
+            groups,
+            extra: self.extra,
+        }
+    }
+}
+
+fn check_size(headers: &HeaderMap) -> ApiResult<()> {
+    let (mut count, mut bytes) = (0, 0);
+    for (name, value) in headers {
+        if name.as_str().starts_with(HEADERS) {
+            count += 1;
+            bytes += name.as_str().len() + value.len();
+        }
+    }
+    if count > MAX_HEADERS || bytes > MAX_BYTES {
+        return Err(ApiError::bad_request(format!(
+            "too many impersonation headers: at most {MAX_HEADERS} headers with {MAX_BYTES} bytes are allowed"
+        )));
+    }
+    Ok(())
+}
+
+/// The value of a header. A lossy conversion could make one user of two.
+fn text(value: &HeaderValue) -> ApiResult<String> {
+    let text = std::str::from_utf8(value.as_bytes());
+    text.map(str::to_owned).map_err(|_| not_utf8())
+}
+
+/// Decodes the percent-encoded key of an extra attribute. A malformed key is taken as it is.
+fn unescape(key: &str) -> ApiResult<String> {
+    let mut escapes = key.split('%').skip(1);
+    let is_escaped = escapes.all(|e| {
+        e.as_bytes()
+            .get(..2)
+            .is_some_and(|e| e.iter().all(u8::is_ascii_hexdigit))
+    });
+    if !is_escaped {
+        return Ok(key.to_owned());
+    }
+    let key = percent_decode_str(key).decode_utf8();
+    key.map(Cow::into_owned).map_err(|_| not_utf8())
+}
+
+fn not_utf8() -> ApiError {
+    ApiError::bad_request("impersonation headers must be valid UTF-8")
+}
+
+/// The sort of user that a name belongs to.
+#[derive(Debug, PartialEq)]
+enum Sort {
+    Node { name: String },
+    ServiceAccount { namespace: String, name: String },
+    Other,
+}
+
+impl Sort {
+    fn of(user: &str) -> Sort {
+        if let Some(name) = user.strip_prefix("system:node:")
+            && dns1123_subdomain(name).is_empty()
+        {
+            let name = name.to_owned();
+            return Sort::Node { name };
+        }
+        let account = user.strip_prefix("system:serviceaccount:");
+        match account.and_then(|account| account.split_once(':')) {
+            Some((namespace, name))
+                if dns1123_label(namespace).is_empty() && dns1123_subdomain(name).is_empty() =>
+            {
+                let (namespace, name) = (namespace.to_owned(), name.to_owned());
+                Sort::ServiceAccount { namespace, name }
+            }
+            _ => Sort::Other,
+        }
+    }
+
+    /// The constrained mode for this sort. A node or a service account is impersonated by its name alone.
+    fn constrained_mode(&self, is_name_alone: bool) -> Option<&'static str> {
+        match self {
+            Sort::Node { .. } if is_name_alone => Some("arbitrary-node"),
+            Sort::ServiceAccount { .. } if is_name_alone => Some("serviceaccount"),
+            Sort::Node { .. } | Sort::ServiceAccount { .. } => None,
+            Sort::Other => Some("user-info"),
+        }
+    }
+}
+
+/// Checks the rights of the requesting user.
+struct Check<'a> {
+    mode: AuthorizationMode,
+    user: &'a User,
+}
+
+impl Check<'_> {
+    /// Checks the rights to make this request in a mode and to impersonate the user in that mode.
+    fn constrained(
+        &self,
+        wanted: &Wanted,
+        sort: &Sort,
+        mode: &str,
+        request: &Attributes<'_>,
+    ) -> ApiResult<()> {
+        self.allowed(&request.with_verb(format!("impersonate-on:{mode}:{}", request.verb)))?;
+        let verb = format!("impersonate:{mode}");
+        let target = match sort {
+            Sort::Node { name } => resource(AUTHENTICATION, "nodes", name),
+            Sort::ServiceAccount { .. } | Sort::Other => username(AUTHENTICATION, &wanted.name, sort),
+        };
+        self.may(&verb, target)?;
+        self.others(&verb, AUTHENTICATION, wanted, Strictness::Constrained)
+    }
+
+    /// Checks the right to impersonate the user for any request.
+    fn legacy(&self, wanted: &Wanted, sort: &Sort) -> ApiResult<()> {
+        self.may("impersonate", username("", &wanted.name, sort))?;
+        self.others("impersonate", "", wanted, Strictness::Legacy)
+    }
+
+    /// Checks the rights to the UID, to each group and to each extra value.
+    fn others(&self, verb: &str, group: &str, wanted: &Wanted, strictness: Strictness) -> ApiResult<()> {
+        if !wanted.uid.is_empty() {
+            self.may(verb, resource(AUTHENTICATION, "uids", &wanted.uid))?;
+        }
+        let groups = wanted.groups.iter().map(|name| resource(group, "groups", name));
+        if strictness == Strictness::Constrained {
+            let found = groups.clone().find_map(|g| Some((no_group(&g.name)?, g)));
+            found.map_or(Ok(()), |(why, group)| self.refused(verb, group, why))?;
+        }
+        for group in groups {
+            self.may(verb, group)?;
+        }
+        for (key, values) in &wanted.extra {
+            if strictness == Strictness::Constrained
+                && let Some(why) = no_extra(key, values)
+            {
+                return self.refused(verb, resource(AUTHENTICATION, "userextras", ""), why);
+            }
+            for value in values {
+                let mut extra = resource(AUTHENTICATION, "userextras", value);
+                extra.subresource = key;
+                self.may(verb, extra)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn may(&self, verb: &str, target: Resource<'_>) -> ApiResult<()> {
+        self.allowed(&attributes(verb, target))
+    }
+
+    fn allowed(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
+        decide(self.mode, self.user, attributes).map_err(|reason| attributes.forbidden(self.user, reason))
+    }
+
+    fn refused(&self, verb: &str, target: Resource<'_>, why: &str) -> ApiResult<()> {
+        Err(attributes(verb, target).forbidden(self.user, why))
+    }
+}
+
+/// Constrained modes refuse values that legacy impersonation has always accepted.
+#[derive(Clone, Copy, PartialEq)]
+enum Strictness {
+    Constrained,
+    Legacy,
+}
+
+/// The reason why constrained modes refuse a group.
+fn no_group(group: &str) -> Option<&'static str> {
+    match group {
+        "" => Some("impersonating the empty string group is not allowed"),
+        MASTERS => Some("impersonating the system:masters group is not allowed"),
+        _ => None,
+    }
+}
+
+/// The reason why constrained modes refuse an extra attribute.
+fn no_extra(key: &str, values: &[String]) -> Option<&'static str> {
+    let is_path = |path: &str| {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
+        !path.is_empty() && path.bytes().all(is_plain)
+    };
+    match key.split_once('/') {
+        _ if key.is_empty() => Some("impersonating the empty string key in extra is not allowed"),
+        Some((domain, path)) if dns1123_subdomain(domain).is_empty() && is_path(path) => {
+            if key.chars().any(char::is_uppercase) {
+                return Some("impersonating a non-lowercase key in extra is not allowed");
+            }
+            let is_empty = values.iter().any(String::is_empty);
+            is_empty.then_some("impersonating the empty string value in extra is not allowed")
+        }
+        _ => Some("impersonating an invalid key in extra is not allowed"),
+    }
+}
+
+fn username<'a>(group: &'a str, user: &'a str, sort: &'a Sort) -> Resource<'a> {
+    match sort {
+        Sort::ServiceAccount { namespace, name } => Resource {
+            namespace,
+            ..resource(group, "serviceaccounts", name)
+        },
+        Sort::Node { .. } | Sort::Other => resource(group, "users", user),
+    }
+}
+
+fn resource<'a>(group: &'a str, resource: &'a str, name: &'a str) -> Resource<'a> {
+    Resource {
+        group,
+        resource,
+        name: name.into(),
+        ..Resource::default()
+    }
+}
+
+fn attributes<'a>(verb: &'a str, target: Resource<'a>) -> Attributes<'a> {
+    Attributes {
+        verb: verb.into(),
+        subject: Subject::Resource(target),
+    }
+}

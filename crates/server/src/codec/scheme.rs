@@ -1,0 +1,143 @@
+//! The tables of types in which a server looks up what a document says that it is.
+//!
+//! A document of a type that a table has, sent where another type belongs, is read and then found to be another one; a
+//! document of a type that it does not have is not read at all. Refusals tell which, in Go's words.
+
+use scantling_schema::names::group_version;
+use scantling_value::go;
+
+/// A table of types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// The kinds that every server has.
+    Core,
+    /// Definitions.
+    Definitions,
+    /// What all kinds share.
+    Meta,
+    /// What webhooks answer in.
+    Webhook,
+}
+
+/// The kinds of each group and version of [`Scheme::Core`], without their lists.
+const KINDS: &str = include_str!("scheme.txt");
+
+/// Types that every group and version has.
+const SHARED: [&str; 7] = [
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+    "WatchEvent",
+];
+
+/// Types that have no version: any is as good.
+const UNVERSIONED: [&str; 5] = [
+    "APIGroup",
+    "APIGroupList",
+    "APIResourceList",
+    "APIVersions",
+    "Status",
+];
+
+impl Scheme {
+    /// The table in which the kinds of a built-in group stand.
+    pub(crate) fn of_group(group: &str) -> Scheme {
+        match group {
+            crate::kinds::definitions::GROUP => Scheme::Definitions,
+            _ => Scheme::Core,
+        }
+    }
+
+    /// Its name: the place where it is made.
+    fn name(self) -> &'static str {
+        match self {
+            Scheme::Core => "kubernetes/pkg/api/legacyscheme/scheme.go:30",
+            Scheme::Definitions => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:56",
+            Scheme::Meta => "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27",
+            Scheme::Webhook => "k8s.io/apiserver/pkg/util/webhook/client.go:74",
+        }
+    }
+
+    fn kinds(self, api_version: &str) -> Option<&'static str> {
+        match (self, api_version) {
+            (Scheme::Core, _) => KINDS.lines().find_map(|line| {
+                let (of, kinds) = line.split_once(": ")?;
+                (of == api_version).then_some(kinds)
+            }),
+            (
+                Scheme::Definitions | Scheme::Webhook,
+                "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1",
+            ) => Some("ConversionReview CustomResourceDefinition CustomResourceDefinitionList"),
+            (Scheme::Meta, "meta.k8s.io/v1") => Some("Table TableOptions"),
+            _ => None,
+        }
+    }
+
+    /// How Go names the type of a kind, if the table has it.
+    fn type_of(self, api_version: &str, kind: &str) -> Option<String> {
+        if UNVERSIONED.contains(&kind) {
+            return Some(format!("v1.{kind}"));
+        }
+        let kinds = self.kinds(api_version)?;
+        if SHARED.contains(&kind) {
+            return Some(format!("v1.{kind}"));
+        }
+        let element = kind.strip_suffix("List").unwrap_or(kind);
+        let known = kinds.split(' ').any(|k| k == kind || k == element);
+        known.then(|| format!("{}.{kind}", group_version(api_version).1))
+    }
+
+    /// Why a document that says it is of some type cannot be of the wanted one, which Go names so.
+    pub(crate) fn mismatch(self, api_version: &str, kind: &str, wanted: &str) -> String {
+        match self.type_of(api_version, kind) {
+            Some(found) => format!("converting ({found}) to ({wanted}): unknown conversion"),
+            None => format!(
+                "no kind {} is registered for version {} in scheme {}",
+                go::quote(kind),
+                go::quote(api_version),
+                go::quote(self.name())
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types() {
+        let table = [
+            (Scheme::Core, "v1", "Pod", Some("v1.Pod")),
+            (Scheme::Core, "v1", "PodList", Some("v1.PodList")),
+            (Scheme::Core, "v1", "List", Some("v1.List")),
+            (Scheme::Core, "v1", "Widget", None),
+            (
+                Scheme::Core,
+                "apps/v1beta1",
+                "Deployment",
+                Some("v1beta1.Deployment"),
+            ),
+            (Scheme::Core, "apps/v9", "Deployment", None),
+            (Scheme::Core, "apps/v9", "Status", Some("v1.Status")),
+            (Scheme::Core, "apps/v1", "DeleteOptions", Some("v1.DeleteOptions")),
+            (Scheme::Definitions, "v1", "Pod", None),
+            (
+                Scheme::Definitions,
+                "apiextensions.k8s.io/v1beta1",
+                "ConversionReview",
+                Some("v1beta1.ConversionReview"),
+            ),
+        ];
+        for (scheme, api_version, kind, want) in table {
+            assert_eq!(
+                scheme.type_of(api_version, kind).as_deref(),
+                want,
+                "{scheme:?} {api_version} {kind}"
+            );
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! The controller of definitions: follows the store, settles what becomes of each definition, and serves its kind.
+//!
+//! Every server runs one over the same store. What is to be done is a function of the definitions that there are, and
+//! every write is conditional on what was read, so that servers need not agree on who does it.
+
+mod cleanup;
+
+pub(crate) use cleanup::{CLEANUP, delete_all, terminating};
+
+use crate::api::Api;
+use crate::codec::text::{self, Stored};
+use crate::http::compute;
+use crate::kinds::definitions::{self, GROUP, PLURAL};
+use crate::kinds::kind::Term;
+use crate::rest::managed;
+use crate::rest::write::timestamp;
+use scantling_merge::apply::Typed;
+use scantling_schema::definition::{ApiVersion, Definition, Names, Status};
+use scantling_store::{Change, Entry, Event, ListRequest, ReadAt, StoreError, Write};
+use scantling_value::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// How long to wait before a failing store is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A definition as it was last seen.
+struct Seen {
+    /// Its names: the rest stays in the store.
+    outline: Definition,
+    entry: Arc<Entry>,
+}
+
+/// What the controller knows.
+pub(crate) struct Controller {
+    api: Arc<Api>,
+    seen: BTreeMap<String, Seen>,
+    served: BTreeMap<String, Served>,
+    /// The definitions on their way out whose objects are being deleted.
+    leaving: BTreeMap<String, JoinHandle<()>>,
+}
+
+/// What of a definition decides whether its kind stays what it is, and for how long it did.
+struct Served {
+    uid: String,
+    /// Grows with every change to the specification.
+    generation: i64,
+    names: Names,
+    term: Term,
+}
+
+impl Served {
+    fn new(definition: &Definition, term: Term) -> Served {
+        let metadata = &definition.metadata;
+        let uid = metadata.text("uid");
+        let generation = metadata.get("generation").and_then(Value::as_int).unwrap_or(0);
+        // A deletion is counted like a change, and changes nothing.
+        let deletions = i64::from(metadata.get("deletionTimestamp").is_some());
+        Served {
+            uid: uid.to_owned(),
+            generation: generation - deletions,
+            names: definition.status.accepted_names.clone(),
+            term,
+        }
+    }
+
+    fn is_still(&self, other: &Served) -> bool {
+        (&self.uid, self.generation, &self.names) == (&other.uid, other.generation, &other.names)
+    }
+}
+
+impl Controller {
+    /// Reads all definitions and serves the established ones.
+    pub(crate) async fn start(api: Arc<Api>) -> Result<(Controller, u64), StoreError> {
+        let mut controller = Controller {
+            api,
+            seen: BTreeMap::new(),
+            served: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+        };
+        let revision = controller.read_all().await?;
+        Ok((controller, revision))
+    }
+
+    async fn read_all(&mut self) -> Result<u64, StoreError> {
+        let api = Arc::clone(&self.api);
+        let prefix = api.keys.collection(GROUP, PLURAL)?;
+        let request = ListRequest {
+            prefix,
+            at: ReadAt::Latest,
+            ..ListRequest::default()
+        };
+        let page = api.store.list(request).await?;
+        self.seen.clear();
+        let mut waiting = Vec::new();
+        for entry in &page.entries {
+            let Some(definition) = self.take_and_serve(entry) else {
+                continue;
+            };
+            if definition.has_its_names() {
+                self.settle(definition, entry).await;
+            } else {
+                // Which names are free is known once all definitions are.
+                waiting.push(entry);
+            }
+        }
+        for entry in waiting {
+            self.settle_again(entry).await;
+        }
+        Ok(page.revision)
+    }
+
+    /// Follows the store until the server stops.
+    pub(crate) async fn run(mut self, mut revision: u64) {
+        let mut stop = self.api.stop.clone();
+        loop {
+            tokio::select! {
+                () = self.follow(&mut revision) => {}
+                _ = stop.wait_for(|s| *s) => return,
+            }
+            // The watch ended: what was missed is read again.
+            tokio::time::sleep(PAUSE).await;
+            match self.read_all().await {
+                Ok(r) => revision = r,
+                Err(e) => tracing::warn!(error = %e, "cannot read definitions"),
+            }
+        }
+    }
+
+    async fn follow(&mut self, revision: &mut u64) {
+        let api = Arc::clone(&self.api);
+        let watch = match api.keys.collection(GROUP, PLURAL) {
+            Ok(prefix) => api.store.watch(&prefix, *revision).await,
+            Err(e) => Err(e),
+        };
+        let mut watch = match watch {
+            Ok(w) => w,
+            Err(e) => {
+                tracing::warn!(error = %e, "cannot watch definitions");
+                return;
+            }
+        };
+        loop {
+            match watch.next().await {
+                Ok(event) => {
+                    self.event(&event).await;
+                    *revision = event.revision;
+                    api.progress.settle(event.revision);
+                }
+                Err(e) => {
+                    tracing::warn!(error = %e, "the watch on definitions ended");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn event(&mut self, event: &Event) {
+        match &event.change {
+            Change::Create { new } | Change::Update { new, .. } => {
+                let name = name_in(&new.key);
+                // What this server wrote, it need not read again.
+                if self
+                    .seen
+                    .get(name)
+                    .is_some_and(|s| s.entry.mod_revision >= new.mod_revision)
+                {
+                    return;
+                }
+                if let Some(definition) = self.take_and_serve(new) {
+                    self.settle(definition, new).await;
+                }
+            }
+            Change::Delete { old } => {
+                let name = name_in(&old.key);
+                self.leaving.remove(name);
+                if let Some(gone) = self.seen.remove(name) {
+                    let spec = &gone.outline.spec;
+                    self.withdraw(&gone.outline);
+                    // Names that were taken may be free now.
+                    self.settle_group(&spec.group).await;
+                }
+            }
+        }
+    }
+
+    fn take_and_serve(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
+        compute::in_place(entry.value.len(), || {
+            let definition = self.take(entry)?;
+            self.serve(&definition, entry);
+            Some(definition)
+        })
+    }
+
+    /// Remembers a definition, and returns it, save for schemas that have no say in what becomes of it.
+    fn take(&mut self, entry: &Arc<Entry>) -> Option<Definition> {
+        let api = &self.api;
+        let kinds = api.kinds.load();
+        let fresh = kinds
+            .get(GROUP, PLURAL)
+            .and_then(|kind| api.fresh.take(kind, entry));
+        let read = match fresh {
+            Some(sketch) => Ok(sketch),
+            None => definitions::decode(entry, api.compiler.gates),
+        };
+        match read {
+            Ok(definition) => {
+                self.remember(&definition, entry);
+                Some(definition)
+            }
+            Err(e) => {
+                unreadable(entry, &e);
+                None
+            }
+        }
+    }
+
+    fn remember(&mut self, definition: &Definition, entry: &Arc<Entry>) {
+        let seen = Seen {
+            outline: definition.outline(),
+            entry: Arc::clone(entry),
+        };
+        self.seen.insert(definition.name().to_owned(), seen);
+    }
+
+    /// Serves the kind of a definition, if it is established.
+    fn serve(&mut self, definition: &Definition, entry: &Arc<Entry>) {
+        if !definition.is("Established") {
+            self.withdraw(definition);
+            return;
+        }
+        let mut now = Served::new(definition, Term::since(entry.mod_revision));
+        let before = self.served.remove(definition.name());
+        let replaced = match before {
+            Some(before) if before.is_still(&now) => {
+                now.term = before.term;
+                None
+            }
+            other => other,
+        };
+        let term = now.term.clone();
+        let kind = Arc::new(definitions::kind(definition, entry, &self.api.compiler, term));
+        self.api.publish(|k| k.insert(Arc::clone(&kind)));
+        self.served.insert(definition.name().to_owned(), now);
+        if let Some(old) = replaced {
+            old.term.end();
+        }
+    }
+
+    /// Serves the kind of a definition no longer.
+    fn withdraw(&mut self, definition: &Definition) {
+        let spec = &definition.spec;
+        self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
+        if let Some(served) = self.served.remove(definition.name()) {
+            served.term.end();
+        }
+    }
+
+    async fn settle_group(&mut self, group: &str) {
+        let in_group = |s: &&Seen| s.outline.spec.group == group && !s.outline.has_its_names();
+        let waiting: Vec<Arc<Entry>> = self
+            .seen
+            .values()
+            .filter(in_group)
+            .map(|s| Arc::clone(&s.entry))
+            .collect();
+        for entry in waiting {
+            self.settle_again(&entry).await;
+        }
+    }
+
+    /// Settles a definition that was seen before.
+    async fn settle_again(&mut self, entry: &Arc<Entry>) {
+        if let Some(definition) = compute::in_place(entry.value.len(), || self.take(entry)) {
+            self.settle(definition, entry).await;
+        }
+    }
+
+    /// Writes the status that a definition should have, and carries out its deletion.
+    async fn settle(&mut self, mut definition: Definition, entry: &Arc<Entry>) {
+        if definition.metadata.get("deletionTimestamp").is_some() {
+            self.clean_up(&definition);
+            return;
+        }
+        let group = definition.spec.group.clone();
+        let group = self
+            .seen
+            .values()
+            .map(|s| &s.outline)
+            .filter(|d| d.spec.group == group);
+        let before = definition.status.clone();
+        if !definition.settle(group, &timestamp()) {
+            return;
+        }
+        let name = definition.name();
+        let api = &self.api;
+        let settled = compute::in_place(entry.value.len(), || {
+            if let Some(settled) = Settled::keeping(api, entry, &definition, before.clone()) {
+                return Ok(settled);
+            }
+            let stored = definitions::decode(entry, api.compiler.gates)?;
+            let status = definition.status.clone();
+            Ok(Settled::whole(api, &Definition { status, ..stored }, before))
+        });
+        let settled = match settled {
+            Ok(settled) => settled,
+            Err(why) => {
+                let why: String = why;
+                return unreadable(entry, &why);
+            }
+        };
+        match settled.write(api, name, entry.mod_revision).await {
+            Ok(event) => {
+                if let Some(entry) = event.after() {
+                    self.remember(&definition, entry);
+                    self.serve(&definition, entry);
+                }
+            }
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
+            Err(e) => {
+                tracing::warn!(name, error = %e, "cannot write the status of a definition");
+            }
+        }
+    }
+
+    /// Deletes the objects of a definition that is on its way out, unless that is under way or done.
+    fn clean_up(&mut self, definition: &Definition) {
+        let name = definition.name();
+        if !cleanup::is_due(definition) || self.leaving.get(name).is_some_and(|t| !t.is_finished()) {
+            return;
+        }
+        let task = tokio::spawn(cleanup::run(Arc::clone(&self.api), name.to_owned()));
+        self.leaving.insert(name.to_owned(), task);
+    }
+}
+
+/// The name of the object that a key is of: the last segment.
+fn name_in(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, name)| name)
+}
+
+fn unreadable(entry: &Entry, why: &str) {
+    tracing::error!(key = %entry.key, error = why, "a stored definition cannot be read");
+}
+
+/// Writes a definition, all of which is known, with a new status.
+async fn write(
+    api: &Api,
+    definition: &Definition,
+    before: Status,
+    expected: u64,
+) -> Result<Event, StoreError> {
+    let settled = Settled::whole(api, definition, before);
+    settled.write(api, definition.name(), expected).await
+}
+
+/// The text of a definition with a new status.
+struct Settled {
+    stored: Stored,
+    /// Whether it is known to be shown so.
+    in_form: bool,
+}
+
+impl Settled {
+    /// The text of a definition, all of which is known.
+    fn whole(api: &Api, definition: &Definition, before: Status) -> Settled {
+        let (_, outside) = Self::outside_of_spec(api, definition, before);
+        let mut object = definition.encode(ApiVersion::V1);
+        managed::set_entries(&mut object, managed::entries(&outside).to_vec());
+        Settled {
+            stored: Stored::whole(&object),
+            in_form: true,
+        }
+    }
+
+    /// The text of an entry with the status of its definition, all else as it is: the specification is not even read.
+    /// None if another server has written it, in its own way.
+    fn keeping(api: &Api, entry: &Entry, definition: &Definition, before: Status) -> Option<Settled> {
+        let (live, settled) = Self::outside_of_spec(api, definition, before);
+        let text = entry.value.bytes();
+        let kinds = api.kinds.load();
+        Some(Settled {
+            stored: Stored::keeping("spec", &text, live.as_object()?, settled.as_object()?)?,
+            in_form: text::is_noted(kinds.get(GROUP, PLURAL)?, entry),
+        })
+    }
+
+    /// The document of a definition with the status that it had and with the one that it has, both without a
+    /// specification. Nothing else changes but who manages it, for which nothing else need be compared.
+    fn outside_of_spec(api: &Api, definition: &Definition, before: Status) -> (Value, Value) {
+        let with = |status: Status| {
+            let outside = Definition {
+                metadata: definition.metadata.clone(),
+                status,
+                ..Definition::default()
+            };
+            outside.into_document(ApiVersion::V1)
+        };
+        let (live, settled) = (with(before), with(definition.status.clone()));
+        let kinds = api.kinds.load();
+        let kind = kinds.get(GROUP, PLURAL);
+        match kind.and_then(|kind| Some((kind, kind.versions.first()?))) {
+            Some((kind, version)) => {
+                let settled = managed::after_own_status(kind, version, &live, settled);
+                (live, settled)
+            }
+            None => (live, settled),
+        }
+    }
+
+    async fn write(self, api: &Api, name: &str, expected: u64) -> Result<Event, StoreError> {
+        let key = api.keys.object(GROUP, PLURAL, None, name)?;
+        let Stored { value, place, .. } = self.stored;
+        let event = api.store.write(&key, Write::Update { value, expected }).await?;
+        if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after())
+            && self.in_form
+        {
+            text::note(kind, entry, place, Typed::Perhaps);
+        }
+        Ok(event)
+    }
+}

@@ -1,0 +1,193 @@
+//! The end of a definition: its objects are deleted, and then the finalizer that held it is taken off.
+
+use super::{PAUSE, write};
+use crate::api::Api;
+use crate::codec::text::Stored;
+use crate::kinds::builtin;
+use crate::kinds::definitions::{self, GROUP, PLURAL};
+use crate::rest::read;
+use crate::rest::write::timestamp;
+use scantling_schema::definition::{Condition, Definition};
+use scantling_store::{Entry, ListRequest, ReadAt, StoreError, Write};
+use scantling_value::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The finalizer that holds a definition until its objects are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Whether a definition is to go and its objects have not been deleted yet. Finalizers of others may hold it
+/// longer than that.
+pub(super) fn is_due(definition: &Definition) -> bool {
+    let finalizers = definition.metadata.get("finalizers").and_then(Value::as_array);
+    definition.metadata.get("deletionTimestamp").is_some()
+        && finalizers.is_some_and(|f| f.iter().any(|f| f.as_str() == Some(CLEANUP)))
+}
+
+/// Whether a definition stays when its objects are gone.
+fn is_held_by_others(definition: &Definition) -> bool {
+    let finalizers = definition.metadata.get("finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|f| f.iter().any(|f| f.as_str() != Some(CLEANUP)))
+}
+
+/// Deletes the objects of a definition, waits for those that finalizers hold, and lets go of the definition.
+pub(super) async fn run(api: Arc<Api>, name: String) {
+    while !*api.stop.borrow() {
+        match step(&api, &name).await {
+            Ok(Step::Done) | Err(StoreError::NotFound { .. }) => return,
+            // The definition changed meanwhile: it is read again.
+            Err(StoreError::Conflict { .. }) => continue,
+            Ok(Step::Waiting) => {}
+            Err(e) => {
+                tracing::warn!(definition = name, error = %e, "cannot delete the objects of a definition");
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+enum Step {
+    Done,
+    /// Finalizers hold some objects.
+    Waiting,
+}
+
+async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
+    let key = api.keys.object(GROUP, PLURAL, None, name)?;
+    let Some(entry) = api.store.get(&key, ReadAt::Latest).await? else {
+        return Ok(Step::Done);
+    };
+    let mut definition = match definitions::decode(&entry, api.compiler.gates) {
+        Ok(definition) => definition,
+        Err(error) => {
+            // It stays with its objects, until another write makes it readable.
+            tracing::error!(
+                definition = name,
+                error,
+                "a definition that is being deleted cannot be decoded"
+            );
+            return Ok(Step::Done);
+        }
+    };
+    if !is_due(&definition) {
+        return Ok(Step::Done);
+    }
+    let mut expected = entry.mod_revision;
+    let begun = terminating(
+        "True",
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+    );
+    if definition.condition(&begun.ty).map(|c| &c.reason) != Some(&begun.reason) {
+        let before = definition.status.clone();
+        definition.set_condition(begun, &timestamp());
+        expected = write(api, &definition, before, expected).await?.revision;
+        if is_held_by_others(&definition) {
+            // Nobody waits for the end of it, but some wait to see it begin.
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    let end = if definition.is("Established") {
+        let spec = &definition.spec;
+        let prefix = api.keys.collection(&spec.group, &spec.names.plural)?;
+        // In a group that is built in, what is there belongs to the kind that is built in, not to the definition.
+        if !builtin::has_group(&spec.group) && delete_all(api, &prefix).await?.objects > 0 {
+            return Ok(Step::Waiting);
+        }
+        terminating("False", "InstanceDeletionCompleted", "removed all instances")
+    } else {
+        terminating("False", "NeverEstablished", "resource was never established")
+    };
+    let before = definition.status.clone();
+    definition.set_condition(end, &timestamp());
+    let finalizers = definition
+        .metadata
+        .get_mut("finalizers")
+        .and_then(Value::as_array_mut);
+    let held = finalizers.is_some_and(|f| {
+        f.retain(|f| f.as_str() != Some(CLEANUP));
+        !f.is_empty()
+    });
+    if held {
+        write(api, &definition, before, expected).await?;
+    } else {
+        api.store.write(&key, Write::Delete { expected }).await?;
+    }
+    Ok(Step::Done)
+}
+
+/// What a definition says of its end.
+pub(crate) fn terminating(status: &str, reason: &str, message: &str) -> Condition {
+    Condition {
+        ty: "Terminating".into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: message.into(),
+        ..Condition::default()
+    }
+}
+
+/// What could not be deleted at once.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// How many objects.
+    pub(crate) objects: usize,
+    /// How many of them each finalizer holds.
+    pub(crate) finalizers: BTreeMap<String, usize>,
+}
+
+/// Deletes or marks every object below a prefix; returns what is still there.
+pub(crate) async fn delete_all(api: &Arc<Api>, prefix: &str) -> Result<Held, StoreError> {
+    let request = ListRequest {
+        prefix: prefix.to_owned(),
+        at: ReadAt::Latest,
+        ..ListRequest::default()
+    };
+    let page = api.store.list(request).await?;
+    let mut held = Held::default();
+    for entry in &page.entries {
+        if let Some(finalizers) = delete_one(api, entry).await? {
+            held.objects += 1;
+            for finalizer in finalizers {
+                *held.finalizers.entry(finalizer).or_default() += 1;
+            }
+        }
+    }
+    Ok(held)
+}
+
+/// Deletes an object, or marks it where finalizers hold it: they are returned.
+async fn delete_one(api: &Arc<Api>, entry: &Arc<Entry>) -> Result<Option<Vec<String>>, StoreError> {
+    let Ok(mut object) = read::stored(entry) else {
+        tracing::warn!(key = %entry.key, "an object that cannot be read is deleted with its collection");
+        api.store
+            .write(
+                &entry.key,
+                Write::Delete {
+                    expected: entry.mod_revision,
+                },
+            )
+            .await?;
+        return Ok(None);
+    };
+    let finalizers = crate::rest::delete::finalizers(&object);
+    let write = if finalizers.is_empty() {
+        Write::Delete {
+            expected: entry.mod_revision,
+        }
+    } else {
+        if !crate::rest::delete::mark(&mut object, &finalizers) {
+            return Ok(Some(finalizers));
+        }
+        Write::Update {
+            value: Stored::whole(&object).value,
+            expected: entry.mod_revision,
+        }
+    };
+    match api.store.write(&entry.key, write).await {
+        Ok(_) => Ok(Some(finalizers).filter(|f| !f.is_empty())),
+        Err(StoreError::Conflict { .. }) => Ok(Some(finalizers)),
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,267 @@
+//! Answers: bodies, encodings, headers.
+
+use crate::codec::media::{Accept, Encoding, Offer, wanted};
+use crate::codec::pretty::Indenter;
+use crate::http::memory::{Budget, Charge};
+use crate::rest::listing::{COMPRESSOR, GzipBody, Listing};
+use crate::rest::watch::Events;
+use crate::status::ApiError;
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Frame;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use scantling_value::Value;
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
+/// The body of every answer.
+pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// An answer on its way out: what is added to it late (warnings, compression) needs no second copy.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// The media type; empty for none.
+    pub(crate) content_type: &'static str,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Content,
+}
+
+/// What an answer carries.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// All of it.
+    Whole(Bytes),
+    /// A list that is written as it is sent.
+    List(Listing),
+    /// A stream that ends by itself.
+    Stream(Body),
+    /// What a watch tells, as it happens.
+    Events(Events),
+}
+
+/// The media type of text.
+pub(crate) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+
+/// Bodies from this size on are compressed for clients that take it, as by kube-apiserver, and lists are written as
+/// they are sent.
+pub(crate) const STREAMED: usize = 128 * 1024;
+
+/// Bodies up to this size count as part of their request: how many there are is bounded elsewhere.
+const UNCHARGED: usize = 64 * 1024;
+
+/// What a connection buffers of a response, and what its body holds to write the next chunk.
+const SEND_BUFFER: usize = 128 * 1024;
+
+impl Reply {
+    /// Text, which nobody is to take for anything else.
+    pub(crate) fn text(status: u16, text: impl Into<Bytes>) -> Reply {
+        Reply::bytes(status, PLAIN_TEXT, text).with(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+    }
+
+    /// Bytes of a media type.
+    pub(crate) fn bytes(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
+        Reply {
+            status,
+            content_type,
+            headers: HeaderMap::new(),
+            body: Content::Whole(body.into()),
+        }
+    }
+
+    /// An object in the encoding that was asked for.
+    pub(crate) fn object(status: u16, value: &Value, encoding: Encoding) -> Reply {
+        let written = match encoding {
+            Encoding::Json => None,
+            Encoding::Yaml => Some(scantling_value::yaml::encode(value).into_bytes()),
+            Encoding::Protobuf => crate::codec::protobuf::write(value),
+            Encoding::Cbor => Some(crate::codec::cbor::encode(value)),
+        };
+        if let Some(body) = written {
+            return Reply::bytes(status, encoding.content_type(), body);
+        }
+        let mut out = Vec::with_capacity(1024);
+        crate::codec::order::write(value, &mut out);
+        out.push(b'\n');
+        Reply::bytes(status, Encoding::Json.content_type(), out)
+    }
+
+    /// A list of objects, as JSON.
+    pub(crate) fn list(list: Listing) -> Reply {
+        let mut reply = Reply::bytes(200, Encoding::Json.content_type(), Bytes::new());
+        reply.body = if list.len().is_some_and(|length| length < STREAMED) {
+            Content::Whole(list.into_bytes())
+        } else {
+            Content::List(list)
+        };
+        reply
+    }
+
+    /// An error, in the encoding that was asked for as far as there is one.
+    pub(crate) fn error(e: &ApiError, accept: Accept<'_>) -> Reply {
+        let mut r = match wanted(accept, Offer::Document) {
+            Ok(wanted) => Reply::object(e.code(), &e.to_status(), wanted.encoding),
+            // Where the client takes no form that there is, the error is for people.
+            Err(_) => Reply::object(e.code(), &e.to_status(), Encoding::Json).indented(),
+        };
+        if let Some(seconds) = e.retry_after_seconds() {
+            r.headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        r
+    }
+
+    /// The plain answer for what no handler serves.
+    pub(crate) fn page_not_found() -> Reply {
+        Reply::text(404, "404 page not found\n")
+    }
+
+    /// The plain answer for a path from which it is unclear what to watch.
+    pub(crate) fn incomplete(uri: &str) -> Reply {
+        let text = format!(
+            "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, \
+             {uri}\n",
+            scantling_value::go::quote(uri)
+        );
+        Reply::text(500, text)
+    }
+
+    /// Its JSON indented, if it is JSON; streams stay as they are.
+    pub(crate) fn indented(mut self) -> Reply {
+        if !self.content_type.starts_with(Encoding::Json.content_type()) {
+            return self;
+        }
+        let mut indenter = Indenter::default();
+        self.body = match self.body {
+            Content::Whole(bytes) => {
+                let mut out = Vec::with_capacity(2 * bytes.len());
+                indenter.write(&bytes, &mut out);
+                Content::Whole(out.into())
+            }
+            Content::List(list) => {
+                let indent = move |frame: Frame<Bytes>| {
+                    frame.map_data(|piece| {
+                        let mut out = Vec::with_capacity(2 * piece.len());
+                        indenter.write(&piece, &mut out);
+                        Bytes::from(out)
+                    })
+                };
+                Content::Stream(list.into_body().map_frame(indent).boxed_unsync())
+            }
+            stream @ (Content::Stream(_) | Content::Events(_)) => stream,
+        };
+        self
+    }
+
+    /// Adds a header.
+    pub(crate) fn with(mut self, name: HeaderName, value: &str) -> Reply {
+        if let Ok(v) = HeaderValue::from_str(value) {
+            self.headers.insert(name, v);
+        }
+        self
+    }
+
+    /// Adds `Warning` headers, each text once; long ones are cut as a server cuts them.
+    pub(crate) fn warn(&mut self, warnings: &[String]) {
+        const TOTAL: usize = 4096;
+        const EACH: usize = 256;
+        let mut seen = BTreeSet::new();
+        let told = warnings
+            .iter()
+            .filter(|text| !text.is_empty() && seen.insert(*text));
+        let texts: Vec<&String> = told.collect();
+        let all: usize = texts.iter().map(|t| t.chars().count()).sum();
+        let mut written = 0;
+        for text in texts {
+            let text: String = if all > TOTAL {
+                text.chars().take(EACH).collect()
+            } else {
+                text.clone()
+            };
+            if written >= TOTAL {
+                break;
+            }
+            written += text.chars().count();
+            if let Ok(v) = HeaderValue::from_bytes(warning(&text).as_bytes()) {
+                self.headers.append(header::WARNING, v);
+            }
+        }
+    }
+
+    /// The bytes of its body, where it is not a stream.
+    pub(crate) fn size(&self) -> Option<usize> {
+        match &self.body {
+            Content::Whole(bytes) => Some(bytes.len()),
+            Content::List(list) => list.len(),
+            Content::Stream(_) | Content::Events(_) => None,
+        }
+    }
+
+    /// Takes the memory that the body needs until it is sent from a budget; nothing if that is not left.
+    pub(crate) fn charge(&self, budget: &Budget, accepts_gzip: bool) -> Option<Charge> {
+        let compressor = if accepts_gzip { COMPRESSOR } else { 0 };
+        match &self.body {
+            Content::Whole(bytes) if bytes.len() <= UNCHARGED => Some(budget.empty()),
+            Content::Whole(bytes) if bytes.len() < STREAMED => budget.charge(bytes.len()),
+            Content::Whole(bytes) => budget.charge(bytes.len() + compressor),
+            Content::List(list) => budget
+                .charge(SEND_BUFFER + compressor)
+                .filter(|_| list.charge(budget)),
+            Content::Stream(_) => budget.charge(SEND_BUFFER),
+            // A watch pays for what it queues.
+            Content::Events(_) => Some(budget.empty()),
+        }
+    }
+
+    /// The HTTP answer.
+    pub(crate) fn into_response(mut self, accepts_gzip: bool) -> Response<Body> {
+        let body = match self.body {
+            Content::Stream(body) => body,
+            Content::Events(events) => events.into_body(),
+            Content::List(list) if accepts_gzip => {
+                self.headers
+                    .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                list.into_gzip().boxed_unsync()
+            }
+            Content::List(list) => {
+                if let Some(length) = list.len() {
+                    self.headers
+                        .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+                }
+                list.into_body().boxed_unsync()
+            }
+            Content::Whole(bytes) if accepts_gzip && bytes.len() >= STREAMED => {
+                self.headers
+                    .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                GzipBody::of_bytes(bytes).boxed_unsync()
+            }
+            Content::Whole(bytes) => {
+                self.headers
+                    .insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+                Full::new(bytes).boxed_unsync()
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.headers_mut() = self.headers;
+        let headers = response.headers_mut();
+        if !self.content_type.is_empty() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        }
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
+        response
+    }
+}
+
+/// A `Warning` header's value: code 299, no agent, a quoted text.
+fn warning(text: &str) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,335 @@
+//! Watches over WebSocket: which requests ask for it, how they are answered, and the frames around events.
+
+use crate::api::MAX_BODY;
+use crate::auth::authentication::{Credential, Tokens};
+use crate::codec::cbor;
+use crate::codec::media::Encoding;
+use crate::http::reply::Body;
+use crate::rest::watch::Events;
+use base64::Engine as _;
+use base64::alphabet::URL_SAFE;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::{Buf as _, Bytes};
+use futures_util::{SinkExt as _, StreamExt as _};
+use http_body_util::{BodyExt as _, Full};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::{Method, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use scantling_cel::data::url::Url;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tokio_util::task::TaskTracker;
+
+/// The beginning of the name of a protocol that is a token: browsers let nobody add an `Authorization` header.
+const BEARER: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// The version of WebSocket that there is.
+const VERSION: &str = "13";
+
+/// How many bytes are read at once: clients have next to nothing to say.
+const READ: usize = 4096;
+
+/// How long a client gets to take what is left for it, once a watch has ended.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// As Go reads it: bits that are left over may be anything.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
+
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// A request that would have its connection speak WebSocket.
+#[derive(Debug)]
+pub(crate) struct Upgrade {
+    connection: OnUpgrade,
+    method: Method,
+    headers: HeaderMap,
+    /// Where the client thinks it is.
+    location: String,
+    /// The protocols to choose from.
+    protocols: String,
+}
+
+impl Upgrade {
+    /// What a request asks for, if it asks for WebSocket. Only HTTP/1.1 connections can change.
+    pub(crate) fn asked(parts: &mut Parts) -> Option<Box<Upgrade>> {
+        let mut connection = parts.headers.get_all(header::CONNECTION).iter();
+        if !text(&parts.headers, header::UPGRADE).eq_ignore_ascii_case("websocket")
+            || !connection.any(mentions_upgrade)
+        {
+            return None;
+        }
+        let host = match parts.uri.authority() {
+            Some(authority) => authority.to_string(),
+            None => text(&parts.headers, header::HOST),
+        };
+        let path = parts.uri.path_and_query().map_or("/", |p| p.as_str());
+        Some(Box::new(Upgrade {
+            connection: parts.extensions.remove()?,
+            method: parts.method.clone(),
+            location: format!("wss://{host}{path}"),
+            protocols: text(&parts.headers, header::SEC_WEBSOCKET_PROTOCOL),
+            headers: parts.headers.clone(),
+        }))
+    }
+
+    /// The token among the protocols. If it is accepted, the others are what remains to choose from.
+    pub(crate) fn credential(&mut self, tokens: &Tokens) -> Credential {
+        let lines = self.headers.get_all(header::SEC_WEBSOCKET_PROTOCOL);
+        let lines = lines.iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
+        let (token, others) = match bearer(lines) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Credential::Absent,
+            Err(Malformed) => return Credential::Rejected,
+        };
+        let credential = tokens.holder(&token);
+        if matches!(credential, Credential::Accepted(_)) {
+            self.protocols = others;
+        }
+        credential
+    }
+
+    /// The answer to a watch. Its events go out in frames once the connection has changed.
+    pub(crate) fn answer(self, events: Events, tasks: &TaskTracker) -> Response<Body> {
+        let answer = self.handshake();
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            tasks.spawn(serve(self.connection, events));
+        }
+        answer
+    }
+
+    /// What both sides agree upon, or why they do not: in the words of a real server, in its order.
+    fn handshake(&self) -> Response<Body> {
+        let field = |name| text(&self.headers, name);
+        let bad = |why: &str| refusal(StatusCode::BAD_REQUEST, why);
+        if self.method != Method::GET {
+            return refusal(StatusCode::METHOD_NOT_ALLOWED, "bad method");
+        }
+        if !self.headers.get(header::CONNECTION).is_some_and(mentions_upgrade) {
+            return bad("not websocket protocol");
+        }
+        let key = field(header::SEC_WEBSOCKET_KEY);
+        if key.is_empty() {
+            return bad("mismatch challenge/response");
+        }
+        if field(header::SEC_WEBSOCKET_VERSION) != VERSION {
+            let mut refusal = bad("missing or bad WebSocket Version");
+            let version = HeaderValue::from_static(VERSION);
+            refusal
+                .headers_mut()
+                .insert(header::SEC_WEBSOCKET_VERSION, version);
+            return refusal;
+        }
+        if let Err(why) = Url::check(&self.location) {
+            return bad(&why);
+        }
+        // Everybody has to say where they come from; wherever that is, they may.
+        if Url::check(&field(header::ORIGIN)).is_err() {
+            return refusal(StatusCode::FORBIDDEN, "");
+        }
+        // None is known: one is taken as it is, and of several none is better than the others.
+        let protocol = self.protocols.trim();
+        if protocol.contains(',') {
+            return bad("");
+        }
+        let mut response = Response::new(Full::default().boxed_unsync());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        if let Ok(accept) = derive_accept_key(key.as_bytes()).try_into() {
+            headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+        }
+        if let (false, Ok(protocol)) = (protocol.is_empty(), protocol.try_into()) {
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+        }
+        response
+    }
+}
+
+/// A header; of several of one name the first counts.
+fn text(headers: &HeaderMap, name: HeaderName) -> String {
+    let value = headers.get(name).map(HeaderValue::as_bytes);
+    String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+}
+
+fn mentions_upgrade(connection: &HeaderValue) -> bool {
+    let mut words = connection.as_bytes().windows("upgrade".len());
+    words.any(|w| w.eq_ignore_ascii_case(b"upgrade"))
+}
+
+/// The names of protocols do not carry a token as they should.
+#[derive(Debug, PartialEq)]
+struct Malformed;
+
+/// The token among the names of protocols, and the other names. There is no token without another name beside it, by
+/// which the server answers.
+fn bearer(lines: impl Iterator<Item = impl AsRef<str>>) -> Result<Option<(String, String)>, Malformed> {
+    let (mut token, mut others) = (None, Vec::new());
+    for line in lines {
+        for protocol in line.as_ref().split(',').map(str::trim) {
+            match protocol.strip_prefix(BEARER) {
+                None => others.push(protocol.to_owned()),
+                Some(_) if token.is_some() => return Err(Malformed),
+                Some(encoded) => {
+                    let decoded = BASE64.decode(encoded).map_err(|_| Malformed)?;
+                    token = Some(String::from_utf8(decoded).map_err(|_| Malformed)?);
+                }
+            }
+        }
+    }
+    match token.filter(|t| !t.is_empty()) {
+        None => Ok(None),
+        Some(_) if others.is_empty() => Err(Malformed),
+        Some(token) => Ok(Some((token, others.join(",")))),
+    }
+}
+
+fn refusal(status: StatusCode, why: &str) -> Response<Body> {
+    let mut response = Response::new(Full::from(why.to_owned()).boxed_unsync());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Sends events until there are no more of them or the client is gone.
+async fn serve(connection: OnUpgrade, mut events: Events) {
+    let Ok(connection) = connection.await else {
+        return;
+    };
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ)
+        .max_frame_size(Some(MAX_BODY))
+        .max_message_size(Some(MAX_BODY));
+    let socket = Socket::from_raw_socket(TokioIo::new(connection), Role::Server, Some(config)).await;
+    // Both at once: a client that takes nothing may still say that it is done.
+    let (mut sink, mut stream) = socket.split();
+    let sent = async {
+        while let Some(mut chunk) = events.chunks.recv().await {
+            while let Some(message) = next_event(events.encoding, &mut chunk) {
+                sink.feed(message).await?;
+            }
+            sink.flush().await?;
+        }
+        Ok::<_, Error>(())
+    };
+    let done = async {
+        loop {
+            match stream.next().await {
+                // Clients have nothing to say; pings are answered on the way.
+                Some(Ok(message)) if !message.is_close() => {}
+                Some(Err(Error::Protocol(_))) => return CloseCode::Protocol,
+                Some(Err(Error::Utf8(_))) => return CloseCode::Invalid,
+                _ => return CloseCode::Normal,
+            }
+        }
+    };
+    let code = tokio::select! {
+        _ = sent => CloseCode::Normal,
+        code = done => code,
+    };
+    drop(events);
+    if let Ok(socket) = sink.reunite(stream) {
+        // Who has not taken the rest by then does without.
+        let _ = tokio::time::timeout(LINGER, close(socket, code)).await;
+    }
+}
+
+/// Takes the first event off a chunk, without what keeps events apart in a body: frames do that by themselves.
+fn next_event(encoding: Encoding, chunk: &mut Bytes) -> Option<Message> {
+    match encoding {
+        Encoding::Protobuf => {
+            let length = usize::try_from(chunk.try_get_u32().ok()?).ok()?;
+            (length <= chunk.len()).then(|| Message::Binary(chunk.split_to(length)))
+        }
+        Encoding::Cbor => {
+            let length = cbor::first_item(chunk)?;
+            Some(Message::Binary(chunk.split_to(length)))
+        }
+        Encoding::Json | Encoding::Yaml => {
+            // JSON has no line breaks but those between events, which a real server leaves in place.
+            let end = chunk.iter().position(|b| *b == b'\n')? + 1;
+            Utf8Bytes::try_from(chunk.split_to(end)).ok().map(Message::Text)
+        }
+    }
+}
+
+/// Says goodbye, and waits until the client has heard it: the end of a connection on which something has come in
+/// unread takes with it what has not yet been read on the other side.
+async fn close(mut socket: Socket, code: CloseCode) {
+    let reason = Utf8Bytes::default();
+    // Fails where the client said goodbye first; then the answer to that is still to be sent.
+    let _ = socket.close(Some(CloseFrame { code, reason })).await;
+    let _ = socket.flush().await;
+    let mut connection = socket.into_inner();
+    let _ = connection.shutdown().await;
+    let _ = tokio::io::copy(&mut connection, &mut tokio::io::sink()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(lines: &[&str]) -> Result<Option<(String, String)>, Malformed> {
+        let lines: Vec<String> = lines.iter().map(|l| l.replace("B.", BEARER)).collect();
+        bearer(lines.iter())
+    }
+
+    #[test]
+    fn tokens_among_protocols() {
+        let found = |others: &str| Ok(Some(("admintoken".to_owned(), others.to_owned())));
+        let table: [(&[&str], _); 14] = [
+            (&["B.YWRtaW50b2tlbg, x"], found("x")),
+            (&["x,B.YWRtaW50b2tlbg"], found("x")),
+            (&["x", "B.YWRtaW50b2tlbg", "y"], found("x,y")),
+            (&["B.YWRtaW50b2tlbg,"], found("")),
+            // The last bits of a group count for nothing.
+            (&["B.YWRtaW50b2tlbh, x"], found("x")),
+            (&["x"], Ok(None)),
+            (&["B.YWRtaW50b2tlbg"], Err(Malformed)),
+            (&["B.YWRtaW50b2tlbg, B.YWRtaW50b2tlbg, x"], Err(Malformed)),
+            (&["B.YWRtaW50b2tlbg==, x"], Err(Malformed)),
+            (&["B., x"], Ok(None)),
+            (&["B.!!, x"], Err(Malformed)),
+            (&["B.+/+/, x"], Err(Malformed)),
+            (&["B._w, x"], Err(Malformed)),
+            (&[], Ok(None)),
+        ];
+        for (lines, want) in table {
+            assert_eq!(token(lines), want, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn chunks_fall_into_events() {
+        let events = |encoding, chunk: &'static [u8]| {
+            let mut chunk = Bytes::from_static(chunk);
+            let events = std::iter::from_fn(|| next_event(encoding, &mut chunk));
+            events.map(|e| format!("{e:?}")).collect::<Vec<_>>().join(" ")
+        };
+        let text = |t: &str| format!("{:?}", Message::text(t));
+        let binary = |b: &'static [u8]| format!("{:?}", Message::binary(b));
+        let want = [text("{\"a\":1}\n"), text("{}\n")].join(" ");
+        assert_eq!(events(Encoding::Json, b"{\"a\":1}\n{}\n"), want);
+        assert_eq!(events(Encoding::Json, b""), "");
+        let want = [binary(b"a\n"), binary(b""), binary(b"c")].join(" ");
+        let chunk = b"\0\0\0\x02a\n\0\0\0\0\0\0\0\x01c";
+        assert_eq!(events(Encoding::Protobuf, chunk), want);
+        assert_eq!(events(Encoding::Protobuf, b"\0\0\0\x09c"), "");
+        let want = [binary(b"\x81\x01"), binary(b"\xa0")].join(" ");
+        assert_eq!(events(Encoding::Cbor, b"\x81\x01\xa0"), want);
+        assert_eq!(events(Encoding::Cbor, b"\x81"), "");
+    }
+}

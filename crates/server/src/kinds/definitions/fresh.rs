@@ -1,0 +1,52 @@
+//! New definitions on their way to the controller.
+//!
+//! What the controller has to know of a definition that this server has just checked need not be read from its text,
+//! nearly all of which are schemas.
+
+use crate::codec::text::{self, Stored};
+use crate::kinds::kind::Kind;
+use scantling_merge::apply::Typed;
+use scantling_schema::definition::Definition;
+use scantling_store::{Entry, Packed};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// So many may be on their way. Those whose writes fail are never asked for.
+const MOST: usize = 8;
+
+/// The definitions that this server wrote last.
+#[derive(Debug, Default)]
+pub(crate) struct Fresh(Mutex<VecDeque<Written>>);
+
+#[derive(Debug)]
+struct Written {
+    text: Packed,
+    /// Where in the text the resource version belongs.
+    place: Option<usize>,
+    /// The definition without its schemas.
+    sketch: Definition,
+}
+
+impl Fresh {
+    /// Notes a definition that is about to be stored, in the form in which it is shown.
+    pub(crate) fn note(&self, stored: &Stored, sketch: Definition) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST {
+            all.pop_front();
+        }
+        all.push_back(Written {
+            text: stored.value.clone(),
+            place: stored.place,
+            sketch,
+        });
+    }
+
+    /// What was noted of the definition of an entry. Its text holds an identity that no other has.
+    pub(crate) fn take(&self, kind: &Kind, entry: &Entry) -> Option<Definition> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = all.iter().position(|written| written.text == entry.value)?;
+        let Written { place, sketch, .. } = all.remove(position)?;
+        text::note(kind, entry, place, Typed::Perhaps);
+        Some(sketch)
+    }
+}

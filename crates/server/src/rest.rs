@@ -1,0 +1,19 @@
+//! The REST verbs: decoding bodies, reads, lists, watches, writes, patches, deletions and their options.
+
+pub(crate) mod body;
+pub(crate) mod conversion;
+pub(crate) mod delete;
+pub(crate) mod lines;
+pub(crate) mod listing;
+pub(crate) mod managed;
+pub(crate) mod options;
+pub(crate) mod page;
+pub(crate) mod patch;
+pub(crate) mod read;
+pub(crate) mod render;
+pub(crate) mod review;
+pub(crate) mod scale;
+pub(crate) mod selector;
+pub(crate) mod view;
+pub(crate) mod watch;
+pub(crate) mod write;

@@ -1,0 +1,307 @@
+//! Deleting: at once, or by marking what finalizers hold.
+
+use crate::codec::media::Encoding;
+use crate::codec::scheme::Scheme;
+use crate::codec::text::Stored;
+use crate::http::reply::Reply;
+use crate::request::parse_uint;
+use crate::rest::body;
+use crate::rest::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
+use crate::rest::read::{self, Selection, store_error};
+use crate::rest::write::{Write, metadata_mut, set_version, text, timestamp};
+use crate::status::{self, About, ApiError, ApiResult};
+use scantling_apitypes::Table;
+use scantling_schema::core::{decode_delete_options, decode_delete_options_text};
+use scantling_store::{Entry, StoreError};
+use scantling_value::{Map, Value};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What became of an object.
+pub(crate) enum Deleted {
+    /// It is gone.
+    Gone { uid: String },
+    /// It is gone, and nobody knows what it was.
+    Unread,
+    /// It is marked; finalizers hold it.
+    Held(Value),
+}
+
+impl Write<'_> {
+    /// DELETE of an object.
+    pub(crate) async fn delete(&mut self, name: &str) -> ApiResult<Reply> {
+        let call = self.call;
+        let options = self.delete_options()?;
+        match self.delete_object(name, &options).await? {
+            Deleted::Gone { uid } => {
+                let done = status::success(call.about(), name, &uid);
+                Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
+            }
+            Deleted::Unread => {
+                let kind = About {
+                    group: "",
+                    ..call.about_kind()
+                };
+                let mut done = status::success(kind, name, "");
+                if let Some(done) = done.as_object_mut() {
+                    done.insert("code", Value::Int(200));
+                }
+                Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
+            }
+            Deleted::Held(object) => {
+                let code = if options.orphan_dependents == Some(false) {
+                    202
+                } else {
+                    200
+                };
+                call.shape()?.object(code, object)
+            }
+        }
+    }
+
+    /// DELETE of a collection: the objects as they were before.
+    pub(crate) async fn delete_collection(&mut self) -> ApiResult<Reply> {
+        let call = self.call;
+        let mut options = ListOptions::parse(call.query, false)?;
+        options.watch = false;
+        // What is deleted is read from the store, where a version means that very state.
+        if options.version_match.is_none() && !matches!(options.resource_version.as_str(), "" | "0") {
+            options.version_match = Some(VersionMatch::Exact);
+        }
+        let selection = Selection::new(call, &options)?;
+        let delete = self.delete_options()?;
+        delete.check_collection()?;
+        let found = read::find(call, &options, &selection, read::object_if_selected).await?;
+        for object in &found.items {
+            match self.delete_object(text(object, "name"), &delete).await {
+                Ok(_) => {}
+                Err(e) if e.code() == 404 => {}
+                Err(e) => return Err(e),
+            }
+        }
+        call.shape()?.list(
+            &call.api_version(),
+            &call.kind.list_kind,
+            found.items,
+            &found.meta,
+        )
+    }
+
+    fn delete_options(&self) -> ApiResult<DeleteOptions> {
+        if self.body.is_empty() {
+            return DeleteOptions::parse(self.call.query, None);
+        }
+        let form = self.head.body_encoding()?;
+        let options = Table::latest().known("meta/v1", "DeleteOptions");
+        let body = body::decode_small(&self.body, form, options)?;
+        let read = body::read_type_meta(&body, &self.body, form);
+        let (api_version, kind) = read.map_err(ApiError::bad_request)?;
+        let refused = (!matches!(kind, "" | "DeleteOptions")).then(|| {
+            let api_version = if api_version.is_empty() {
+                "meta.k8s.io/v1"
+            } else {
+                api_version
+            };
+            Scheme::Meta.mismatch(api_version, kind, "v1.DeleteOptions")
+        });
+        if let Some(why) = refused {
+            return Err(ApiError::bad_request(why));
+        }
+        let body = match form {
+            Encoding::Json => decode_delete_options_text(&self.body),
+            Encoding::Yaml | Encoding::Protobuf | Encoding::Cbor => decode_delete_options(body),
+        };
+        let body = Value::from(body.map_err(|e| ApiError::bad_request(e.to_string()))?);
+        DeleteOptions::parse(self.call.query, Some(&body))
+    }
+
+    /// Deletes one object of the call's collection.
+    pub(crate) async fn delete_object(&self, name: &str, options: &DeleteOptions) -> ApiResult<Deleted> {
+        let call = self.call;
+        if let Some(why) = call.kind.strategy.protects(name) {
+            return Err(ApiError::forbidden(call.about(), name, why));
+        }
+        let key = call.key(name)?;
+        loop {
+            let entry = call.live(&key, name).await?;
+            let mut object = match read::shown(call, &entry).await {
+                Err(e) if e.is_unreadable() && options.unreadable => {
+                    if options.dry_run || self.take_out(&key, &entry).await? {
+                        return Ok(Deleted::Unread);
+                    }
+                    continue;
+                }
+                read => read.map_err(|e| read::by_key(call, &entry, e))?,
+            };
+            let uid = text(&object, "uid").to_owned();
+            if options.unreadable {
+                let why = format!(
+                    "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: unsafe \
+                     deletion is not allowed because the object is decodable from storage"
+                );
+                return Err(ApiError::conflict(call.about(), name, &why));
+            }
+            self.preconditions(name, &uid, entry.mod_revision, options)?;
+            if text(&object, "deletionTimestamp").is_empty()
+                && let Some(marked) = call
+                    .kind
+                    .strategy
+                    .mark(read::stored(&entry)?, &timestamp())
+                    .map_err(ApiError::unreadable)?
+            {
+                match self.hold(&key, &entry, marked, options).await? {
+                    Some(held) => return Ok(held),
+                    None => continue,
+                }
+            }
+            if call.kind.strategy.is_held(&object) {
+                return Ok(Deleted::Held(object));
+            }
+            let before: Vec<String> = finalizers(&object);
+            let after = match call.kind.strategy.has_dependents() {
+                true => with_propagation(&before, options),
+                false => without_propagation(&before),
+            };
+            if !after.is_empty() {
+                let marked = mark(&mut object, &after);
+                if options.dry_run || !(marked || after != before) {
+                    return Ok(Deleted::Held(object));
+                }
+                let Stored { value, .. } = Stored::of(call, &object).await?;
+                let write = scantling_store::Write::Update {
+                    value,
+                    expected: entry.mod_revision,
+                };
+                match call.api.store.write(&key, write).await {
+                    Ok(event) => {
+                        set_version(&mut object, event.revision);
+                        return Ok(Deleted::Held(object));
+                    }
+                    Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => continue,
+                    Err(e) => return Err(store_error(e)),
+                }
+            }
+            if options.dry_run || self.take_out(&key, &entry).await? {
+                return Ok(Deleted::Gone { uid });
+            }
+        }
+    }
+
+    /// Stores an object that was marked; nothing if another write came in between.
+    async fn hold(
+        &self,
+        key: &str,
+        entry: &Entry,
+        marked: Value,
+        options: &DeleteOptions,
+    ) -> ApiResult<Option<Deleted>> {
+        let call = self.call;
+        let mut object = call.read(marked).await?;
+        if options.dry_run {
+            return Ok(Some(Deleted::Held(object)));
+        }
+        let Stored { value, .. } = Stored::of(call, &object).await?;
+        let write = scantling_store::Write::Update {
+            value,
+            expected: entry.mod_revision,
+        };
+        match call.api.store.write(key, write).await {
+            Ok(event) => {
+                set_version(&mut object, event.revision);
+                call.api.has_settled(call.kind, event.revision).await;
+                Ok(Some(Deleted::Held(object)))
+            }
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(store_error(e)),
+        }
+    }
+
+    fn preconditions(&self, name: &str, uid: &str, revision: u64, options: &DeleteOptions) -> ApiResult<()> {
+        let call = self.call;
+        let own_words = call.kind.strategy.precondition_failed();
+        let conflict = |what: &str, asked: &str, found: &str, perhaps: &str| match own_words {
+            Some(words) => {
+                let why = format!("{words}: {what} in precondition: {asked}, {what} in object meta: {found}");
+                ApiError::conflict(call.about(), name, &why)
+            }
+            None => {
+                let why = format!(
+                    "the {what} in the precondition ({asked}) does not match the {what} in record ({found}). The object \
+                     might have been {perhaps}"
+                );
+                ApiError::conflict(call.about_kind(), name, &why)
+            }
+        };
+        if let Some(asked) = options.uid.as_deref().filter(|a| *a != uid) {
+            return Err(conflict("UID", asked, uid, "deleted and then recreated"));
+        }
+        if let Some(asked) = options.resource_version.as_deref()
+            && parse_uint(asked).ok() != Some(revision)
+        {
+            let found = revision.to_string();
+            return Err(conflict("ResourceVersion", asked, &found, "modified"));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<String> {
+    finalizers_in(object.get("metadata").and_then(Value::as_object))
+}
+
+/// The finalizers that a part of an object lists.
+pub(crate) fn finalizers_in(part: Option<&Map>) -> Vec<String> {
+    let list = part.and_then(|part| part.get("finalizers")?.as_array());
+    let list = list.unwrap_or_default().iter();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The finalizers that a deletion leaves: those there are, and the one that says what becomes of dependents.
+fn with_propagation(before: &[String], options: &DeleteOptions) -> Vec<String> {
+    let has = |f: &str| before.iter().any(|b| b == f);
+    let (orphan, foreground) = match (options.propagation, options.orphan_dependents) {
+        (Some(p), _) => (p == Propagation::Orphan, p == Propagation::Foreground),
+        (None, Some(orphan)) => (orphan, false),
+        (None, None) => (has(ORPHAN), has(FOREGROUND)),
+    };
+    let mut after = without_propagation(before);
+    if orphan {
+        after.push(ORPHAN.to_owned());
+    }
+    if foreground {
+        after.push(FOREGROUND.to_owned());
+    }
+    // The same ones in another order are no change.
+    let (mut a, mut b) = (after.clone(), before.to_vec());
+    a.sort();
+    b.sort();
+    if a == b { before.to_vec() } else { after }
+}
+
+/// The finalizers but for those that say what becomes of dependents.
+fn without_propagation(before: &[String]) -> Vec<String> {
+    let others = before.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND);
+    others.cloned().collect()
+}
+
+/// Marks an object as being deleted; says whether it was not before.
+pub(crate) fn mark(object: &mut Value, finalizers: &[String]) -> bool {
+    let Some(m) = metadata_mut(object) else {
+        return false;
+    };
+    m.insert(
+        "finalizers",
+        Value::Array(finalizers.iter().map(|f| f.as_str().into()).collect()),
+    );
+    if m.get("deletionTimestamp").is_some() {
+        return false;
+    }
+    let generation = m.get("generation").and_then(Value::as_int).unwrap_or(0);
+    if generation > 0 && m.get("deletionGracePeriodSeconds").is_none() {
+        m.insert("generation", Value::Int(generation.saturating_add(1)));
+    }
+    m.insert("deletionTimestamp", timestamp().into());
+    m.insert("deletionGracePeriodSeconds", Value::Int(0));
+    true
+}

@@ -1,0 +1,132 @@
+//! The lines of recent events: written once, however many watch.
+
+use crate::codec::cbor;
+use crate::codec::media::Encoding;
+use crate::codec::order;
+use crate::codec::protobuf;
+use bytes::Bytes;
+use scantling_value::Value;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What happened to an object, in the eyes of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Happened {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+}
+
+impl Happened {
+    /// The word on the wire.
+    fn word(self) -> &'static str {
+        match self {
+            Happened::Added => "ADDED",
+            Happened::Modified => "MODIFIED",
+            Happened::Deleted => "DELETED",
+            Happened::Bookmark => "BOOKMARK",
+            Happened::Error => "ERROR",
+        }
+    }
+
+    /// Appends the event in the encoding of a stream.
+    pub(crate) fn write_object(self, out: &mut Vec<u8>, object: &Value, encoding: Encoding) {
+        let framed = match encoding {
+            Encoding::Protobuf => protobuf::event(self.word(), object),
+            Encoding::Cbor => Some(cbor::event(self.word(), object)),
+            Encoding::Json | Encoding::Yaml => None,
+        };
+        match framed {
+            Some(event) => out.extend_from_slice(&event),
+            None => self.write(out, |out| order::write(object, out)),
+        }
+    }
+
+    /// Appends the event as a line of JSON.
+    pub(crate) fn write(self, out: &mut Vec<u8>, object: impl FnOnce(&mut Vec<u8>)) {
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(self.word().as_bytes());
+        out.extend_from_slice(b"\",\"object\":");
+        object(out);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+/// Which line: that of a write, as one version of one state of a kind shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Which {
+    pub(crate) revision: u64,
+    pub(crate) serial: u32,
+    pub(crate) version: usize,
+    pub(crate) happened: Happened,
+}
+
+/// The bytes that are kept. Watchers that keep up ask for the newest lines; the others write theirs again.
+const KEPT: usize = 4 << 20;
+
+/// The lines of recent events, of all kinds together.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: BTreeMap<Which, Bytes>,
+    bytes: usize,
+}
+
+impl Lines {
+    /// A line, written if nobody has yet.
+    pub(crate) fn line<E>(
+        &self,
+        which: Which,
+        write: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Bytes, E> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = kept().lines.get(&which) {
+            return Ok(line.clone());
+        }
+        let line = Bytes::from(write()?);
+        let mut kept = kept();
+        if kept.lines.insert(which, line.clone()).is_none() {
+            kept.bytes += line.len();
+        }
+        while kept.bytes > KEPT {
+            let Some((_, oldest)) = kept.lines.pop_first() else {
+                break;
+            };
+            kept.bytes -= oldest.len();
+        }
+        Ok(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_written_once_and_the_oldest_go() {
+        let lines = Lines::default();
+        let which = |revision| Which {
+            revision,
+            serial: 1,
+            version: 0,
+            happened: Happened::Added,
+        };
+        let mut written = 0;
+        for revision in [1, 1, 2, 3, 1] {
+            let size = if revision == 3 { KEPT } else { 10 };
+            let line = lines.line(which(revision), || {
+                written += 1;
+                Ok::<_, ()>(vec![b'x'; size])
+            });
+            assert_eq!(line.unwrap().len(), size);
+        }
+        assert_eq!(written, 4, "the third made the first go");
+        assert!(lines.kept.lock().unwrap().bytes <= KEPT);
+    }
+}

@@ -1,0 +1,340 @@
+//! Long lists and documents, written while they are sent: a chunk at a time, so that no list stands in memory as a whole.
+
+use crate::codec::text::Listed;
+use crate::http::memory::{Budget, Charge};
+use crate::rest::render::{ListFrame, Renderer};
+use crate::rest::view::ListMeta;
+use crate::status::ApiError;
+use bytes::Bytes;
+use flate2::write::GzEncoder;
+use hyper::body::{Body, Frame, SizeHint};
+use scantling_store::Entry;
+use scantling_value::Value;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll};
+
+/// How much is written at once: a few records of TLS.
+const CHUNK: usize = 32 * 1024;
+
+/// How many chunks are compressed before others get their turn. Some texts become next to nothing.
+const CHUNKS_PER_TURN: usize = 4;
+
+/// The bytes that compressing a response takes.
+pub(crate) const COMPRESSOR: usize = 320 * 1024;
+
+/// A list of objects, or of the parts of a document, not yet written. All who are sent the same list share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing(Arc<Parts>);
+
+/// An item of a list that is not yet written.
+#[derive(Debug)]
+pub(crate) enum ListItem {
+    Text(Listed),
+    /// An entry that the list's renderer brings into form.
+    Entry(Arc<Entry>),
+}
+
+#[derive(Debug)]
+struct Parts {
+    before: Vec<u8>,
+    items: Vec<ListItem>,
+    after: Vec<u8>,
+    /// What stands between two items.
+    between: &'static [u8],
+    /// Writes the items that are not text yet.
+    renderer: Option<Renderer>,
+    /// The bytes of all that, where they are known.
+    length: Option<usize>,
+    /// The memory that this takes, once it is charged.
+    charge: OnceLock<Charge>,
+}
+
+impl Listing {
+    /// A list of a kind.
+    pub(crate) fn new(api_version: &str, kind: &str, items: Vec<Listed>, meta: &ListMeta) -> Listing {
+        let mut before = b"{\"apiVersion\":".to_vec();
+        Value::from(api_version).write_json(&mut before);
+        before.extend_from_slice(b",\"items\":[");
+        let mut after = b"],\"kind\":".to_vec();
+        Value::from(kind).write_json(&mut after);
+        after.extend_from_slice(b",\"metadata\":");
+        meta.to_value().write_json(&mut after);
+        after.extend_from_slice(b"}\n");
+        Listing::joined(before, items, after, b",")
+    }
+
+    /// Parts that follow each other, with something between them.
+    pub(crate) fn joined(
+        before: Vec<u8>,
+        items: Vec<Listed>,
+        after: Vec<u8>,
+        between: &'static [u8],
+    ) -> Listing {
+        let written: usize = items.iter().map(Listed::len).sum();
+        let between_all = between.len() * items.len().saturating_sub(1);
+        Listing(Arc::new(Parts {
+            length: Some(before.len() + written + between_all + after.len()),
+            before,
+            items: items.into_iter().map(ListItem::Text).collect(),
+            after,
+            between,
+            renderer: None,
+            charge: OnceLock::new(),
+        }))
+    }
+
+    /// A list whose items are brought into their form while it is sent.
+    pub(crate) fn rendered(frame: ListFrame, items: Vec<ListItem>, renderer: Renderer) -> Listing {
+        Listing(Arc::new(Parts {
+            before: frame.before,
+            items,
+            after: frame.after,
+            between: frame.between,
+            renderer: Some(renderer),
+            length: None,
+            charge: OnceLock::new(),
+        }))
+    }
+
+    /// The length in bytes, if it is known before the list is written.
+    pub(crate) fn len(&self) -> Option<usize> {
+        self.0.length
+    }
+
+    /// Takes the memory of what is not yet written from a budget, once for all who share it.
+    pub(crate) fn charge(&self, budget: &Budget) -> bool {
+        if self.0.charge.get().is_some() {
+            return true;
+        }
+        let held = |item: &ListItem| match item {
+            ListItem::Text(text) => text.held(),
+            ListItem::Entry(_) => size_of::<ListItem>(),
+        };
+        let items: usize = self.0.items.iter().map(held).sum();
+        let held = self.0.before.len() + items + self.0.after.len();
+        let charge = budget.charge(held);
+        charge.is_some_and(|charge| self.0.charge.set(charge).is_ok() || self.0.charge.get().is_some())
+    }
+
+    /// All of it.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        let mut out = Vec::with_capacity(self.len().unwrap_or_default());
+        Writer::new(self).write(usize::MAX, &mut out);
+        out.into()
+    }
+
+    /// A body that is written as it is sent.
+    pub(crate) fn into_body(self) -> ListBody {
+        ListBody {
+            left: self.len().map(|length| length as u64),
+            writer: Writer::new(self),
+        }
+    }
+
+    /// The same, compressed.
+    pub(crate) fn into_gzip(self) -> GzipBody {
+        GzipBody::new(Source::List(Writer::new(self)))
+    }
+}
+
+/// The lists that are being sent. Many clients often ask for the same one.
+#[derive(Debug, Default)]
+pub(crate) struct SharedListings {
+    recent: Mutex<VecDeque<(String, Weak<Parts>)>>,
+}
+
+/// The most lists that are remembered.
+const SHARED: usize = 64;
+
+impl SharedListings {
+    /// A list that is being sent, by what makes it the same.
+    pub(crate) fn get(&self, key: &str) -> Option<Listing> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = recent.iter().find(|(k, _)| k == key);
+        found.and_then(|(_, list)| list.upgrade()).map(Listing)
+    }
+
+    /// The list that is being sent under a key, or the one at hand if there is none.
+    pub(crate) fn share(&self, key: String, list: Listing) -> Listing {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.retain(|(_, list)| list.strong_count() > 0);
+        let found = recent.iter().find(|(k, _)| *k == key);
+        if let Some(shared) = found.and_then(|(_, list)| list.upgrade()) {
+            return Listing(shared);
+        }
+        if recent.len() >= SHARED {
+            recent.pop_front();
+        }
+        recent.push_back((key, Arc::downgrade(&list.0)));
+        list
+    }
+}
+
+/// A list on its way out.
+struct Writer {
+    list: Listing,
+    /// The number of items written; `None` before the beginning is.
+    written: Option<usize>,
+    is_complete: bool,
+}
+
+impl Writer {
+    fn new(list: Listing) -> Writer {
+        Writer {
+            list,
+            written: None,
+            is_complete: false,
+        }
+    }
+
+    /// Appends what comes next, until there are that many bytes or it is at its end.
+    fn write(&mut self, enough: usize, out: &mut Vec<u8>) {
+        let parts = &self.list.0;
+        let written = self.written.get_or_insert_with(|| {
+            out.extend_from_slice(&parts.before);
+            0
+        });
+        while out.len() < enough && !self.is_complete {
+            let Some(item) = parts.items.get(*written) else {
+                self.is_complete = true;
+                out.extend_from_slice(&parts.after);
+                return;
+            };
+            if *written > 0 {
+                out.extend_from_slice(parts.between);
+            }
+            *written += 1;
+            let rendered = match (item, &parts.renderer) {
+                (ListItem::Text(text), _) => {
+                    text.write(out);
+                    continue;
+                }
+                (ListItem::Entry(entry), Some(renderer)) => renderer.write_entry(entry, out),
+                (ListItem::Entry(_), None) => Err(ApiError::internal_error("a list lacks its renderer")),
+            };
+            if let Err(e) = rendered {
+                // Every item was readable before. The text ends here, unclosed, so that clients reject it.
+                tracing::error!(why = e.message(), "a list cannot be written");
+                self.is_complete = true;
+            }
+        }
+    }
+}
+
+/// A list as it is.
+pub(crate) struct ListBody {
+    writer: Writer,
+    left: Option<u64>,
+}
+
+impl Body for ListBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.is_end_stream() {
+            return Poll::Ready(None);
+        }
+        let mut chunk = Vec::with_capacity(CHUNK + CHUNK / 4);
+        self.writer.write(CHUNK, &mut chunk);
+        let length = chunk.len() as u64;
+        self.left = self.left.map(|left| left.saturating_sub(length));
+        Poll::Ready(Some(Ok(Frame::data(chunk.into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self.left {
+            Some(left) => left == 0,
+            None => self.writer.is_complete,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+/// The input of the compressor.
+enum Source {
+    List(Writer),
+    Bytes(Bytes),
+}
+
+/// A body that is compressed on its way.
+pub(crate) struct GzipBody {
+    source: Source,
+    /// Gone once everything is written.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl GzipBody {
+    fn new(source: Source) -> GzipBody {
+        // Level 1 is what kube-apiserver uses, for the same reason: lists are written far more often than kept.
+        let encoder = GzEncoder::new(Vec::with_capacity(CHUNK), flate2::Compression::fast());
+        GzipBody {
+            source,
+            encoder: Some(encoder),
+        }
+    }
+
+    /// Bytes that are compressed as they are sent.
+    pub(crate) fn of_bytes(bytes: Bytes) -> GzipBody {
+        GzipBody::new(Source::Bytes(bytes))
+    }
+}
+
+/// The end of a body that cannot be compressed. It lacks the trailer of gzip, by which clients notice.
+fn broken_off(e: &std::io::Error) -> Option<Result<Frame<Bytes>, Infallible>> {
+    tracing::error!(error = %e, "cannot compress a response");
+    None
+}
+
+impl Body for GzipBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(mut encoder) = self.encoder.take() else {
+            return Poll::Ready(None);
+        };
+        let mut written = Vec::new();
+        for _ in 0..CHUNKS_PER_TURN {
+            let chunk = match &mut self.source {
+                Source::List(writer) => {
+                    written.clear();
+                    writer.write(CHUNK, &mut written);
+                    Bytes::new()
+                }
+                Source::Bytes(bytes) => bytes.split_to(bytes.len().min(CHUNK)),
+            };
+            let chunk = if chunk.is_empty() { &*written } else { &*chunk };
+            if let Err(e) = encoder.write_all(chunk) {
+                return Poll::Ready(broken_off(&e));
+            }
+            if chunk.is_empty() {
+                return Poll::Ready(match encoder.finish() {
+                    Ok(rest) => Some(Ok(Frame::data(rest.into()))),
+                    Err(e) => broken_off(&e),
+                });
+            }
+            if encoder.get_ref().len() >= CHUNK / 2 {
+                let out = std::mem::replace(encoder.get_mut(), Vec::with_capacity(CHUNK));
+                self.encoder = Some(encoder);
+                return Poll::Ready(Some(Ok(Frame::data(out.into()))));
+            }
+        }
+        self.encoder = Some(encoder);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

@@ -1,0 +1,387 @@
+//! Patching: JSON patch, merge patch, strategic merge patch, and apply.
+
+use crate::api::Call;
+use crate::codec::cbor;
+use crate::codec::media::{self, Encoding, Encodings};
+use crate::codec::order;
+use crate::http::reply::Reply;
+use crate::kinds::strategy::Strategy;
+use crate::request::parse_uint;
+use crate::rest::conversion::{Memo, with_conversions};
+use crate::rest::managed;
+use crate::rest::options::{WriteKind, WriteOptions};
+use crate::rest::read::store_error;
+use crate::rest::scale;
+use crate::rest::write::{
+    Change, Edit, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text,
+};
+use crate::status::{ApiError, ApiResult};
+use bytes::Bytes;
+use jiff::Timestamp;
+use scantling_admit::FieldValidation;
+use scantling_merge::apply::{ApplyError, Force};
+use scantling_merge::patch::{Patch, PatchError, PatchType, Reading};
+use scantling_store::ReadAt;
+use scantling_value::{Limits, Map, Value};
+
+/// The media type of an apply in CBOR.
+const APPLY_IN_CBOR: &str = "application/apply-patch+cbor";
+
+/// The media types of the patches that a kind takes from those who speak these encodings.
+pub(crate) fn taken(strategy: &dyn Strategy, spoken: Encodings) -> Vec<&'static str> {
+    let mut types = strategy.patch_types().to_vec();
+    if spoken.contains(&Encoding::Cbor) {
+        types.push(APPLY_IN_CBOR);
+    }
+    types
+}
+
+impl Write<'_> {
+    /// PATCH
+    pub(crate) async fn patch(&mut self, name: &str) -> ApiResult<Reply> {
+        let call = self.call;
+        let ty = self.patch_type()?;
+        call.wanted()?;
+        let kind = if ty == PatchType::Apply {
+            WriteKind::Apply
+        } else {
+            WriteKind::Patch
+        };
+        let options = WriteOptions::parse(call.query, kind)?;
+        let text = self.patch_text()?;
+        // A text that is no patch is refused before anything else is looked at; one that is a bad patch, after that.
+        let patch = match Patch::decode(ty, &text, reading(options.field_validation), Limits::SERVER) {
+            Err(PatchError::Syntax(why)) => return Err(ApiError::bad_request(why)),
+            read => read.map_err(patch_error),
+        };
+        let part = match call.path.subresource.as_deref() {
+            Some("status") => Part::Status,
+            Some(_) => Part::Scale,
+            None => Part::Whole,
+        };
+        let (status, object) = match (ty, part) {
+            (PatchType::Apply, _) => self.apply(name, part, &options, &patch).await?,
+            (_, Part::Scale) => (200, self.patch_scale(name, &options, &patch).await?),
+            _ => (200, self.patch_object(name, part, &options, &patch).await?),
+        };
+        if part == Part::Scale {
+            return scale::shown(call.shape()?, object);
+        }
+        self.reply(status, object)
+    }
+
+    /// What kind of patch the body says it is, if the objects take such patches.
+    pub(crate) fn patch_type(&self) -> ApiResult<PatchType> {
+        let strategy = &self.call.kind.strategy;
+        let asked = match self.is_apply_in_cbor() {
+            true => Some(PatchType::Apply),
+            false => PatchType::from_media_type(media::essence(self.head.content_type.as_deref())),
+        };
+        asked
+            .filter(|ty| *ty != PatchType::Strategic || strategy.strategic_schema().is_some())
+            .ok_or_else(|| ApiError::unsupported_media_type(&taken(&**strategy, self.head.spoken)))
+    }
+
+    fn is_apply_in_cbor(&self) -> bool {
+        let spoken = self.head.spoken.contains(&Encoding::Cbor);
+        spoken && media::essence(self.head.content_type.as_deref()) == APPLY_IN_CBOR
+    }
+
+    /// The body as the text of a patch.
+    fn patch_text(&self) -> ApiResult<Bytes> {
+        if !self.is_apply_in_cbor() {
+            return Ok(self.body.clone());
+        }
+        let patch = cbor::decode(&self.body);
+        let patch = patch.map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+        Ok(patch.to_json().into())
+    }
+
+    async fn patch_object(
+        &mut self,
+        name: &str,
+        part: Part,
+        options: &WriteOptions,
+        patch: &ApiResult<Patch<'_>>,
+    ) -> ApiResult<Value> {
+        let schema = self.call.kind.strategy.strategic_schema();
+        let change = |old: &Value, _: &Memo| {
+            let patch = patch.as_ref().map_err(ApiError::clone)?;
+            Ok(Change {
+                object: patch.apply(old, schema).map_err(patch_error)?,
+                found: patch.findings(|| order::text(old)),
+                ownership: Ownership::Update,
+                received: false,
+            })
+        };
+        let source = match patch {
+            Ok(patch) => Source::Patch(patch),
+            Err(_) => Source::Body,
+        };
+        let edit = Edit {
+            name,
+            uid: "",
+            part,
+            options,
+            source,
+            change: &change,
+        };
+        self.change(&edit).await
+    }
+
+    async fn patch_scale(
+        &mut self,
+        name: &str,
+        options: &WriteOptions,
+        patch: &ApiResult<Patch<'_>>,
+    ) -> ApiResult<Value> {
+        let call = self.call;
+        let key = call.key(name)?;
+        let entry = call.live(&key, name).await?;
+        let object = crate::rest::read::shown(call, &entry).await?;
+        scale::scale_to_patch(call, &object)?;
+        // Only where there is a scale it matters what the patch is.
+        let patch = patch.as_ref().map_err(ApiError::clone)?;
+        let live = managed::managed_scale(call, &object)?;
+        let made = patch.apply(&live, None).map_err(patch_error)?;
+        let refused = |why: &str| crate::rest::write::patch_refusal(patch.shown(&order::text(&live)), why);
+        let (mut sent, unknown) = scale::check(made).map_err(|why| refused(&why))?;
+        let mut found = patch.findings(|| order::text(&live));
+        found.extend(unknown);
+        match options.field_validation {
+            FieldValidation::Strict if !found.is_empty() => {
+                return Err(refused(&format!("strict decoding error: {}", found.join(", "))));
+            }
+            FieldValidation::Warn => self.warnings.extend(found),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
+        }
+        // The version is that of what was patched, and so is the uid: no preconditions of the client's.
+        if let Some(m) = crate::rest::write::metadata_mut(&mut sent) {
+            m.remove("uid");
+            if !patch.sets(["metadata", "resourceVersion"]) {
+                m.remove("resourceVersion");
+            }
+        }
+        fit_namespace(call, &mut sent)?;
+        fit_name(&sent, name)?;
+        scale::check_replicas(call, &sent)?;
+        scale::replace(self, name, options, &sent).await
+    }
+
+    /// An apply: to the object that is there, or else it makes one.
+    async fn apply(
+        &mut self,
+        name: &str,
+        part: Part,
+        options: &WriteOptions,
+        patch: &ApiResult<Patch<'_>>,
+    ) -> ApiResult<(u16, Value)> {
+        let call = self.call;
+        let there = self.is_there(name).await?;
+        if !there && part != Part::Whole {
+            return Err(ApiError::not_found(call.about(), name));
+        }
+        let patch = patch.as_ref().map_err(ApiError::clone)?;
+        let applying = Applying {
+            config: patch.config().unwrap_or(&Value::Null),
+            manager: &options.field_manager,
+            force: if options.force { Force::Yes } else { Force::No },
+            refusal: patch
+                .strict_refusal()
+                .filter(|_| options.field_validation == FieldValidation::Strict),
+            warnings: patch.warnings(),
+        };
+        if part == Part::Scale {
+            let scale = self.apply_scale(name, options, &applying).await?;
+            return Ok((200, scale));
+        }
+        let now = Timestamp::now();
+        let applied = |old: Option<&Value>, memo: &Memo| {
+            let apply = managed::Apply {
+                config: applying.config,
+                manager: applying.manager,
+                force: applying.force,
+                now,
+            };
+            let object = managed::apply(call, part, old, &apply, memo).map_err(apply_error)?;
+            applying.check_strictly()?;
+            Ok(object)
+        };
+        if !there {
+            let mut object = with_conversions(call, |memo| applied(None, memo)).await?;
+            if let Err(e) = fit_new(call, name, &mut object) {
+                // Nothing comes of it, but what was found in it is told.
+                self.warnings.extend(applying.warnings);
+                return Err(e);
+            }
+            let asked = text(&object, "resourceVersion");
+            if !asked.is_empty() {
+                // It counts for nothing, but has to be one.
+                parse_uint(asked).map_err(ApiError::internal)?;
+            }
+            if let Some(m) = crate::rest::write::metadata_mut(&mut object) {
+                m.remove("resourceVersion");
+            }
+            let created = self
+                .create_object(
+                    object,
+                    &applying.warnings,
+                    options,
+                    Ownership::Settled,
+                    Source::Apply(applying.config),
+                )
+                .await?;
+            return Ok((201, created));
+        }
+        let change = |old: &Value, memo: &Memo| {
+            let object = applied(Some(old), memo)?;
+            // What an apply leaves as it is, is what it was; only what it changes is brought into form.
+            let received = managed::same_but_managers(old, &object);
+            Ok(Change {
+                received,
+                ..applying.change(object)
+            })
+        };
+        let edit = Edit {
+            name,
+            uid: "",
+            part,
+            options,
+            source: Source::Apply(applying.config),
+            change: &change,
+        };
+        let updated = self.change(&edit).await?;
+        Ok((200, updated))
+    }
+
+    /// Whether there is an object of a name. One that no object can have is for the kind to refuse.
+    async fn is_there(&self, name: &str) -> ApiResult<bool> {
+        let call = self.call;
+        if !call.names_fit(name) {
+            return Ok(false);
+        }
+        let live = call.api.store.get(&call.key(name)?, ReadAt::Latest).await;
+        Ok(live.map_err(store_error)?.is_some())
+    }
+
+    async fn apply_scale(
+        &mut self,
+        name: &str,
+        options: &WriteOptions,
+        applying: &Applying<'_>,
+    ) -> ApiResult<Value> {
+        let call = self.call;
+        let change = |old: &Value, _: &Memo| {
+            let (config, manager, force) = (applying.config, applying.manager, applying.force);
+            let (scale, entries) =
+                managed::apply_scale(call, old, config, manager, force).map_err(apply_error)?;
+            applying.check_strictly()?;
+            fit_name(&scale, name)?;
+            let replicas = scale
+                .at(["spec", "replicas"])
+                .and_then(Value::as_int)
+                .unwrap_or(0);
+            let mut object = scale::with_replicas(call, old, replicas)?;
+            managed::set_entries(&mut object, entries);
+            Ok(applying.change(object))
+        };
+        let edit = Edit {
+            name,
+            uid: "",
+            part: Part::Scale,
+            options,
+            source: Source::Body,
+            change: &change,
+        };
+        let updated = self.change(&edit).await?;
+        scale::scale_after_write(call, &updated)
+    }
+}
+
+impl Patched for Patch<'_> {
+    fn shown(&self, old: &Value) -> String {
+        let spent = self.spent(old);
+        spent.unwrap_or_else(|| Patch::shown(self, &order::text(old)))
+    }
+
+    fn is_converted(&self) -> bool {
+        self.ty() == PatchType::Strategic
+    }
+}
+
+/// Checks that an apply that finds no object makes the one that is asked for.
+fn fit_new(call: &Call<'_>, name: &str, object: &mut Value) -> ApiResult<()> {
+    let uid = text(object, "uid");
+    if !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        return Err(ApiError::conflict(call.about(), name, &why));
+    }
+    fit_namespace(call, object)?;
+    fit_name(object, name)
+}
+
+/// An apply on its way.
+struct Applying<'a> {
+    config: &'a Value,
+    manager: &'a str,
+    force: Force,
+    /// Why an apply that goes well is refused nevertheless.
+    refusal: Option<String>,
+    /// What strict reading found.
+    warnings: Vec<String>,
+}
+
+impl Applying<'_> {
+    fn check_strictly(&self) -> ApiResult<()> {
+        match &self.refusal {
+            Some(why) => Err(ApiError::bad_request(why.as_str())),
+            None => Ok(()),
+        }
+    }
+
+    fn change(&self, object: Value) -> Change {
+        Change {
+            object,
+            found: self.warnings.clone(),
+            ownership: Ownership::Settled,
+            received: false,
+        }
+    }
+}
+
+fn reading(mode: FieldValidation) -> Reading {
+    match mode {
+        FieldValidation::Ignore => Reading::Lenient,
+        FieldValidation::Warn | FieldValidation::Strict => Reading::Strict,
+    }
+}
+
+fn patch_error(e: PatchError) -> ApiError {
+    match e {
+        PatchError::Syntax(why) | PatchError::BadRequest(why) => ApiError::bad_request(why),
+        PatchError::TooLarge(why) => ApiError::too_large(format!("Request entity too large: {why}")),
+        PatchError::Unprocessable(why) => ApiError::unprocessable().private(why),
+        PatchError::Internal(why) => ApiError::internal(why),
+    }
+}
+
+fn apply_error(e: ApplyError) -> ApiError {
+    match e {
+        ApplyError::BadRequest(why) => ApiError::bad_request(why),
+        ApplyError::Internal(why) => ApiError::internal(why),
+        ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.0.iter().map(|c| {
+                let entries = [
+                    ("reason", Value::from("FieldManagerConflict")),
+                    ("message", c.message().into()),
+                    ("field", c.path.to_string().into()),
+                ];
+                Value::Object(entries.into_iter().collect())
+            });
+            let details = Map::from_iter([("causes", Value::Array(causes.collect()))]);
+            ApiError::new(409, "Conflict", conflicts.to_string()).details(details)
+        }
+    }
+}

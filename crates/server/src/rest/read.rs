@@ -1,0 +1,500 @@
+//! Getting and listing.
+
+use crate::api::Call;
+use crate::codec::cbor;
+use crate::codec::protobuf;
+use crate::codec::text::{Listed, Text, is_in_form};
+use crate::http::reply::{Reply, STREAMED};
+use crate::request::parse_uint;
+use crate::rest::conversion::Converted;
+use crate::rest::listing::Listing;
+use crate::rest::options::{ListOptions, VersionMatch};
+use crate::rest::page::Continue;
+use crate::rest::render::{Renderer, Row, Rows};
+use crate::rest::selector::{FieldSelector, LabelSelector};
+use crate::rest::view::ListMeta;
+use crate::status::{ApiError, ApiResult};
+use scantling_store::{Entry, ListRequest, Page, ReadAt, StoreError};
+use scantling_value::{Limits, Value, deadline, go, json};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// What a list or watch is restricted to.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+}
+
+impl Selection {
+    /// What the selectors mean for the kind, which may not know their fields.
+    pub(crate) fn new(call: &Call<'_>, options: &ListOptions) -> ApiResult<Selection> {
+        let (labels, mut fields) = (options.labels.clone(), options.fields.clone());
+        for term in &fields.terms {
+            let known = call
+                .kind
+                .strategy
+                .selectable(call.kind, call.version, &term.field);
+            known.map_err(ApiError::bad_request)?;
+        }
+        // The old watch paths name an object.
+        if let Some(name) = call.path.name.as_ref().filter(|_| call.path.watch) {
+            if !fields.terms.is_empty() && fields.exact("metadata.name") != Some(name) {
+                let why = "fieldSelector metadata.name doesn't match requested name";
+                return Err(ApiError::bad_request(why));
+            }
+            let term = crate::rest::selector::FieldTerm {
+                field: "metadata.name".to_owned(),
+                value: name.clone(),
+                equal: true,
+            };
+            fields.terms.push(term);
+        }
+        Ok(Selection { labels, fields })
+    }
+
+    /// What it takes to match an object, in bytes that are looked at.
+    pub(crate) fn work(&self) -> usize {
+        const EACH: usize = 64;
+        EACH * (self.labels.len() + self.fields.terms.len())
+    }
+
+    /// Whether everything is selected.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.terms.is_empty()
+    }
+
+    /// Tells whether an entry is selected, if its name alone decides.
+    pub(crate) fn selects_by_name(&self, entry: &Entry) -> Option<bool> {
+        let name = entry.key.rsplit('/').next();
+        self.is_by_name()
+            .then(|| self.fields.terms.iter().all(|t| name == Some(&t.value)))
+    }
+
+    /// Whether the name alone decides.
+    fn is_by_name(&self) -> bool {
+        let by_name = |t: &crate::rest::selector::FieldTerm| t.equal && t.field == "metadata.name";
+        self.labels.is_empty() && self.fields.terms.len() <= 1 && self.fields.terms.iter().all(by_name)
+    }
+
+    /// Whether an object is selected.
+    pub(crate) fn matches(&self, call: &Call<'_>, object: &Value) -> bool {
+        let labels = object.at(["metadata", "labels"]).and_then(Value::as_object);
+        self.labels.matches(labels) && self.fields.matches(|f| call.kind.strategy.field(object, f))
+    }
+}
+
+impl Call<'_> {
+    /// What is stored now under the key of a name.
+    pub(crate) async fn live(&self, key: &str, name: &str) -> ApiResult<Arc<Entry>> {
+        let entry = self.entry(key, name, ReadAt::Latest).await?;
+        self.offload(entry.value.len()).await;
+        Ok(entry)
+    }
+
+    /// What is stored in a state under the key of a name.
+    pub(crate) async fn entry(&self, key: &str, name: &str, at: ReadAt) -> ApiResult<Arc<Entry>> {
+        let memory = self.kind.strategy.is_kept_in_memory();
+        let entry = self.api.store.get(key, at).await;
+        let entry = entry.map_err(|e| read_error(e, memory))?;
+        entry.ok_or_else(|| ApiError::not_found(self.about(), name))
+    }
+}
+
+/// Decodes what is stored, and adds its version.
+pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
+    let value = entry.value.bytes();
+    let damaged = |why| undecodable(entry.mod_revision, ApiError::unreadable(why));
+    let mut object = decode(&value).map_err(damaged)?;
+    let is_kind = |kind: &Value| kind.as_str().is_some_and(|kind| !kind.is_empty());
+    if !object.get("kind").is_some_and(is_kind) {
+        let shown = String::from_utf8_lossy(&value);
+        return Err(damaged(format!("Object 'Kind' is missing in '{shown}'")));
+    }
+    if let Some(m) = object.as_object_mut() {
+        let metadata = m.get_or_insert_with("metadata", || Value::Object(scantling_value::Map::new()));
+        let found = go::value_type(metadata);
+        let Value::Object(metadata) = metadata else {
+            return Err(damaged(format!("invalid metadata: expected object, got {found}")));
+        };
+        metadata.insert("resourceVersion", entry.mod_revision.to_string().into());
+    }
+    Ok(object)
+}
+
+/// Decodes JSON, which is what this server writes; or CBOR, which it writes where that is spoken; or protobuf, in which
+/// a kube-apiserver writes its own kinds.
+fn decode(value: &[u8]) -> Result<Value, String> {
+    if cbor::is_tagged(value) {
+        return cbor::decode(value);
+    }
+    if !protobuf::is_enveloped(value) {
+        return json::decode(value, Limits::SERVER).map_err(|e| e.to_string());
+    }
+    let envelope = protobuf::open(value)?;
+    match protobuf::described(&envelope) {
+        Some(definition) => protobuf::read(&envelope, definition),
+        None => Err(format!(
+            "{} {} has no protobuf form",
+            envelope.api_version, envelope.kind
+        )),
+    }
+}
+
+/// A stored object as the requested version shows it.
+pub(crate) async fn shown(call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
+    let object = stored(entry)?;
+    if is_in_form(call, entry) {
+        return Ok(object);
+    }
+    let read = call.read(object).await;
+    read.map_err(|e| undecodable(entry.mod_revision, e))
+}
+
+/// Why what has a revision was not read, with that revision if it is because it cannot be.
+pub(crate) fn undecodable(revision: u64, e: ApiError) -> ApiError {
+    if !e.is_unreadable() {
+        return e;
+    }
+    let why = format!("object not decodable revision={revision}: {}", e.message());
+    e.with_message(why)
+}
+
+/// What is said of an entry that is asked for by its key, if that is that it cannot be read.
+pub(crate) fn by_key(call: &Call<'_>, entry: &Entry, e: ApiError) -> ApiError {
+    if !e.is_unreadable() {
+        return e;
+    }
+    ApiError::internal_error(corrupt(key_within(call, &entry.key), &e))
+}
+
+/// A key without what all keys begin with: that is how it is known where nothing is written.
+pub(crate) fn key_within<'k>(call: &Call<'_>, key: &'k str) -> &'k str {
+    let root = call.api.keys.prefix();
+    key.strip_prefix(root.trim_end_matches('/')).unwrap_or(key)
+}
+
+/// What the store says of an entry that cannot be read.
+fn corrupt(key: &str, e: &ApiError) -> String {
+    format!(
+        "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {}",
+        e.message()
+    )
+}
+
+/// How many objects of a list that cannot be read are told of.
+const MOST_UNREADABLE: usize = 100;
+
+fn parse_version(text: &str) -> Result<u64, String> {
+    parse_uint(text).map_err(|e| format!("resourceVersion: Invalid value: {}: {e}", go::quote(text)))
+}
+
+/// What a client of etcd sends at most: more than etcd takes, and refused in other words.
+const LARGEST_MESSAGE: usize = 2 << 20;
+
+/// A failure of the store while something is read. Where a server does not read from memory, it does not expect what is
+/// asked for to come, either.
+fn read_error(e: StoreError, memory: bool) -> ApiError {
+    match e {
+        StoreError::FutureRevision { requested, current } if !memory => {
+            ApiError::version_too_large(requested, current)
+        }
+        e => store_error(e),
+    }
+}
+
+/// A failure of the store, as clients are told of it.
+pub(crate) fn store_error(e: StoreError) -> ApiError {
+    match e {
+        StoreError::FutureRevision { requested, current } => {
+            ApiError::version_too_large(requested, current).retry_after(1)
+        }
+        StoreError::Compacted { .. } => {
+            ApiError::expired("The resourceVersion for the provided list is too old.")
+        }
+        StoreError::TooLarge { request, .. } if request > LARGEST_MESSAGE => ApiError::internal(format!(
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({request} vs. \
+             {LARGEST_MESSAGE})"
+        )),
+        StoreError::TooLarge { .. } => ApiError::internal("etcdserver: request is too large"),
+        other => ApiError::internal_error("the store failed").private(other.to_string()),
+    }
+}
+
+/// The state in which a single object is asked for.
+pub(crate) fn asked_state(call: &Call<'_>) -> ApiResult<ReadAt> {
+    match call.query.text("resourceVersion") {
+        "" => Ok(ReadAt::Latest),
+        text => parse_version(text)
+            .map(ReadAt::AtLeast)
+            .map_err(ApiError::internal),
+    }
+}
+
+/// GET of one object.
+pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
+    let at = asked_state(call)?;
+    if call.query.flag("export") {
+        let why = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(ApiError::bad_request(why));
+    }
+    // What is wrong with a table shows in an object that is there only.
+    call.wanted()?;
+    let key = call.key(name)?;
+    let entry = call.entry(&key, name, at).await?;
+    let shape = call.shape()?;
+    let unread = |e| by_key(call, &entry, e);
+    if Text::noted(call, &entry).is_none() || !shape.is_plain() {
+        call.offload(entry.value.len()).await;
+    }
+    if shape.is_plain() && !call.kind.built_in {
+        return Ok(shape.text(200, &Text::of(call, &entry).await.map_err(unread)?));
+    }
+    shape.object(200, shown(call, &entry).await.map_err(unread)?)
+}
+
+/// GET of a collection.
+pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
+    let selection = Selection::new(call, options)?;
+    let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
+    if call.wanted()?.is_plain() && !call.kind.built_in {
+        let found = find(call, options, &selection, text_if_selected).await?;
+        let list = Listing::new(&api_version, kind, found.items, &found.meta);
+        let is_page = options.limit != 0 || !options.continue_token.is_empty();
+        if list.len().is_some_and(|length| length < STREAMED) || !selection.is_everything() || is_page {
+            return Ok(Reply::list(list));
+        }
+        let revision = &found.meta.resource_version;
+        let key = format!(
+            "{} {revision} {} {}",
+            call.prefix()?,
+            call.kind.serial,
+            call.version.name
+        );
+        return Ok(Reply::list(call.api.lists.share(key, list)));
+    }
+    let shape = call.shape()?;
+    let mut rows = Rows::new(call, &shape.wanted);
+    let take = |c: &Call<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| rows.take(c, s, e, v);
+    let found = find(call, options, &selection, take).await?;
+    if found.items.iter().all(|row| matches!(row, Row::Object(_))) {
+        let objects = found.items.into_iter().filter_map(|row| match row {
+            Row::Object(object) => Some(object),
+            Row::Entry(_) => None,
+        });
+        return shape.list(&api_version, kind, objects.collect(), &found.meta);
+    }
+    let content_type = shape.wanted.encoding.content_type();
+    let frame = shape.list_frame(&api_version, kind, &found.meta)?;
+    let renderer = Renderer::new(call, shape)?;
+    let mut items = Vec::with_capacity(found.items.len());
+    for row in found.items {
+        items.push(renderer.item(row)?);
+    }
+    let mut reply = Reply::list(Listing::rendered(frame, items, renderer));
+    reply.content_type = content_type;
+    Ok(reply)
+}
+
+/// A page of selected objects, in some form.
+pub(crate) struct Found<T> {
+    pub(crate) items: Vec<T>,
+    pub(crate) meta: ListMeta,
+}
+
+/// How an entry whose name is selected is taken into a page, or not.
+pub(crate) type Take<T> = fn(&Call<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>;
+
+/// An object, if it is selected.
+pub(crate) fn object_if_selected(
+    call: &Call<'_>,
+    selection: &Selection,
+    entry: &Arc<Entry>,
+    converted: &Converted,
+) -> ApiResult<Option<Value>> {
+    let object = converted.shown(call, entry)?;
+    Ok(selection.matches(call, &object).then_some(object))
+}
+
+/// Tells whether an object is selected; fails if a selected object is unreadable.
+pub(crate) fn is_selected(
+    call: &Call<'_>,
+    selection: &Selection,
+    entry: &Arc<Entry>,
+    converted: &Converted,
+) -> ApiResult<bool> {
+    if selection.is_by_name() && is_in_form(call, entry) {
+        return Ok(true);
+    }
+    Ok(selection.matches(call, &converted.shown(call, entry)?))
+}
+
+/// An object's text, if it is selected.
+pub(crate) fn text_if_selected(
+    call: &Call<'_>,
+    selection: &Selection,
+    entry: &Arc<Entry>,
+    converted: &Converted,
+) -> ApiResult<Option<Listed>> {
+    if selection.is_by_name()
+        && let Some(text) = Listed::noted(call, entry)
+    {
+        return Ok(Some(text));
+    }
+    let object = converted.shown(call, entry)?;
+    let selected = selection.matches(call, &object);
+    Ok(selected.then(|| Listed::of_shown(call, entry, &object)))
+}
+
+/// How many objects are read before others get their turn.
+const TURN: usize = 256;
+
+/// Reads pages until enough selected objects are found.
+pub(crate) async fn find<T>(
+    call: &Call<'_>,
+    options: &ListOptions,
+    selection: &Selection,
+    mut take: impl FnMut(&Call<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>,
+) -> ApiResult<Found<T>> {
+    let prefix = call.prefix()?;
+    // A list at any version is answered from memory, where it comes whole.
+    let any = options.resource_version == "0";
+    let limit = usize::try_from(options.limit)
+        .ok()
+        .and_then(NonZeroUsize::new)
+        .filter(|_| !any);
+    // A selector on the name finds one key, which makes no pages.
+    let only = selection.fields.exact("metadata.name").map(str::to_owned);
+    let spot = call.path.namespace.is_some()
+        || !call.kind.namespaced
+        || selection.fields.exact("metadata.namespace").is_some();
+    let single = only.is_some() && spot;
+    let exact = limit.is_some() || options.version_match == Some(VersionMatch::Exact);
+    let memory = call.kind.strategy.is_kept_in_memory() && !(single && exact);
+    let (mut after, mut at) = start(options, limit.is_some() && !single)?;
+    after = after.map(|a| format!("{prefix}{a}"));
+    let mut items = Vec::new();
+    let mut unreadable = Vec::new();
+    loop {
+        let request = ListRequest {
+            prefix: prefix.clone(),
+            after: after.clone(),
+            limit,
+            at,
+            remaining: None,
+        };
+        let Page {
+            revision,
+            entries,
+            remaining,
+        } = call.api.store.list(request).await.map_err(|e| match e {
+            StoreError::Compacted { .. } if !options.continue_token.is_empty() => {
+                match Continue::decode(&options.continue_token) {
+                    Ok(c) => {
+                        let latest = Continue { revision: None, ..c }.encode();
+                        ApiError::expired(CONTINUE_EXPIRED).continuing(latest)
+                    }
+                    Err(why) => ApiError::bad_request(why),
+                }
+            }
+            e => read_error(e, memory),
+        })?;
+        at = ReadAt::Exact(revision);
+        let work = |entry: &Arc<Entry>| entry.value.len() + selection.work();
+        call.offload(entries.iter().map(work).sum()).await;
+        let mut last = None;
+        'page: for turn in entries.chunks(TURN) {
+            let is_named = |entry: &&Arc<Entry>| {
+                let name = only.as_deref();
+                name.is_none_or(|name| entry.key.rsplit('/').next() == Some(name))
+            };
+            let converted = Converted::of(call, turn.iter().filter(is_named)).await;
+            for entry in turn {
+                deadline::tick();
+                last = Some(&entry.key);
+                if !is_named(&entry) {
+                    continue;
+                }
+                match take(call, selection, entry, &converted) {
+                    Ok(item) => items.extend(item),
+                    Err(e) if e.is_unreadable() && unreadable.len() < MOST_UNREADABLE => {
+                        let key = entry.key.to_string();
+                        let why = corrupt(&key, &e);
+                        unreadable.push((key, why));
+                    }
+                    Err(e) => return Err(e),
+                }
+                if limit.is_some_and(|l| items.len() >= l.get()) {
+                    break 'page;
+                }
+            }
+            if turn.len() == TURN {
+                tokio::task::yield_now().await;
+            }
+        }
+        let rest = remaining > 0 || last != entries.last().map(|e| &e.key);
+        let full = limit.is_some_and(|l| items.len() >= l.get());
+        if rest && !full {
+            after = last.map(ToString::to_string);
+            continue;
+        }
+        if !unreadable.is_empty() {
+            return Err(ApiError::unreadable_list(call.about(), &unreadable));
+        }
+        let meta = ListMeta {
+            resource_version: revision.to_string(),
+            continue_token: match (rest, last) {
+                (true, Some(key)) => {
+                    let after = key.strip_prefix(prefix.as_str()).unwrap_or(key).to_owned();
+                    let revision = Some(revision);
+                    Continue { revision, after }.encode()
+                }
+                _ => String::new(),
+            },
+            remaining: (rest && selection.is_everything()).then_some(remaining),
+            says_end: !call.kind.built_in,
+        };
+        return Ok(Found { items, meta });
+    }
+}
+
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You \
+     can start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+     remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
+     created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// Where a list begins, and in which state.
+fn start(options: &ListOptions, limited: bool) -> ApiResult<(Option<String>, ReadAt)> {
+    let version = options.resource_version.as_str();
+    if !options.continue_token.is_empty() {
+        let c = Continue::decode(&options.continue_token)
+            .map_err(|e| ApiError::bad_request(format!("invalid continue token: {e}")))?;
+        if !matches!(version, "" | "0") {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        return Ok((Some(c.after), c.revision.map_or(ReadAt::Latest, ReadAt::Exact)));
+    }
+    if version.is_empty() {
+        return Ok((None, ReadAt::Latest));
+    }
+    let n = parse_version(version)
+        .map_err(|e| ApiError::bad_request(format!("invalid resource version: {e}")))?;
+    let at = match options.version_match {
+        Some(VersionMatch::Exact) => ReadAt::Exact(n),
+        // A page at a version has always meant exactly that version.
+        None if limited && n > 0 => ReadAt::Exact(n),
+        _ => ReadAt::AtLeast(n),
+    };
+    Ok((None, at))
+}
+
+/// Where a watch begins.
+pub(crate) fn watch_version(version: &str) -> ApiResult<u64> {
+    if version.is_empty() {
+        Ok(0)
+    } else {
+        parse_version(version).map_err(ApiError::internal)
+    }
+}

@@ -1,0 +1,205 @@
+//! Reviews: questions that are answered and not stored. Who asks, and what may that one do?
+
+use crate::api::Call;
+use crate::auth::authentication::User;
+use crate::auth::authorization::{self, Attributes, Resource, Subject};
+use crate::codec::media::{self, View};
+use crate::codec::order;
+use crate::http::reply::Reply;
+use crate::rest::body::{self, Sent};
+use crate::rest::managed;
+use crate::rest::options::{WriteKind, WriteOptions};
+use crate::rest::write::{Ownership, Part, Source, Write, fit_namespace, remove_system_fields, timestamp};
+use crate::status::{About, ApiError, ApiResult};
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// May I do this? `SelfSubjectAccessReview`
+    Access,
+    /// What may I do in a namespace? `SelfSubjectRulesReview`
+    Rules,
+    /// Who am I? `SelfSubjectReview`
+    User,
+}
+
+impl Write<'_> {
+    /// POST of a review.
+    pub(crate) async fn answer(&mut self, question: Question) -> ApiResult<Reply> {
+        let call = self.call;
+        let shape = call.shape()?;
+        if matches!(shape.wanted.view, View::Table(_)) {
+            return Err(media::not_acceptable(call.accept.spoken));
+        }
+        let form = self.head.body_encoding()?;
+        let options = WriteOptions::parse(call.query, WriteKind::Create)?;
+        let mode = options.field_validation;
+        let Sent { mut object, found } = body::decode(call, &self.body, form, mode)?;
+        self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
+        body::fit_version(call, &object)?;
+        let user = self.head.user.as_deref().ok_or_else(ApiError::unauthorized)?;
+        let mode = call.api.authorization;
+        match question {
+            Question::Access => {
+                fit_namespace(call, &mut object)?;
+                remove_system_fields(&mut object);
+                let by = self.manager(&options);
+                object = managed::after_update(call, Part::Whole, None, object, &by)
+                    .await?
+                    .object;
+                refuse(call, &check_access(&object))?;
+                let decided = authorization::decide(mode, user, &asked(&object));
+                let mut status = Map::from_iter([("allowed", Value::from(decided.is_ok()))]);
+                if let Err(reason) = decided
+                    && !reason.is_empty()
+                {
+                    status.insert("reason", reason.into());
+                }
+                set(&mut object, "status", status.into());
+            }
+            Question::Rules => {
+                if object.text_at(["spec", "namespace"]).is_empty() {
+                    return Err(ApiError::bad_request("no namespace on request"));
+                }
+                set(&mut object, "metadata", Map::new().into());
+                set(&mut object, "spec", Map::new().into());
+                set(&mut object, "status", rules());
+            }
+            Question::User => {
+                let metadata = Map::from_iter([("creationTimestamp", Value::from(timestamp()))]);
+                set(&mut object, "metadata", metadata.into());
+                let status = Map::from_iter([("userInfo", user_info(user))]);
+                set(&mut object, "status", status.into());
+            }
+        }
+        shape.object(201, object)
+    }
+}
+
+fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(field, value);
+    }
+}
+
+fn refuse(call: &Call<'_>, errors: &[FieldError]) -> ApiResult<()> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let about = About {
+        group: &call.kind.group,
+        kind: "",
+    };
+    Err(ApiError::invalid(about, "", errors))
+}
+
+/// Nobody but the server says anything about a question for access.
+fn check_metadata(object: &Value) -> ErrorList {
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let mut said = metadata.as_object().into_iter().flat_map(Map::keys);
+    let root = Path::ROOT;
+    let error = || {
+        let found = BadValue::Raw(order::metadata_text(metadata));
+        FieldError::invalid(&root.field("metadata"), found, "must be empty")
+    };
+    let is_said = said.any(|field| field != "managedFields");
+    is_said.then(error).into_iter().collect()
+}
+
+/// What is wrong with a question for access.
+fn check_access(object: &Value) -> ErrorList {
+    let root = Path::ROOT;
+    let spec = root.field("spec");
+    let asked = |name| object.at(["spec", name]);
+    let (resource, path) = (asked("resourceAttributes"), asked("nonResourceAttributes"));
+    let mut errors = ErrorList::new();
+    if resource.is_some() == path.is_some() {
+        let shown = path.map_or(Value::Null, |path| {
+            let part = |name| path.get(name).cloned().unwrap_or_else(|| "".into());
+            Map::from_iter([("Path", part("path")), ("Verb", part("verb"))]).into()
+        });
+        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push_with(|| FieldError::invalid(&spec, shown, why));
+    }
+    let at = spec.field("resourceAttributes");
+    for name in ["fieldSelector", "labelSelector"] {
+        let Some(selector) = resource.and_then(|r| r.get(name)) else {
+            continue;
+        };
+        let at = at.field(name);
+        let raw = selector.text("rawSelector");
+        match (raw, selector.list("requirements")) {
+            ("", []) => {
+                let why = format!(
+                    "when spec.resourceAttributes.{name} is specified, requirements or rawSelector is required"
+                );
+                errors.push_with(|| FieldError::required(&at.field("requirements"), why));
+            }
+            ("", _) | (_, []) => {}
+            (raw, _) => {
+                let why = "may not specified at the same time as requirements";
+                errors.push_with(|| FieldError::invalid(&at.field("rawSelector"), raw, why));
+            }
+        }
+    }
+    errors.extend(check_metadata(object));
+    errors
+}
+
+/// The attributes that an access review asks about.
+fn asked(object: &Value) -> Attributes<'_> {
+    let text = |at, name| object.text_at(["spec", at, name]);
+    let resource = |name| text("resourceAttributes", name);
+    let path = |name| text("nonResourceAttributes", name);
+    if object.at(["spec", "nonResourceAttributes"]).is_some() {
+        return Attributes {
+            verb: path("verb").into(),
+            subject: Subject::Path(path("path").into()),
+        };
+    }
+    Attributes {
+        verb: resource("verb").into(),
+        subject: Subject::Resource(Resource {
+            group: resource("group"),
+            resource: resource("resource"),
+            subresource: resource("subresource"),
+            namespace: resource("namespace"),
+            name: resource("name").into(),
+        }),
+    }
+}
+
+/// The rights of a user who may create reviews: all.
+fn rules() -> Value {
+    let all = || Value::from(vec!["*"]);
+    let rules = |rule: Map| Value::Array(vec![rule.into()]);
+    let resources = [("verbs", all()), ("apiGroups", all()), ("resources", all())];
+    let paths = [("verbs", all()), ("nonResourceURLs", all())];
+    let entries = [
+        ("resourceRules", rules(resources.into_iter().collect())),
+        ("nonResourceRules", rules(paths.into_iter().collect())),
+        ("incomplete", false.into()),
+    ];
+    Value::Object(entries.into_iter().collect())
+}
+
+/// What is known of who asks.
+fn user_info(user: &User) -> Value {
+    let texts = |texts: &[String]| Value::Array(texts.iter().map(|t| t.as_str().into()).collect());
+    let mut info = Map::from_iter([
+        ("username", Value::from(user.name.as_str())),
+        ("groups", texts(&user.groups)),
+    ]);
+    if !user.extra.is_empty() {
+        let extra = user
+            .extra
+            .iter()
+            .map(|(key, values)| (key.as_str(), texts(values)));
+        info.insert("extra", Value::Object(extra.collect()));
+    }
+    if !user.uid.is_empty() {
+        info.insert("uid", user.uid.as_str().into());
+    }
+    info.into()
+}

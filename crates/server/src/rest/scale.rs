@@ -1,0 +1,263 @@
+//! The scale subresource: a small object of its own, read from and written into the larger one.
+
+use crate::api::Call;
+use crate::codec::cbor;
+use crate::codec::media::{Encoding, View};
+use crate::codec::protobuf;
+use crate::http::reply::Reply;
+use crate::kinds::builtin::findings;
+use crate::rest::body;
+use crate::rest::conversion::Memo;
+use crate::rest::managed::SCALE_VERSION;
+use crate::rest::options::{WriteKind, WriteOptions};
+use crate::rest::read;
+use crate::rest::view::Shape;
+use crate::rest::write::{
+    Change, Edit, Ownership, Part, Source, Write, fit_name, fit_namespace, metadata_mut, text,
+};
+use crate::status::{ApiError, ApiResult};
+use crate::tables::{Column, Columns};
+use scantling_admit::{FieldValidation, Scale, Scaled};
+use scantling_schema::core::CoreKind;
+use scantling_value::{Limits, Map, Value, go, json, yaml};
+use std::sync::LazyLock;
+
+/// How many replicas an object wants that does not say so, while a patch decides about it.
+const UNSET: i64 = i32::MIN as i64;
+
+/// The scale of an object that says how many replicas it wants.
+pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+    let found = scale_to_patch(call, object)?;
+    if has_replicas(&found) {
+        return Ok(found);
+    }
+    Err(ApiError::internal_error(format!(
+        "the spec replicas field {:?} does not exist",
+        scale_paths(call, object)?.spec_replicas
+    )))
+}
+
+/// Returns whether a scale has the number of replicas that its object asks for.
+pub(crate) fn has_replicas(scale: &Value) -> bool {
+    scale.at(["spec", "replicas"]).and_then(Value::as_int) != Some(UNSET)
+}
+
+/// The scale of an object just written. The schema may not know the replicas, so that they are gone already.
+pub(crate) fn scale_after_write(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+    let mut found = scale_to_patch(call, object)?;
+    if let Some(Value::Object(spec)) = found.as_object_mut().and_then(|f| f.get_mut("spec"))
+        && spec.get("replicas").and_then(Value::as_int) == Some(UNSET)
+    {
+        spec.remove("replicas");
+    }
+    Ok(found)
+}
+
+/// Refuses a scale that a patch left without a number of replicas.
+pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
+    match (
+        scale.at(["spec", "replicas"]).and_then(Value::as_int),
+        &call.version.scale,
+    ) {
+        (Some(UNSET), Some(scale)) => Err(ApiError::bad_request(format!(
+            "the spec replicas field {:?} cannot be empty",
+            scale.spec_replicas
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The scale of an object for patches to begin with.
+pub(crate) fn scale_to_patch(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+    let scale = scale_paths(call, object)?;
+    let Scaled {
+        wanted,
+        actual,
+        selector,
+    } = scale.read(object).map_err(ApiError::internal)?;
+    let wanted = wanted.unwrap_or(UNSET);
+    let mut metadata = Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(v) = object.at(["metadata", field]) {
+            metadata.insert(field, v.clone());
+        }
+    }
+    let mut spec = Map::new();
+    if wanted != 0 {
+        spec.insert("replicas", Value::Int(wanted));
+    }
+    let mut status = Map::from_iter([("replicas", Value::Int(actual))]);
+    if !selector.is_empty() {
+        status.insert("selector", selector.into());
+    }
+    let entries = [
+        ("kind", Value::from("Scale")),
+        ("apiVersion", SCALE_VERSION.into()),
+        ("metadata", metadata.into()),
+        ("spec", spec.into()),
+        ("status", status.into()),
+    ];
+    Ok(Value::Object(entries.into_iter().collect()))
+}
+
+/// GET
+pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
+    let at = read::asked_state(call)?;
+    let key = call.key(name)?;
+    let entry = call.entry(&key, name, at).await?;
+    let object = read::shown(call, &entry)
+        .await
+        .map_err(|e| read::by_key(call, &entry, e))?;
+    shown(call.shape()?, scale_of(call, &object)?)
+}
+
+/// PUT
+pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply> {
+    let call = write.call;
+    let options = WriteOptions::parse(call.query, WriteKind::Update)?;
+    let form = write.head.body_encoding()?;
+    let (mut sent, found) = decode(&write.body, form, options.field_validation)
+        .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
+    write.warnings.extend(found);
+    fit_namespace(call, &mut sent)?;
+    fit_name(&sent, name)?;
+    let scale = replace(write, name, &options, &sent).await?;
+    shown(call.shape()?, scale)
+}
+
+/// What is said of any scale that cannot be read.
+const NOT_DECODED: &str = "no kind is registered for the type v1.Scale in scheme \
+                           \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
+/// The table of types in which a server looks up what a patch made of a scale.
+const SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
+
+/// Reads a scale; the texts are warnings about it.
+fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, Vec<String>)> {
+    let (sent, found) = match form {
+        Encoding::Json => {
+            check_type(&json::decode_any_range(text, Limits::SERVER).ok()?).ok()?;
+            let read = CoreKind::Scale.decode_text(text).ok()?;
+            let found = findings(&read.findings);
+            (read.members.into(), found)
+        }
+        Encoding::Yaml => {
+            let read = yaml::decode_strict(text, Limits::SERVER).ok()?;
+            let (sent, unknown) = check(read.value).ok()?;
+            (sent, read.duplicates.into_iter().chain(unknown).collect())
+        }
+        Encoding::Cbor => check(cbor::decode(text).ok()?).ok()?,
+        Encoding::Protobuf => {
+            let envelope = protobuf::open(text).ok()?;
+            check(protobuf::read(&envelope, CoreKind::Scale.definition()).ok()?).ok()?
+        }
+    };
+    match mode {
+        FieldValidation::Strict if !found.is_empty() => None,
+        FieldValidation::Ignore => Some((sent, Vec::new())),
+        FieldValidation::Strict | FieldValidation::Warn => Some((sent, found)),
+    }
+}
+
+/// Checks that a document is a scale; returns it in form, and what it has that a scale has not.
+pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
+    check_type(&document)?;
+    let decoded = CoreKind::Scale.decode(document).map_err(|e| e.to_string())?;
+    Ok((decoded.members.into(), findings(&decoded.findings)))
+}
+
+/// Checks that a document says that it is a scale, if it says what it is.
+fn check_type(document: &Value) -> Result<(), String> {
+    let (api_version, kind) = body::type_meta(document)?;
+    let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
+    if !fits(api_version, SCALE_VERSION) || !fits(kind, "Scale") {
+        return Err(format!(
+            "no kind {} is registered for version {} in scheme \"{SCHEME}\"",
+            go::quote(if kind.is_empty() { "Scale" } else { kind }),
+            go::quote(if api_version.is_empty() {
+                SCALE_VERSION
+            } else {
+                api_version
+            }),
+        ));
+    }
+    Ok(())
+}
+
+/// A scale as an answer: tables have columns of its own.
+pub(crate) fn shown(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
+    static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
+        let number = |name: &str, description: &str, path: &str| Column {
+            name: name.to_owned(),
+            kind: "integer".to_owned(),
+            format: String::new(),
+            description: description.to_owned(),
+            priority: 0,
+            path: path.to_owned(),
+        };
+        let desired = "Number of desired replicas";
+        let actual = "Number of actual replicas";
+        Columns::new(&[
+            number("Desired", desired, ".spec.replicas"),
+            number("Available", actual, ".status.replicas"),
+            Column::age(),
+        ])
+    });
+    if matches!(shape.wanted.view, View::MetadataList(_)) {
+        let why =
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Scale)";
+        return Err(ApiError::not_acceptable(why));
+    }
+    let shape = Shape {
+        columns: &COLUMNS,
+        ..shape
+    };
+    shape.object(200, scale)
+}
+
+/// Writes the wanted replicas of a scale into the object; returns the object's scale.
+pub(crate) async fn replace(
+    write: &mut Write<'_>,
+    name: &str,
+    options: &WriteOptions,
+    sent: &Value,
+) -> ApiResult<Value> {
+    let call = write.call;
+    let replicas = sent.at(["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
+    let version = text(sent, "resourceVersion").to_owned();
+    let uid = text(sent, "uid").to_owned();
+    let change = |old: &Value, _: &Memo| {
+        let mut object = with_replicas(call, old, replicas)?;
+        // A scale of no version in particular is one of the object as it is.
+        if let Some(m) = metadata_mut(&mut object).filter(|_| !version.is_empty()) {
+            m.insert("resourceVersion", version.as_str().into());
+        }
+        Ok(Change {
+            object,
+            found: Vec::new(),
+            ownership: Ownership::Update,
+            received: true,
+        })
+    };
+    let edit = Edit {
+        name,
+        uid: &uid,
+        part: Part::Scale,
+        options,
+        source: Source::Body,
+        change: &change,
+    };
+    let updated = write.change(&edit).await?;
+    scale_after_write(call, &updated)
+}
+
+/// An object with another wanted number of replicas.
+pub(crate) fn with_replicas(call: &Call<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
+    let scale = scale_paths(call, old)?;
+    scale.with_wanted(old, replicas).map_err(ApiError::internal)
+}
+
+/// Where the kind of an object keeps what its scale shows.
+fn scale_paths<'c>(call: &Call<'c>, object: &Value) -> ApiResult<&'c Scale> {
+    let scale = call.version.scale.as_ref();
+    scale.ok_or_else(|| ApiError::not_found(call.about(), text(object, "name")))
+}

@@ -1,0 +1,313 @@
+//! What a client sees of an object or a list: itself, its metadata, or rows of a table.
+
+use crate::codec::media::{Encoding, MetaVersion, View, Wanted};
+use crate::codec::order;
+use crate::codec::text::Text;
+use crate::http::reply::{Content, Reply};
+use crate::kinds::kind::{Kind, Version};
+use crate::request::Query;
+use crate::rest::listing::Listing;
+use crate::rest::render::{self, ListFrame};
+use crate::status::{ApiError, ApiResult};
+use crate::tables::{Columns, Room};
+use scantling_value::{Map, Value, go};
+
+/// Which part of an object stands in a table's row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum RowObject {
+    Metadata,
+    Object,
+    None,
+}
+
+/// How answers to one request are shown.
+#[derive(Debug)]
+pub(crate) struct Shape<'a> {
+    pub(crate) wanted: Wanted,
+    pub(crate) row_object: RowObject,
+    pub(crate) kind: &'a Kind,
+    pub(crate) columns: &'a Columns,
+    /// Seconds since the epoch, for ages.
+    pub(crate) now: i64,
+}
+
+/// The metadata of a list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListMeta {
+    pub(crate) resource_version: String,
+    pub(crate) continue_token: String,
+    pub(crate) remaining: Option<u64>,
+    /// Whether it says that nothing follows, too: lists of custom resources do.
+    pub(crate) says_end: bool,
+}
+
+impl ListMeta {
+    pub(crate) fn to_value(&self) -> Value {
+        let mut m = Map::new();
+        if self.says_end || !self.continue_token.is_empty() {
+            m.insert("continue", self.continue_token.as_str().into());
+        }
+        if let Some(n) = self.remaining {
+            m.insert(
+                "remainingItemCount",
+                Value::Int(i64::try_from(n).unwrap_or(i64::MAX)),
+            );
+        }
+        if !self.resource_version.is_empty() {
+            m.insert("resourceVersion", self.resource_version.as_str().into());
+        }
+        m.into()
+    }
+}
+
+impl<'a> Shape<'a> {
+    /// What the headers and the query ask for.
+    pub(crate) fn new(
+        wanted: Wanted,
+        query: &Query,
+        kind: &'a Kind,
+        version: &'a Version,
+        now: i64,
+    ) -> ApiResult<Shape<'a>> {
+        let asked = query.text("includeObject");
+        let row_object = match asked {
+            _ if !matches!(wanted.view, View::Table(_)) => RowObject::Metadata,
+            "" | "Metadata" => RowObject::Metadata,
+            "None" => RowObject::None,
+            "Object" => RowObject::Object,
+            other => {
+                return Err(ApiError::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
+                     'Object', 'None', or empty",
+                    go::quote(other)
+                )));
+            }
+        };
+        Ok(Shape {
+            wanted,
+            row_object,
+            kind,
+            columns: &version.columns,
+            now,
+        })
+    }
+
+    /// Whether objects are shown as they are, as JSON: then their text does.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.wanted.is_plain()
+    }
+
+    /// One object, as JSON.
+    pub(crate) fn text(&self, status: u16, text: &Text) -> Reply {
+        let mut out = Vec::with_capacity(text.len() + 1);
+        text.write(&mut out);
+        out.push(b'\n');
+        Reply::bytes(status, Encoding::Json.content_type(), out)
+    }
+
+    /// One object.
+    pub(crate) fn object(&self, status: u16, object: Value) -> ApiResult<Reply> {
+        let shown = match self.wanted.view {
+            View::Object => object,
+            View::Table(v) => self.table_of_one(object, v, true)?,
+            View::Metadata(v) => partial(object, v),
+            View::MetadataList(_) if self.kind.built_in => {
+                return Err(ApiError::not_acceptable(format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list (*{})",
+                    self.kind.internal_type()
+                )));
+            }
+            View::MetadataList(_) => return Err(ApiError::internal("content is not a list")),
+        };
+        Ok(Reply::object(status, &shown, self.wanted.encoding))
+    }
+
+    /// A list of objects.
+    pub(crate) fn list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        mut items: Vec<Value>,
+        meta: &ListMeta,
+    ) -> ApiResult<Reply> {
+        if self.wanted.is_plain() && self.kind.built_in {
+            let mut out = Vec::new();
+            order::write_list(api_version, kind, &meta.to_value(), &items, &mut out);
+            out.push(b'\n');
+            return Ok(Reply::bytes(200, Encoding::Json.content_type(), out));
+        }
+        if self.wanted.view == View::Object && self.kind.built_in {
+            // The list says which kind they are.
+            for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                item.remove("kind");
+                item.remove("apiVersion");
+            }
+        }
+        let shown = match self.wanted.view {
+            View::Object if self.wanted.encoding == Encoding::Json => {
+                let items = items.iter().map(|o| Text::complete(o).into()).collect();
+                return Ok(Reply::list(Listing::new(api_version, kind, items, meta)));
+            }
+            View::Object => list_value(api_version, kind, items.into(), meta),
+            View::Table(v) => {
+                let meta = &ListMeta {
+                    says_end: false,
+                    ..meta.clone()
+                };
+                let mut room = Room::default();
+                let rows = items.into_iter().map(|o| self.row(o, v, &mut room));
+                self.table(rows.collect::<ApiResult<_>>()?, meta, v, true)
+            }
+            View::MetadataList(v) => {
+                let meta = &ListMeta {
+                    says_end: false,
+                    ..meta.clone()
+                };
+                let items: Vec<Value> = items.into_iter().map(|o| partial(o, v)).collect();
+                // Go has two kinds of empty lists, and this one is written as the lesser.
+                let items = if items.is_empty() {
+                    Value::Null
+                } else {
+                    items.into()
+                };
+                list_value(v.api_version(), "PartialObjectMetadataList", items, meta)
+            }
+            View::Metadata(_) => return Err(self.no_single_metadata()),
+        };
+        Ok(Reply::object(200, &shown, self.wanted.encoding))
+    }
+
+    /// An object as an item of a list.
+    pub(crate) fn list_item(&self, mut object: Value) -> ApiResult<Value> {
+        Ok(match self.wanted.view {
+            View::Table(v) => self.row(object, v, &mut Room::default())?,
+            View::Metadata(v) | View::MetadataList(v) => partial(object, v),
+            View::Object => {
+                // The list says which kind they are.
+                if let Some(members) = object.as_object_mut().filter(|_| self.kind.built_in) {
+                    members.remove("kind");
+                    members.remove("apiVersion");
+                }
+                object
+            }
+        })
+    }
+
+    /// The text around the items of a list.
+    pub(crate) fn list_frame(&self, api_version: &str, kind: &str, meta: &ListMeta) -> ApiResult<ListFrame> {
+        // Nothing that a client sends is the same.
+        let mark = format!("mark-{}", uuid::Uuid::new_v4());
+        let items = || Value::from(vec![mark.as_str()]);
+        let brief = &ListMeta {
+            says_end: false,
+            ..meta.clone()
+        };
+        let list = match self.wanted.view {
+            View::Object if self.wanted.is_plain() => {
+                let mut before = Vec::new();
+                order::write_list(api_version, kind, &meta.to_value(), &[], &mut before);
+                let after = before.split_off(before.len() - b"]}".len());
+                return Ok(ListFrame {
+                    before,
+                    after: [&after, &b"\n"[..]].concat(),
+                    between: b",",
+                });
+            }
+            View::Object => list_value(api_version, kind, items(), meta),
+            View::Table(v) => self.table(vec![mark.as_str().into()], brief, v, true),
+            View::MetadataList(v) => list_value(v.api_version(), "PartialObjectMetadataList", items(), brief),
+            View::Metadata(_) => return Err(self.no_single_metadata()),
+        };
+        let reply = Reply::object(200, &list, self.wanted.encoding);
+        let Content::Whole(text) = reply.body else {
+            return Err(ApiError::internal_error("a list was not written"));
+        };
+        let found = render::frame(&text, &mark, self.wanted.encoding);
+        found.ok_or_else(|| ApiError::internal_error("a list was not written"))
+    }
+
+    fn no_single_metadata(&self) -> ApiError {
+        let list = match self.kind.built_in {
+            true => format!("{}List", self.kind.internal_type()),
+            false => "unstructured.UnstructuredList".to_owned(),
+        };
+        ApiError::not_acceptable(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list (*{list})"
+        ))
+    }
+
+    /// The object of a watch event; the columns of a table are named in the first event alone. No event is a list.
+    pub(crate) fn event(&self, object: Value, first: bool) -> ApiResult<Option<Value>> {
+        Ok(match self.wanted.view {
+            View::Object => Some(object),
+            View::Table(v) => Some(self.table_of_one(object, v, first)?),
+            View::Metadata(v) => Some(partial(object, v)),
+            View::MetadataList(_) => None,
+        })
+    }
+
+    fn row(&self, object: Value, version: MetaVersion, room: &mut Room) -> ApiResult<Value> {
+        let cells = self.columns.cells(&object, self.now, room)?;
+        let object = match self.row_object {
+            RowObject::None => Value::Null,
+            RowObject::Object => object,
+            RowObject::Metadata => partial(object, version),
+        };
+        Ok(Value::Object(
+            [("cells", cells), ("object", object)].into_iter().collect(),
+        ))
+    }
+
+    fn table_of_one(&self, object: Value, version: MetaVersion, headers: bool) -> ApiResult<Value> {
+        let meta = ListMeta {
+            resource_version: text(&object, "resourceVersion").to_owned(),
+            ..ListMeta::default()
+        };
+        let row = self.row(object, version, &mut Room::default())?;
+        Ok(self.table(vec![row], &meta, version, headers))
+    }
+
+    fn table(&self, rows: Vec<Value>, meta: &ListMeta, version: MetaVersion, headers: bool) -> Value {
+        let columns = if headers {
+            self.columns.definitions()
+        } else {
+            Value::Null
+        };
+        let entries = [
+            ("kind", Value::from("Table")),
+            ("apiVersion", version.api_version().into()),
+            ("metadata", meta.to_value()),
+            ("columnDefinitions", columns),
+            ("rows", Value::Array(rows)),
+        ];
+        Value::Object(entries.into_iter().collect())
+    }
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.text_at(["metadata", field])
+}
+
+/// The metadata of an object, alone.
+fn partial(object: Value, version: MetaVersion) -> Value {
+    let metadata = match object {
+        Value::Object(mut m) => m.remove("metadata").unwrap_or_else(|| Map::new().into()),
+        _ => Map::new().into(),
+    };
+    let entries = [
+        ("kind", Value::from("PartialObjectMetadata")),
+        ("apiVersion", version.api_version().into()),
+        ("metadata", metadata),
+    ];
+    Value::Object(entries.into_iter().collect())
+}
+
+fn list_value(api_version: &str, kind: &str, items: Value, meta: &ListMeta) -> Value {
+    let entries = [
+        ("kind", Value::from(kind)),
+        ("apiVersion", api_version.into()),
+        ("metadata", meta.to_value()),
+        ("items", items),
+    ];
+    Value::Object(entries.into_iter().collect())
+}

@@ -1,0 +1,448 @@
+//! Watch streams: what is there, then what changes, each event once and in order.
+
+mod backlog;
+mod recent;
+
+pub(crate) use recent::RecentObjects;
+
+use crate::api::{Api, Call};
+use crate::codec::media::{Accept, Encoding, Wanted};
+use crate::codec::text::{Listed, Text};
+use crate::http::compute::{self, Class};
+use crate::http::reply::{Body, Content, Reply};
+use crate::kinds::kind::{Kind, Version};
+use crate::metrics::{self, Label, Running};
+use crate::request::{ObjectPath, Query};
+use crate::rest::conversion::Converted;
+use crate::rest::lines::{Happened, Which};
+use crate::rest::options::ListOptions;
+use crate::rest::read::{self, Selection};
+use crate::rest::view::{RowObject, Shape};
+use crate::status::{ApiError, ApiResult};
+use bytes::Bytes;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use recent::Form;
+use scantling_store::{Entry, Event, StoreError, Watch};
+use scantling_value::{Map, Value};
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How much of what is there already is sent at once.
+const INITIAL_CHUNK: usize = 32 * 1024;
+
+/// How often a quiet watch is told how far it has come.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long before its end a watch gets a last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// How long a watch goes on after its kind has ended: what is written meanwhile still reaches it.
+const LAST_STRETCH: Duration = Duration::from_secs(1);
+
+/// How long a watch waits before it asks a webhook again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How long a watch lasts whose client does not say: up to twice the least time, so that clients come back spread out.
+fn default_timeout(least: Duration, seed: u64) -> Duration {
+    let millis = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+    least.saturating_add(Duration::from_millis(
+        seed.checked_rem(millis).unwrap_or_default(),
+    ))
+}
+
+/// Whether a state that an event tells of is damaged, which no webhook can change.
+fn is_damaged(event: &Event) -> bool {
+    let states = [event.before(), event.after()];
+    let mut states = states.into_iter().flatten();
+    states.any(|entry| read::stored(entry).is_err())
+}
+
+/// What a watch tells, on its way to the connection. Whoever drops it ends the watch.
+#[derive(Debug)]
+pub(crate) struct Events {
+    /// The form of each event.
+    pub(crate) encoding: Encoding,
+    /// One event after the other, whole ones in each chunk.
+    pub(crate) chunks: backlog::Receiver,
+}
+
+impl Events {
+    /// The body of an answer.
+    pub(crate) fn into_body(mut self) -> Body {
+        let frames = futures_util::stream::poll_fn(move |cx| {
+            self.chunks
+                .poll_recv(cx)
+                .map(|c| c.map(|b| Ok::<_, Infallible>(Frame::data(b))))
+        });
+        StreamBody::new(frames).boxed_unsync()
+    }
+}
+
+/// Everything that a stream needs, owned: it outlives the request's handler.
+struct Stream {
+    api: Arc<Api>,
+    kind: Arc<Kind>,
+    version: usize,
+    path: ObjectPath,
+    query: Query,
+    selection: Selection,
+    wanted: Wanted,
+    row_object: RowObject,
+    out: backlog::Sender,
+    first: bool,
+    label: Label,
+    events: metrics::Events,
+    /// Counts the stream as open.
+    _open: Running,
+}
+
+/// An object on its way to a client.
+enum Item {
+    Text(Listed),
+    Object(Value),
+    /// One that is read when it is written.
+    Entry(Arc<Entry>),
+}
+
+/// Answers a watch.
+pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
+    let selection = Selection::new(call, options)?;
+    let version = read::watch_version(&options.resource_version)?;
+    let Shape {
+        wanted, row_object, ..
+    } = call.shape()?;
+    let content_type = match (wanted.encoding, wanted.encoding.stream_type()) {
+        (_, None) => return Err(crate::codec::media::no_stream(call.accept.spoken)),
+        (Encoding::Json, _) => Encoding::Json.content_type(),
+        (_, Some(ty)) => ty,
+    };
+    let (out, chunks) = backlog::channel(&call.api.memory.watches);
+    let encoding = wanted.encoding;
+    let stream = Stream {
+        api: Arc::clone(call.api),
+        kind: Arc::clone(call.kind),
+        version: call
+            .kind
+            .versions
+            .iter()
+            .position(|v| v.name == call.version.name)
+            .unwrap_or(0),
+        path: call.path.clone(),
+        query: call.query.clone(),
+        selection,
+        wanted,
+        row_object,
+        out,
+        first: true,
+        label: call.label.clone(),
+        events: call.api.metrics.events(call.kind, &call.version.name),
+        _open: call.api.metrics.long_running(call.label),
+    };
+    let timeout = match options.timeout_seconds {
+        Some(s) if s > 0 => Duration::from_secs(s.cast_unsigned()),
+        _ => default_timeout(call.api.min_request_timeout, uuid::Uuid::new_v4().as_u64_pair().0),
+    };
+    let (api, options) = (Arc::clone(call.api), options.clone());
+    let end = Instant::now() + timeout;
+    tokio::spawn(async move {
+        let stream = pin!(stream.run(options, version, end));
+        // A stream has an end of its own.
+        let _ = api.compute.run(Class::Read, None, stream).await;
+    });
+    let mut reply = Reply::bytes(200, content_type, Bytes::new());
+    reply.body = Content::Events(Events { encoding, chunks });
+    Ok(reply)
+}
+
+impl Stream {
+    async fn run(mut self, options: ListOptions, version: u64, deadline: Instant) {
+        let mut stop = self.api.stop.clone();
+        let client = self.out.client();
+        let term = self.kind.term.clone();
+        let ended = async {
+            term.ended().await;
+            tokio::time::sleep(LAST_STRETCH).await;
+        };
+        let work = self.events(&options, version, deadline);
+        tokio::select! {
+            () = client.gone() => {}
+            _ = work => {}
+            () = ended => {}
+            () = tokio::time::sleep_until(deadline) => {}
+            _ = stop.wait_for(|s| *s) => {}
+        }
+    }
+
+    /// Sends events until the client is gone, too slow, or the store ends the watch.
+    async fn events(&mut self, options: &ListOptions, version: u64, deadline: Instant) {
+        let result = self.events_or_error(options, version, deadline).await;
+        if let Err(Some(e)) = result {
+            let mut line = Vec::new();
+            Happened::Error.write_object(&mut line, &e.to_status(), self.wanted.encoding);
+            let _ = self.push(line.into());
+        }
+    }
+
+    async fn events_or_error(
+        &mut self,
+        options: &ListOptions,
+        version: u64,
+        deadline: Instant,
+    ) -> Result<(), Option<ApiError>> {
+        let api = Arc::clone(&self.api);
+        let prefix = self.call()?.prefix().map_err(Some)?;
+        let after = match options.send_initial_events {
+            Some(true) => loop {
+                match self.initial(options, version).await {
+                    Err(e) if self.awaits_webhook(e.as_ref()) => tokio::time::sleep(RETRY).await,
+                    found => break found?,
+                }
+            },
+            // From nothing, and without what is there: from now on.
+            Some(false) if version == 0 => {
+                let now = api.store.revision().await;
+                now.map_err(|e| Some(read::store_error(e)))?
+            }
+            // What was before the kind became what it is cannot be told in its terms.
+            _ if (1..self.kind.term.since).contains(&version) => {
+                return Err(Some(expired(version, self.kind.term.since)));
+            }
+            _ => version,
+        };
+        compute::end_offload();
+        let mut watch = match api.store.watch(&prefix, after).await {
+            Ok(w) => w,
+            Err(StoreError::FutureRevision { .. }) => {
+                std::future::pending::<()>().await;
+                return Ok(());
+            }
+            Err(e) => return Err(Some(too_old(&e))),
+        };
+        let mut next_bookmark = bookmark_time(deadline);
+        loop {
+            let event = tokio::select! {
+                biased;
+                e = watch.next() => e,
+                () = tokio::time::sleep_until(next_bookmark), if options.bookmarks => {
+                    self.bookmark(&mut watch)?;
+                    next_bookmark = bookmark_time(deadline);
+                    continue;
+                }
+            };
+            let event = event.map_err(|e| Some(too_old(&e)))?;
+            loop {
+                match self.change(&event).await {
+                    Err(e) if self.awaits_webhook(e.as_ref()) && !is_damaged(&event) => {
+                        tokio::time::sleep(RETRY).await;
+                    }
+                    sent => break sent?,
+                }
+            }
+            compute::end_offload();
+        }
+    }
+
+    /// Whether an error is that a webhook has not converted an object. A watch waits until it does: it tells of
+    /// everything or of nothing.
+    fn awaits_webhook(&self, e: Option<&ApiError>) -> bool {
+        e.is_some_and(ApiError::is_unreadable) && self.kind.strategy.by_webhook().is_some()
+    }
+
+    /// What is there already; returns the revision up to which that is all.
+    async fn initial(&mut self, options: &ListOptions, version: u64) -> Result<u64, Option<ApiError>> {
+        let mut list = options.clone();
+        list.limit = 0;
+        list.continue_token.clear();
+        list.version_match = None;
+        list.resource_version = if version == 0 {
+            String::new()
+        } else {
+            version.to_string()
+        };
+        let take: read::Take<Item> = if self.shape()?.is_plain() {
+            |c, s, e, v| Ok(read::text_if_selected(c, s, e, v)?.map(Item::Text))
+        } else if self.kind.strategy.by_webhook().is_some() {
+            |c, s, e, v| Ok(read::object_if_selected(c, s, e, v)?.map(Item::Object))
+        } else {
+            |c, s, e, v| Ok(read::is_selected(c, s, e, v)?.then(|| Item::Entry(Arc::clone(e))))
+        };
+        let found = read::find(&self.call()?, &list, &self.selection, take)
+            .await
+            .map_err(Some)?;
+        let revision = found.meta.resource_version.parse().unwrap_or(0);
+        let held = found.items.capacity() * size_of::<Item>();
+        let _held = self
+            .api
+            .memory
+            .watches
+            .charge(held)
+            .ok_or_else(|| Some(crate::api::too_many_requests()))?;
+        // What is there is sent at the client's pace: a slow reader of a long list is not a slow watcher yet.
+        let mut chunk = Vec::new();
+        for item in found.items {
+            let before = chunk.len();
+            self.write(Happened::Added, item, &mut chunk)?;
+            self.events.sent(chunk.len() - before);
+            if chunk.len() >= INITIAL_CHUNK {
+                self.out.send(std::mem::take(&mut chunk).into()).await;
+            }
+        }
+        if !chunk.is_empty() {
+            self.out.send(chunk.into()).await;
+        }
+        if options.bookmarks {
+            let annotations = Map::from_iter([("k8s.io/initial-events-end", Value::from("true"))]);
+            self.send_bookmark(revision, Some(annotations))?;
+        }
+        Ok(revision)
+    }
+
+    fn version(&self) -> Result<&Version, Option<ApiError>> {
+        self.kind.versions.get(self.version).ok_or(None)
+    }
+
+    fn call(&self) -> Result<Call<'_>, Option<ApiError>> {
+        Ok(Call {
+            api: &self.api,
+            kind: &self.kind,
+            version: self.version()?,
+            path: &self.path,
+            query: &self.query,
+            accept: Accept {
+                text: None,
+                spoken: self.api.spoken,
+            },
+            label: &self.label,
+        })
+    }
+
+    fn shape(&self) -> Result<Shape<'_>, Option<ApiError>> {
+        Ok(Shape {
+            wanted: self.wanted.clone(),
+            row_object: self.row_object,
+            kind: &self.kind,
+            columns: &self.version()?.columns,
+            now: crate::api::now(),
+        })
+    }
+
+    /// One change, as far as it concerns what is selected: what leaves the selection is deleted for this client.
+    async fn change(&mut self, event: &Event) -> Result<(), Option<ApiError>> {
+        let call = self.call()?;
+        let (before, after) = (event.before(), event.after());
+        let states = before.iter().chain(&after);
+        let unwritten = states.filter(|entry| Text::noted(&call, entry).is_none());
+        let unwritten: usize = unwritten.map(|entry| entry.value.len()).sum();
+        call.offload(unwritten + self.selection.work()).await;
+        let converted = Converted::of(&call, before.into_iter().chain(after)).await;
+        let form = Form {
+            serial: self.kind.serial,
+            version: self.version,
+        };
+        let shown = |e: &Arc<Entry>| self.api.recent.object(e, form, || converted.shown(&call, e));
+        let selected = |entry: Option<&Arc<Entry>>| {
+            let selects = |e: &Arc<Entry>| match self.selection.selects_by_name(e) {
+                Some(selected) => Ok(selected),
+                None => Ok(self.selection.matches(&call, &*shown(e)?)),
+            };
+            entry.map_or(Ok(false), |e| selects(e).map_err(Some))
+        };
+        let (happened, entry) = match (selected(before)?, selected(after)?) {
+            (false, false) => return Ok(()),
+            (false, true) => (Happened::Added, after),
+            (true, true) => (Happened::Modified, after),
+            (true, false) => (Happened::Deleted, before),
+        };
+        let entry = entry.ok_or(None)?;
+        if self.shape()?.is_plain() {
+            let which = Which {
+                revision: event.revision,
+                serial: self.kind.serial,
+                version: self.version,
+                happened,
+            };
+            let line = self.api.lines.line(which, || {
+                // The last state of an object goes under the revision of its deletion.
+                let text = Text::of_converted(&call, entry, &converted).map_err(Some)?;
+                let text = text.at_revision(event.revision);
+                let mut line = Vec::with_capacity(text.len() + 32);
+                happened.write(&mut line, |out| text.write(out));
+                Ok::<_, Option<ApiError>>(line)
+            })?;
+            return self.push(line);
+        }
+        let mut object = Value::clone(&*shown(entry).map_err(Some)?);
+        crate::rest::write::set_version(&mut object, event.revision);
+        let mut line = Vec::new();
+        self.write(happened, Item::Object(object), &mut line)?;
+        self.push(line.into())
+    }
+
+    fn bookmark(&mut self, watch: &mut Watch) -> Result<(), Option<ApiError>> {
+        let revision = watch.progress().map_err(|e| Some(too_old(&e)))?;
+        self.send_bookmark(revision, None)
+    }
+
+    fn send_bookmark(&mut self, revision: u64, annotations: Option<Map>) -> Result<(), Option<ApiError>> {
+        let mut metadata = Map::from_iter([("resourceVersion", Value::from(revision.to_string()))]);
+        if let Some(a) = annotations {
+            metadata.insert("annotations", a.into());
+        }
+        let call = self.call()?;
+        let bare = call.kind.strategy.bare(call.version);
+        let mut object = bare.and_then(Value::into_object).unwrap_or_default();
+        object.insert("kind", self.kind.kind.as_str().into());
+        object.insert("apiVersion", call.api_version().into());
+        object.insert("metadata", metadata.into());
+        let object = object.into();
+        let mut line = Vec::new();
+        self.write(Happened::Bookmark, Item::Object(object), &mut line)?;
+        self.push(line.into())
+    }
+
+    /// Appends an event in the form that the client asked for.
+    fn write(&mut self, happened: Happened, item: Item, out: &mut Vec<u8>) -> Result<(), Option<ApiError>> {
+        match item {
+            Item::Text(text) => happened.write(out, |out| text.write(out)),
+            Item::Object(object) => {
+                let shown = self.shape()?.event(object, self.first).map_err(Some)?;
+                let shown = shown.ok_or(None)?;
+                self.first = false;
+                happened.write_object(out, &shown, self.wanted.encoding);
+            }
+            Item::Entry(entry) => {
+                let object = Converted::default().shown(&self.call()?, &entry).map_err(Some)?;
+                self.write(happened, Item::Object(object), out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a chunk to the connection; a client that does not keep up is let go.
+    fn push(&self, line: Bytes) -> Result<(), Option<ApiError>> {
+        self.events.sent(line.len());
+        self.out.try_send(line).ok_or(None)
+    }
+}
+
+fn too_old(e: &StoreError) -> ApiError {
+    match e {
+        StoreError::Compacted { requested, oldest } => expired(*requested, *oldest),
+        other => read::store_error(other.clone()),
+    }
+}
+
+fn expired(requested: u64, oldest: u64) -> ApiError {
+    ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
+}
+
+fn bookmark_time(deadline: Instant) -> Instant {
+    let now = Instant::now();
+    let last = deadline.checked_sub(LAST_BOOKMARK).filter(|l| *l > now);
+    let regular = now + BOOKMARK_EVERY;
+    last.map_or(regular, |l| l.min(regular))
+}

@@ -1,0 +1,190 @@
+//! What a write must fit, and in which words it is refused.
+
+use super::receive::object_kind;
+use super::{metadata_mut, text};
+use crate::api::Call;
+use crate::request::parse_uint;
+use crate::rest::conversion::group_version_kind;
+use crate::rest::options::WriteOptions;
+use crate::rest::read;
+use crate::status::{About, ApiError, ApiResult};
+use scantling_schema::names::group_version;
+use scantling_store::Entry;
+use scantling_value::{FieldError, Path, Value, go};
+
+/// The refusal of a body that says what it is but cannot be read as that.
+pub(crate) fn cannot_be_handled(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
+    let kind = object_kind(object, &call.kind.kind);
+    cannot_be_handled_as(&call.kind.kind, kind, said_version(call, object), why)
+}
+
+/// The refusal of a body that was read, and in which there is more than there should be.
+pub(super) fn cannot_be_read_strictly(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
+    let kind = object_kind(object, &call.kind.kind);
+    let wanted = if call.kind.built_in { &call.kind.kind } else { kind };
+    cannot_be_handled_as(wanted, kind, said_version(call, object), why)
+}
+
+/// The version that a body says it is of.
+fn said_version<'a>(call: &'a Call<'_>, object: &'a Value) -> &'a str {
+    match object.get("apiVersion") {
+        // Built-in kinds know their version by themselves.
+        None if call.kind.built_in => &call.version.name,
+        _ => group_version(object.text("apiVersion")).1,
+    }
+}
+
+/// The refusal of a body whose kind and version are those of the path where it says nothing.
+pub(crate) fn cannot_be_handled_by_default(
+    call: &Call<'_>,
+    api_version: &str,
+    kind: &str,
+    why: &str,
+) -> ApiError {
+    let kind = if kind.is_empty() { &call.kind.kind } else { kind };
+    let version = if api_version.is_empty() {
+        &call.version.name
+    } else {
+        group_version(api_version).1
+    };
+    cannot_be_handled_as(&call.kind.kind, kind, version, why)
+}
+
+fn cannot_be_handled_as(wanted: &str, kind: &str, version: &str, why: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "{kind} in version {} cannot be handled as a {wanted}: {why}",
+        go::quote(version),
+    ))
+}
+
+/// The refusal of what a patch made.
+pub(crate) fn patch_refusal(shown: String, why: &str) -> ApiError {
+    let root = Path::ROOT;
+    let error = FieldError::invalid(&root.field("patch"), shown, why);
+    ApiError::invalid(About { group: "", kind: "" }, "", &[error])
+}
+
+/// The refusal of what an apply made, where it does not fit the types of its kind. It names what was applied.
+pub(super) fn not_converted(call: &Call<'_>, config: &Value, why: &str) -> ApiError {
+    let (namespace, name) = (text(config, "namespace"), text(config, "name"));
+    let of = group_version_kind(&call.api_version(), &call.kind.kind);
+    ApiError::internal(format!(
+        "failed to convert new object ({namespace}/{name}; {of}) to proper version: unable to convert unstructured \
+         object to {of}: {why}"
+    ))
+}
+
+/// The refusal of a change to what cannot change: 400, with the causes of each field.
+pub(super) fn immutable(about: About<'_>, name: &str, errors: &[FieldError]) -> ApiError {
+    ApiError::invalid(about, name, errors).with_code(400, "BadRequest")
+}
+
+/// The refusal of a write to an object that is another one than was meant.
+pub(super) fn other_uid(
+    call: &Call<'_>,
+    name: &str,
+    key: &str,
+    options: &WriteOptions,
+    (asked, found): (&str, &str),
+) -> ApiError {
+    let key = if options.dry_run {
+        read::key_within(call, key)
+    } else {
+        key
+    };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+         UID in precondition: {asked}, UID in object meta: {found}"
+    );
+    ApiError::conflict(call.about(), name, &why)
+}
+
+/// A write that came too late.
+pub(crate) fn modified(about: About<'_>, name: &str) -> ApiError {
+    let why = "the object has been modified; please apply your changes to the latest version and try again";
+    ApiError::conflict(about, name, why)
+}
+
+/// The refusal of a name that is taken.
+pub(super) fn taken(call: &Call<'_>, name: &str, wanted: &Value, current: &Entry) -> ApiError {
+    let mut e = ApiError::already_exists(call.about(), name);
+    if !text(wanted, "generateName").is_empty() {
+        let why = format!(
+            "{}, the server was not able to generate a unique name for the object",
+            e.message()
+        );
+        e = e.with_message(why).retry_after(1);
+    }
+    let leaving = read::stored(current).is_ok_and(|o| !text(&o, "deletionTimestamp").is_empty());
+    if leaving {
+        let why = format!("object is being deleted: {}", e.message());
+        return e.with_message(why);
+    }
+    e
+}
+
+/// The version that the client's object is of: required, a number, and the stored one.
+pub(super) fn check_version(call: &Call<'_>, name: &str, object: &Value, current: u64) -> ApiResult<()> {
+    let asked = match text(object, "resourceVersion") {
+        "" => 0,
+        asked => parse_uint(asked).map_err(ApiError::internal)?,
+    };
+    if asked == current || (asked == 0 && call.kind.strategy.unconditional_update()) {
+        return Ok(());
+    }
+    if asked == 0 {
+        let root = Path::ROOT;
+        let at = root.field("metadata");
+        let why = "must be specified for an update";
+        let error = FieldError::invalid(&at.field("resourceVersion"), Value::Int(0), why);
+        return Err(ApiError::invalid(call.about(), name, &[error]));
+    }
+    Err(modified(call.about(), name))
+}
+
+/// The refusal of an object without a name.
+pub(super) fn unnamed(name: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    ))
+}
+
+/// The name in the body is that of the path.
+pub(crate) fn fit_name(object: &Value, name: &str) -> ApiResult<()> {
+    match text(object, "name") {
+        "" => Err(unnamed(name)),
+        other if other != name => Err(ApiError::bad_request(format!(
+            "the name of the object ({other}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The namespace in the body is that of the path, or is set to it.
+pub(crate) fn fit_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
+    let found = match object.at(["metadata", "namespace"]) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(found)) => found.to_string(),
+        // What is no name at all is for the decoder to refuse.
+        Some(_) => return Ok(()),
+    };
+    match &call.path.namespace {
+        None => {
+            if let Some(m) = metadata_mut(object) {
+                m.remove("namespace");
+            }
+        }
+        Some(ns) if found.is_empty() => {
+            if let Some(m) = metadata_mut(object) {
+                m.insert("namespace", ns.as_str().into());
+            }
+        }
+        Some(ns) if *ns != found => {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! Tables: what `kubectl get` prints.
+
+pub(crate) mod core;
+mod jsonpath;
+
+use crate::status::{ApiError, ApiResult};
+use crate::tables::jsonpath::JsonPath;
+use scantling_cel::data::timestamp::{self, Moment};
+use scantling_value::{Map, Value, deadline};
+
+/// A column that a definition declares.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    pub(crate) path: String,
+}
+
+/// The columns of a kind, ready to fill.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    definitions: Vec<Value>,
+    cells: Vec<Cell>,
+}
+
+/// Where the value of a cell comes from.
+#[derive(Debug)]
+pub(crate) enum Cell {
+    /// A path, and the type that its column has.
+    Found(String, JsonPath),
+    /// A function of the object and of the time, in seconds since the epoch.
+    Made(fn(&Value, i64) -> Value),
+}
+
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
+     resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
+     intended for creation idempotence and configuration definition. Cannot be updated. More info: \
+     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+
+const CREATED: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
+     It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this \
+     value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. \
+     More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
+impl Column {
+    /// The column of a kind that declares none.
+    pub(crate) fn age() -> Column {
+        Column {
+            name: "Age".to_owned(),
+            kind: "date".to_owned(),
+            format: String::new(),
+            description: CREATED.to_owned(),
+            priority: 0,
+            path: ".metadata.creationTimestamp".to_owned(),
+        }
+    }
+}
+
+/// How much more a table may hold: a column may show all of an object, and there may be thousands of columns.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Room(Room::MOST)
+    }
+}
+
+impl Room {
+    /// The most bytes of all cells of a table.
+    const MOST: usize = 64 << 20;
+
+    fn take(&mut self, cell: &Value) -> ApiResult<()> {
+        deadline::tick();
+        let size = size_of::<Value>() + cell.as_str().map_or(0, str::len);
+        self.0 = self.0.checked_sub(size).ok_or_else(|| {
+            ApiError::too_large(format!(
+                "the table is too large: its cells have more than {} bytes. Ask for fewer objects with the parameter limit, \
+                 or for the objects themselves",
+                Room::MOST
+            ))
+        })?;
+        Ok(())
+    }
+}
+
+impl Columns {
+    /// The name, and the declared columns or else the age. A column whose path does not parse is the end of them.
+    pub(crate) fn new(declared: &[Column]) -> Columns {
+        let default = [Column::age()];
+        let declared = if declared.is_empty() { &default } else { declared };
+        let name = Column {
+            name: "Name".to_owned(),
+            kind: "string".to_owned(),
+            format: "name".to_owned(),
+            description: NAME.to_owned(),
+            priority: 0,
+            path: String::new(),
+        };
+        let mut definitions = vec![definition(&name)];
+        let mut cells = vec![Cell::Made(|object, _| {
+            crate::rest::write::text(object, "name").into()
+        })];
+        for column in declared {
+            let Ok(path) = JsonPath::parse(&column.path) else {
+                break;
+            };
+            definitions.push(definition(column));
+            cells.push(Cell::Found(column.kind.clone(), path));
+        }
+        Columns { definitions, cells }
+    }
+
+    /// Columns with what fills them.
+    fn made<const N: usize>(columns: [(Column, Cell); N]) -> Columns {
+        let (declared, cells): (Vec<Column>, _) = columns.into_iter().unzip();
+        Columns {
+            definitions: declared.iter().map(definition).collect(),
+            cells,
+        }
+    }
+
+    /// The `columnDefinitions` of a table.
+    pub(crate) fn definitions(&self) -> Value {
+        Value::Array(self.definitions.clone())
+    }
+
+    /// The cells of one object's row; `now` in seconds since the epoch.
+    pub(crate) fn cells(&self, object: &Value, now: i64, room: &mut Room) -> ApiResult<Value> {
+        let mut cells = Vec::with_capacity(self.cells.len());
+        for column in &self.cells {
+            let made = match column {
+                Cell::Made(make) => make(object, now),
+                Cell::Found(kind, path) => {
+                    // A server leaves the cell empty where the path fails on the object.
+                    let found = path.find(object).unwrap_or_default();
+                    found.first().map_or(Value::Null, |v| cell(kind, v, now))
+                }
+            };
+            room.take(&made)?;
+            cells.push(made);
+        }
+        Ok(Value::Array(cells))
+    }
+}
+
+fn definition(c: &Column) -> Value {
+    let description = if c.description.is_empty() {
+        format!(
+            "Custom resource definition column (in JSONPath format): {}",
+            c.path
+        )
+    } else {
+        c.description.clone()
+    };
+    let entries = [
+        ("name", Value::from(c.name.as_str())),
+        ("type", c.kind.as_str().into()),
+        ("format", c.format.as_str().into()),
+        ("description", description.into()),
+        ("priority", c.priority.into()),
+    ];
+    Map::from_iter(entries).into()
+}
+
+fn cell(kind: &str, value: &Value, now: i64) -> Value {
+    match (kind, value) {
+        ("string", Value::String(s)) => Value::String(s.clone()),
+        ("string", Value::Null) => Value::from("<no value>"),
+        ("string", Value::Float(f)) => Value::from(scantling_value::go::float_v(*f)),
+        ("string", other) => Value::from(other.to_json()),
+        ("integer", Value::Int(i)) => Value::Int(*i),
+        ("integer", Value::Float(f)) => Value::Int(scantling_value::go::cut(*f)),
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a double is what the column's type asks for"
+        )]
+        ("number", Value::Int(i)) => Value::Float(*i as f64),
+        ("number", Value::Float(f)) => Value::Float(*f),
+        ("boolean", Value::Bool(b)) => Value::Bool(*b),
+        ("date", Value::String(s)) if s.is_empty() => Value::from("<unknown>"),
+        ("date", Value::String(s)) => {
+            let age = timestamp::parse(s).map(|time| age(time, now));
+            Value::from(age.unwrap_or_else(|| "<invalid>".to_owned()))
+        }
+        _ => Value::Null,
+    }
+}
+
+/// How long ago a time was, by a clock that counts 292 years at most. The first moment of all means that none is known.
+fn age(time: Moment, now: i64) -> String {
+    const FIRST: i64 = -62_135_596_800;
+    const MOST: i64 = i64::MAX / 1_000_000_000;
+    if (time.seconds, time.nanos) == (FIRST, 0) {
+        return "<unknown>".to_owned();
+    }
+    human_duration(now.saturating_sub(time.seconds).clamp(-MOST, MOST))
+}
+
+/// A duration as people read it: two units at most, fewer the longer it is.
+fn human_duration(seconds: i64) -> String {
+    let (minute, hour, day) = (60, 3600, 86_400);
+    let year = 365 * day;
+    let two = |whole: i64, unit: &str, rest: i64, small: &str| {
+        if rest == 0 {
+            format!("{whole}{unit}")
+        } else {
+            format!("{whole}{unit}{rest}{small}")
+        }
+    };
+    match seconds {
+        s if s < -1 => "<invalid>".to_owned(),
+        s if s < 0 => "0s".to_owned(),
+        s if s < 2 * minute => format!("{s}s"),
+        s if s < 10 * minute => two(s / minute, "m", s % minute, "s"),
+        s if s < 3 * hour => format!("{}m", s / minute),
+        s if s < 8 * hour => two(s / hour, "h", s % hour / minute, "m"),
+        s if s < 2 * day => format!("{}h", s / hour),
+        s if s < 8 * day => two(s / day, "d", s % day / hour, "h"),
+        s if s < 2 * year => format!("{}d", s / day),
+        s if s < 8 * year => two(s / year, "y", s % year / day, "d"),
+        s => format!("{}y", s / year),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let table = [
+            (-5, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (125, "2m5s"),
+            (601, "10m"),
+            (3 * 3600, "3h"),
+            (3 * 3600 + 61, "3h1m"),
+            (9 * 3600, "9h"),
+            (49 * 3600, "2d1h"),
+            (9 * 86_400, "9d"),
+            (800 * 86_400, "2y70d"),
+            (9 * 365 * 86_400, "9y"),
+        ];
+        for (seconds, want) in table {
+            assert_eq!(human_duration(seconds), want, "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The tables of built-in kinds. Their cells are made, not found by a path.
+
+use super::{CREATED, Cell, Column, Columns, NAME, age};
+use crate::kinds::builtin::event;
+use crate::rest::write::text;
+use scantling_cel::data::timestamp;
+use scantling_value::Value;
+
+fn column(name: &str, description: &str) -> Column {
+    Column {
+        name: name.to_owned(),
+        kind: "string".to_owned(),
+        format: if name == "Name" { "name" } else { "" }.to_owned(),
+        description: description.to_owned(),
+        priority: 0,
+        path: String::new(),
+    }
+}
+
+fn wide(name: &str, description: &str) -> Column {
+    Column {
+        priority: 1,
+        ..column(name, description)
+    }
+}
+
+fn name(object: &Value, _now: i64) -> Value {
+    text(object, "name").into()
+}
+
+/// The table of definitions.
+pub(crate) fn definitions() -> Columns {
+    let created = Column {
+        kind: "date".to_owned(),
+        ..column("Created At", CREATED)
+    };
+    let established = Column {
+        kind: "boolean".to_owned(),
+        ..wide("Established", "Established status")
+    };
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (
+            column("Scope", "Cluster/Namespaced"),
+            Cell::Made(|d, _| at(d, &["spec", "scope"]).into()),
+        ),
+        (column("Versions", "Served versions"), Cell::Made(served_versions)),
+        (created, Cell::Made(|d, _| text(d, "creationTimestamp").into())),
+        (
+            wide("Group", "API group"),
+            Cell::Made(|d, _| at(d, &["spec", "group"]).into()),
+        ),
+        (
+            wide("Kind", "CustomResource kind"),
+            Cell::Made(|d, _| at(d, &["spec", "names", "kind"]).into()),
+        ),
+        (wide("ShortNames", "Short names"), Cell::Made(short_names)),
+        (established, Cell::Made(is_established)),
+    ])
+}
+
+/// The members of a list of an object; none where there is no list.
+fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    object.list_at(path.iter().copied())
+}
+
+fn served_versions(definition: &Value, _now: i64) -> Value {
+    let is = |version: &Value, flag| version.get(flag).and_then(Value::as_bool) == Some(true);
+    let served = list(definition, &["spec", "versions"])
+        .iter()
+        .filter(|v| is(v, "served"));
+    let mut labels: Vec<String> = served
+        .map(|v| {
+            format!(
+                "{}{}",
+                at(v, &["name"]),
+                if is(v, "storage") { "(storage)" } else { "" }
+            )
+        })
+        .collect();
+    labels.sort_unstable();
+    labels.join(",").into()
+}
+
+fn short_names(definition: &Value, _now: i64) -> Value {
+    let names = list(definition, &["spec", "names", "shortNames"]);
+    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+    names.join(",").into()
+}
+
+fn is_established(definition: &Value, _now: i64) -> Value {
+    let is = |c: &Value| at(c, &["type"]) == "Established" && at(c, &["status"]) == "True";
+    list(definition, &["status", "conditions"]).iter().any(is).into()
+}
+
+/// The table of namespaces.
+pub(crate) fn namespaces() -> Columns {
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (
+            column("Status", "The status of the namespace"),
+            Cell::Made(|n, _| at(n, &["status", "phase"]).into()),
+        ),
+        (
+            column("Age", CREATED),
+            Cell::Made(|n, now| since(text(n, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
+/// The table of config maps.
+pub(crate) fn config_maps() -> Columns {
+    const DATA: &str = "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', \
+         '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must \
+         not overlap with the keys in the BinaryData field, this is enforced during validation process.";
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (column("Data", DATA), Cell::Made(entries)),
+        (
+            column("Age", CREATED),
+            Cell::Made(|c, now| since(text(c, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
+/// The table of secrets.
+pub(crate) fn secrets() -> Columns {
+    const TYPE: &str = "Used to facilitate programmatic handling of secret data. More info: \
+         https://kubernetes.io/docs/concepts/configuration/secret/#secret-types";
+    const DATA: &str = "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or \
+         '.'. The serialized form of the secret data is a base64 encoded string, representing the arbitrary (possibly \
+         non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4";
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (column("Type", TYPE), Cell::Made(|s, _| at(s, &["type"]).into())),
+        (column("Data", DATA), Cell::Made(entries)),
+        (
+            column("Age", CREATED),
+            Cell::Made(|s, now| since(text(s, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
+/// The table of leases.
+pub(crate) fn leases() -> Columns {
+    const HOLDER: &str = "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader \
+         Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.";
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (
+            column("Holder", HOLDER),
+            Cell::Made(|l, _| at(l, &["spec", "holderIdentity"]).into()),
+        ),
+        (
+            column("Age", CREATED),
+            Cell::Made(|l, now| since(text(l, "creationTimestamp"), now).into()),
+        ),
+    ])
+}
+
+/// How many entries a config map or a secret has.
+fn entries(holder: &Value, _now: i64) -> Value {
+    let count = |field: &str| {
+        let held = holder.get(field).and_then(Value::as_object);
+        held.map_or(0, scantling_value::Map::len)
+    };
+    let entries = count("data") + count("binaryData");
+    Value::Int(i64::try_from(entries).unwrap_or(i64::MAX))
+}
+
+/// The table of events: when and how often, what happened to which object, and who says so.
+pub(crate) fn events() -> Columns {
+    const FIELD_PATH: &str = "If referring to a piece of an object instead of an entire object, this string should \
+         contain a valid JSON/Go field access statement, such as desiredState.manifest.containers[2]. For example, if \
+         the object reference is to a container within a pod, this would take on a value like: \
+         \"spec.containers{name}\" (where \"name\" refers to the name of the container that triggered the event) or if \
+         no container name is specified \"spec.containers[2]\" (container with index 2 in this pod). This syntax is \
+         chosen only to have some well-defined way of referencing a part of an object.";
+    const REASON: &str = "This should be a short, machine understandable string that gives the reason for the \
+         transition into the object's current status.";
+    const LAST: &str = "The time at which the most recent occurrence of this event was recorded.";
+    const FIRST: &str =
+        "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)";
+    const KIND: &str = "Type of this event (Normal, Warning), new types could be added in the future";
+    const SOURCE: &str =
+        "The component reporting this event. Should be a short machine understandable string.";
+    Columns::made([
+        (column("Last Seen", LAST), Cell::Made(last_seen)),
+        (column("Type", KIND), Cell::Made(|e, _| at(e, &["type"]).into())),
+        (
+            column("Reason", REASON),
+            Cell::Made(|e, _| at(e, &["reason"]).into()),
+        ),
+        (
+            column("Object", "The object that this event is about."),
+            Cell::Made(involved),
+        ),
+        (
+            wide("Subobject", FIELD_PATH),
+            Cell::Made(|e, _| said(e, "involvedObject", "fieldPath").into()),
+        ),
+        (wide("Source", SOURCE), Cell::Made(source)),
+        (
+            column(
+                "Message",
+                "A human-readable description of the status of this operation.",
+            ),
+            Cell::Made(|e, _| told(e, "message").trim().into()),
+        ),
+        (
+            wide("First Seen", FIRST),
+            Cell::Made(|e, now| first_seen(e, now).into()),
+        ),
+        (
+            wide("Count", "The number of times this event has occurred."),
+            Cell::Made(count),
+        ),
+        (wide("Name", NAME), Cell::Made(name)),
+    ])
+}
+
+fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    object.text_at(path.iter().copied())
+}
+
+/// A text of an event of either group, by the name that it has in the core group.
+fn told<'a>(event: &'a Value, name: &str) -> &'a str {
+    event::field(event, name).and_then(Value::as_str).unwrap_or("")
+}
+
+/// A text in a part of an event of either group.
+fn said<'a>(event: &'a Value, part: &str, name: &str) -> &'a str {
+    event::field(event, part).map_or("", |part| at(part, &[name]))
+}
+
+/// How long ago a time was.
+fn since(time: &str, now: i64) -> String {
+    let age = timestamp::parse(time).map(|time| age(time, now));
+    age.unwrap_or_else(|| "<unknown>".to_owned())
+}
+
+fn first_seen(event: &Value, now: i64) -> String {
+    let first = match told(event, "firstTimestamp") {
+        "" => at(event, &["eventTime"]),
+        first => first,
+    };
+    since(first, now)
+}
+
+fn last_seen(event: &Value, now: i64) -> Value {
+    let last = told(event, "lastTimestamp");
+    if event.get("series").is_some() {
+        since(at(event, &["series", "lastObservedTime"]), now).into()
+    } else if last.is_empty() {
+        first_seen(event, now).into()
+    } else {
+        since(last, now).into()
+    }
+}
+
+fn count(event: &Value, _now: i64) -> Value {
+    let count = match event.get("series") {
+        Some(series) => series.get("count").and_then(Value::as_int).unwrap_or(0),
+        // An event that stands for itself may come without a count.
+        None => event::field(event, "count")
+            .and_then(Value::as_int)
+            .filter(|c| *c != 0)
+            .unwrap_or(1),
+    };
+    Value::Int(count)
+}
+
+fn involved(event: &Value, _now: i64) -> Value {
+    let kind = said(event, "involvedObject", "kind").to_lowercase();
+    match said(event, "involvedObject", "name") {
+        "" => kind.into(),
+        name => format!("{kind}/{name}").into(),
+    }
+}
+
+fn source(event: &Value, _now: i64) -> Value {
+    let first = |of_source: &str, reported: &str| match said(event, "source", of_source) {
+        "" => told(event, reported).to_owned(),
+        text => text.to_owned(),
+    };
+    let component = first("component", "reportingComponent");
+    let instance = first("host", "reportingInstance");
+    match instance.as_str() {
+        "" => component.into(),
+        instance => format!("{component}, {instance}").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::Room;
+    use scantling_value::{Limits, json};
+
+    fn row(columns: &Columns, object: &str) -> String {
+        let object = json::decode(object.as_bytes(), Limits::SAFE).unwrap();
+        columns
+            .cells(&object, 1_700_000_100, &mut Room::default())
+            .unwrap()
+            .to_json()
+    }
+
+    #[test]
+    fn events_of_both_apis() {
+        let old = r#"{"metadata":{"name":"e"},"type":"Warning","reason":"Sunk","message":" it sank \n","count":3,
+            "involvedObject":{"kind":"Ship","name":"a","fieldPath":"spec.hull"},"source":{"component":"tide","host":"h"},
+            "firstTimestamp":"2023-11-14T22:13:20Z","lastTimestamp":"2023-11-14T22:14:20Z"}"#;
+        assert_eq!(
+            row(&events(), old),
+            r#"["40s","Warning","Sunk","ship/a","spec.hull","tide, h","it sank","100s",3,"e"]"#
+        );
+        let new = r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Ship"},"reportingComponent":"tide",
+            "eventTime":"2023-11-14T22:13:20.000000Z"}"#;
+        assert_eq!(
+            row(&events(), new),
+            r#"["100s","","","ship","","tide","","100s",1,"e"]"#
+        );
+        let series = r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Ship"},"reportingInstance":"i",
+            "series":{"count":9,"lastObservedTime":"2023-11-14T22:14:50.5Z"}}"#;
+        assert_eq!(
+            row(&events(), series),
+            r#"["10s","","","ship","",", i","","\u003cunknown\u003e",9,"e"]"#
+        );
+    }
+
+    #[test]
+    fn events_of_either_group_show_the_same() {
+        let core = r#"{"metadata":{"name":"e"},"message":"m","count":3,"involvedObject":{"kind":"Ship","name":"a"},
+            "source":{"component":"tide","host":"h"},"firstTimestamp":"2023-11-14T22:13:20Z"}"#;
+        let own = r#"{"metadata":{"name":"e"},"note":"m","deprecatedCount":3,"regarding":{"kind":"Ship","name":"a"},
+            "deprecatedSource":{"component":"tide","host":"h"},"deprecatedFirstTimestamp":"2023-11-14T22:13:20Z"}"#;
+        assert_eq!(row(&events(), core), row(&events(), own));
+        assert_eq!(
+            row(&events(), own),
+            r#"["100s","","","ship/a","","tide, h","m","100s",3,"e"]"#
+        );
+    }
+
+    #[test]
+    fn other_kinds() {
+        let namespace = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"status":{"phase":"Active"}}"#;
+        assert_eq!(row(&namespaces(), namespace), r#"["n","Active","100s"]"#);
+        let config_map = r#"{"metadata":{"name":"c","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"","b":"1"},
+            "binaryData":{"c":"YQ=="}}"#;
+        assert_eq!(row(&config_maps(), config_map), r#"["c",3,"100s"]"#);
+        let secret = r#"{"metadata":{"name":"s","creationTimestamp":"2023-11-14T22:13:20Z"},"data":{"a":"YQ=="},"type":"Opaque"}"#;
+        assert_eq!(row(&secrets(), secret), r#"["s","Opaque",1,"100s"]"#);
+        let lease = r#"{"metadata":{"name":"l","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"holderIdentity":"a"}}"#;
+        assert_eq!(row(&leases(), lease), r#"["l","a","100s"]"#);
+        let definition = r#"{"metadata":{"name":"n","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"scope":"Cluster",
+            "group":"g","names":{"kind":"K","shortNames":["a","b"]},"versions":[{"name":"v2","served":true},
+            {"name":"v1","served":true,"storage":true},{"name":"v0","served":false}]},
+            "status":{"conditions":[{"type":"Established","status":"True"}]}}"#;
+        assert_eq!(
+            row(&definitions(), definition),
+            r#"["n","Cluster","v1(storage),v2","2023-11-14T22:13:20Z","g","K","a,b",true]"#
+        );
+    }
+}

@@ -1,10 +1,10 @@
 //! From a request to its answer: who asks, what for, and which handler knows.
 
 mod access;
-mod call;
+mod resource_request;
 mod routes;
 
-pub(crate) use call::Call;
+pub(crate) use resource_request::ResourceRequest;
 use routes::{check_route, check_verb, is_long_running, routed};
 
 use crate::auth::authentication;
@@ -13,7 +13,7 @@ use crate::auth::authorization::Attributes;
 use crate::codec::media::{self, Accept, Encoding, Encodings};
 use crate::codec::pretty;
 use crate::config::AuthorizationMode;
-use crate::controllers::barrier::Progress;
+use crate::controllers::barrier::CrdBarrier;
 use crate::discovery::{self, Root};
 use crate::health;
 use crate::http::compute::{self, Class};
@@ -67,7 +67,7 @@ pub(crate) struct Api {
     pub(crate) anonymous: Option<Arc<User>>,
     pub(crate) authorization: AuthorizationMode,
     /// What requests and answers may be written in.
-    pub(crate) spoken: Encodings,
+    pub(crate) encodings: Encodings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) compute: compute::Pool,
@@ -86,9 +86,9 @@ pub(crate) struct Api {
     pub(crate) upgraded: TaskTracker,
     /// Definitions are compiled against these, and share their parts through these.
     pub(crate) compiler: crate::kinds::definitions::Compiler,
-    pub(crate) progress: Progress,
+    pub(crate) crds: CrdBarrier,
     /// The definitions that requests of this server have written, and the controller has not yet seen.
-    pub(crate) fresh: crate::kinds::definitions::Fresh,
+    pub(crate) pending: crate::kinds::definitions::PendingDefinitions,
 }
 
 /// The answer to a request that fails. What clients are not told is logged: loudly where the fault is the server's.
@@ -110,7 +110,7 @@ pub(crate) fn now() -> i64 {
 
 /// What of a request outlives its body.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct RequestMeta {
     pub(crate) method: Method,
     pub(crate) query: Query,
     pub(crate) accept: Option<String>,
@@ -121,21 +121,21 @@ pub(crate) struct Head {
     /// The path and the query, as they came.
     pub(crate) uri: Uri,
     /// What the server speaks.
-    pub(crate) spoken: Encodings,
+    pub(crate) encodings: Encodings,
 }
 
-impl Head {
+impl RequestMeta {
     /// What the client takes.
     pub(crate) fn accept(&self) -> Accept<'_> {
         Accept {
             text: self.accept.as_deref(),
-            spoken: self.spoken,
+            encodings: self.encodings,
         }
     }
 
     /// What the body says it is written in.
     pub(crate) fn body_encoding(&self) -> ApiResult<Encoding> {
-        media::body_encoding(self.content_type.as_deref(), self.spoken)
+        media::body_encoding(self.content_type.as_deref(), self.encodings)
     }
 }
 
@@ -168,10 +168,10 @@ impl Api {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let long = is_long_running(&parts.method, &query, &target);
         let content_type = text(header::CONTENT_TYPE);
-        if self.progress.is_behind() && self.depends_on_definitions(&parts.method, &target) {
-            self.progress.catch_up().await;
+        if self.crds.is_behind() && self.depends_on_definitions(&parts.method, &target) {
+            self.crds.wait_all().await;
         }
-        let label = Label::of(
+        let label = Label::new(
             &parts.method,
             &target,
             content_type.as_deref(),
@@ -196,7 +196,7 @@ impl Api {
         }
         let attributes = Attributes::of_request(&parts.method, parts.uri.path(), &target, &query);
         let access = self.access(credential, &parts.headers, &attributes);
-        let head = Head {
+        let head = RequestMeta {
             method: parts.method.clone(),
             query,
             accept,
@@ -205,7 +205,7 @@ impl Api {
             user_agent: text(header::USER_AGENT).unwrap_or_default(),
             user: access.user.clone(),
             uri: parts.uri.clone(),
-            spoken: self.spoken,
+            encodings: self.encodings,
         };
         let indents = pretty::is_wanted(&head) && !target.is_document();
         let (mut reply, held) = match &access.verdict {
@@ -272,7 +272,7 @@ impl Api {
     /// Charges a reply for the memory it takes until it is sent, or refuses the request.
     fn held(
         &self,
-        head: &Head,
+        head: &RequestMeta,
         reply: Reply,
         place: Option<OwnedSemaphorePermit>,
         gzip: bool,
@@ -300,7 +300,7 @@ impl Api {
     /// With limits on how many requests run at once and how long one takes; a panic is that request's alone.
     async fn guarded(
         self: &Arc<Self>,
-        head: &Head,
+        head: &RequestMeta,
         target: Target,
         body: Incoming,
         label: &Label,
@@ -347,7 +347,7 @@ impl Api {
 
     async fn answer(
         self: &Arc<Self>,
-        head: &Head,
+        head: &RequestMeta,
         target: Target,
         body: Incoming,
         label: &Label,
@@ -356,7 +356,7 @@ impl Api {
         if let Target::Object(path) = target {
             return self.object(head, &path, body, label).await;
         }
-        if let Some(offered) = routed(&target, accept.spoken) {
+        if let Some(offered) = routed(&target, accept.encodings) {
             if head.method != Method::GET {
                 return Err(ApiError::no_such_method());
             }
@@ -365,9 +365,9 @@ impl Api {
         // Documents of many kinds, or of large ones, take their time; so does a list of all that there is.
         let is_written = match &target {
             Target::OpenApiV2 | Target::OpenApiV3(_) => false,
-            Target::OpenApiV3Index => self.kinds.load().written.index.get().is_some(),
-            Target::CoreVersions => self.kinds.load().written.discovery(Root::Core).get().is_some(),
-            Target::Groups => self.kinds.load().written.discovery(Root::Groups).get().is_some(),
+            Target::OpenApiV3Index => self.kinds.load().cache.index.get().is_some(),
+            Target::CoreVersions => self.kinds.load().cache.discovery(Root::Core).get().is_some(),
+            Target::Groups => self.kinds.load().cache.discovery(Root::Groups).get().is_some(),
             _ => true,
         };
         if !is_written {
@@ -375,7 +375,7 @@ impl Api {
         }
         let kinds = self.kinds.load();
         let document = |v: Value, accept: Accept<'_>| -> ApiResult<Reply> {
-            let wanted = media::wanted(accept, media::Offer::Document)?;
+            let wanted = media::wanted(accept, media::Supported::Document)?;
             Ok(Reply::object(200, &v, wanted.encoding))
         };
         match target {
@@ -405,8 +405,8 @@ impl Api {
                     Some(found) if builtin::has_group(&group) => document(found, accept),
                     // What definitions make is described in what every server speaks.
                     Some(found) => {
-                        let spoken = Encoding::USUAL;
-                        document(found, Accept { spoken, ..accept })
+                        let encodings = Encoding::USUAL;
+                        document(found, Accept { encodings, ..accept })
                     }
                     None if builtin::has_group(&group) => Err(ApiError::no_resource()),
                     None => Ok(Reply::page_not_found()),
@@ -421,16 +421,16 @@ impl Api {
     fn aggregated(
         &self,
         kinds: &Kinds,
-        head: &Head,
+        head: &RequestMeta,
         root: Root,
         plain: impl Fn() -> Value,
     ) -> ApiResult<Reply> {
         let accept = head.accept();
         let Some(encoding) = discovery::aggregated_encoding(accept) else {
-            let wanted = media::wanted(accept, media::Offer::Document)?;
+            let wanted = media::wanted(accept, media::Supported::Document)?;
             return Ok(Reply::object(200, &plain(), wanted.encoding));
         };
-        let place = kinds.written.discovery(root);
+        let place = kinds.cache.discovery(root);
         let written = place.get_or_init(|| Document::new(discovery::aggregated(kinds, root).to_json()));
         let mut reply = match encoding {
             _ if head.if_none_match.as_ref() == Some(&written.tag) => {
@@ -453,7 +453,7 @@ impl Api {
     /// A request about objects.
     async fn object(
         self: &Arc<Self>,
-        head: &Head,
+        head: &RequestMeta,
         path: &ObjectPath,
         body: Incoming,
         label: &Label,
@@ -482,7 +482,7 @@ impl Api {
             let why = format!("the schemas of {} cannot be served", kind.kind);
             return Err(ApiError::internal_error("error resolving resource").private(why));
         }
-        let call = Call {
+        let call = ResourceRequest {
             api: self,
             kind,
             version,
@@ -506,8 +506,8 @@ impl Api {
 
     async fn dispatch(
         self: &Arc<Self>,
-        call: &Call<'_>,
-        head: &Head,
+        call: &ResourceRequest<'_>,
+        head: &RequestMeta,
         body: Incoming,
         warnings: &mut Vec<String>,
     ) -> ApiResult<Reply> {
@@ -521,10 +521,13 @@ impl Api {
             Some(_) => false,
         };
         if !known {
-            return Err(ApiError::not_found(call.about(), name.unwrap_or_default()));
+            return Err(ApiError::not_found(
+                call.group_resource(),
+                name.unwrap_or_default(),
+            ));
         }
         if call.path.watch && sub.is_some() {
-            return Err(ApiError::method_not_allowed(call.about(), "watch"));
+            return Err(ApiError::method_not_allowed(call.group_resource(), "watch"));
         }
         check_verb(call, &head.method)?;
         // What cannot be answered is not looked at; only a patch is asked first what it is.
@@ -553,8 +556,8 @@ impl Api {
     /// A request that changes objects.
     async fn change(
         self: &Arc<Self>,
-        call: &Call<'_>,
-        head: &Head,
+        call: &ResourceRequest<'_>,
+        head: &RequestMeta,
         body: Incoming,
         warnings: &mut Vec<String>,
     ) -> ApiResult<Reply> {

@@ -31,7 +31,7 @@ pub(crate) fn aggregated_encoding(accept: Accept<'_>) -> Option<Encoding> {
                 Some("APIGroupDiscoveryList"),
             ];
         // It has no message.
-        let mut encodings = accept.spoken.iter().filter(|e| **e != Encoding::Protobuf);
+        let mut encodings = accept.encodings.iter().filter(|e| **e != Encoding::Protobuf);
         encodings
             .find(|e| aggregated && clause.takes(e.content_type()))
             .copied()
@@ -191,7 +191,7 @@ fn resource(kind: &Kind) -> Value {
     ]
     .into_iter()
     .collect();
-    if kind.question.is_none() {
+    if kind.review.is_none() {
         m.insert("storageVersionHash", storage_hash(kind).into());
     }
     if !kind.short_names.is_empty() {

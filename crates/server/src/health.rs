@@ -46,7 +46,7 @@ pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: 
     if let Some(one) = check {
         return match names(probe).find(|name| *name == one) {
             Some(name) if is_well(api, name).await => Reply::bytes(200, PLAIN_TEXT, "ok"),
-            Some(name) => Reply::text(500, format!("internal server error: {name}: not ready\n")),
+            Some(name) => Reply::plain_text(500, format!("internal server error: {name}: not ready\n")),
             None => Reply::page_not_found(),
         };
     }
@@ -74,9 +74,9 @@ pub(crate) async fn answer(api: &Api, probe: Probe, check: Option<&str>, query: 
     }
     let name = probe.name();
     match well {
-        false => Reply::text(500, format!("{out}{name} check failed\n")),
-        true if query.has("verbose") => Reply::text(200, format!("{out}{name} check passed\n")),
-        true => Reply::text(200, "ok"),
+        false => Reply::plain_text(500, format!("{out}{name} check failed\n")),
+        true if query.has("verbose") => Reply::plain_text(200, format!("{out}{name} check passed\n")),
+        true => Reply::plain_text(200, "ok"),
     }
 }
 

@@ -1,11 +1,16 @@
 //! A Kubernetes API server for custom resources.
 //!
-//! [`Server::start`] takes a [`Config`] and a store, listens, and serves until [`Server::stop`]. The modules follow a
-//! request on its way: `listen` (TLS, HTTP), `connection` (limits, deadlines), `api` (who asks, what for), `request` and `options` (what is asked),
-//! `body`, `protobuf`, `cbor` (what is sent), `read`, `watch`, `websocket`, `write`, `patch`, `delete`, `scale` (what is done), `conversion` (of objects
-//! between versions, by webhooks), `text`, `view`, `table`,
-//! `listing`, `reply` (what is answered), `status` (what went wrong). Kinds are data (`kind`); what is particular about one is its
-//! `strategy` (`custom`, `definitions`, `builtin`). The `controller` turns definitions into kinds.
+//! [`Server::start`] takes a [`Config`] and a store, listens, and serves until [`Server::stop`].
+//!
+//! The modules are layers, from the socket to the kinds:
+//! - `http`: TLS, connections and their limits, WebSocket, response bodies.
+//! - `auth`: authentication, impersonation, authorization.
+//! - `api`, `request`: routing of a request to its handler.
+//! - `rest`: the verbs, their options, watch streams, conversion by webhooks.
+//! - `codec`: media types, JSON, YAML, CBOR, protobuf, stored text.
+//! - `kinds`: kinds as data, and the behaviour of custom, CRD and built-in kinds.
+//! - `openapi`, `discovery`, `tables`: what clients learn about kinds.
+//! - `controllers`: CRDs become served kinds, terminating namespaces are emptied.
 //!
 //! A test that wants a server of its own:
 //!

@@ -204,14 +204,14 @@ impl Metrics {
             self.sizes.get_or_create(label).observe(bytes as f64);
         }
         if label.is_validated() {
-            let mode = FieldValidation::of(request.field_validation);
+            let mode = FieldValidation::new(request.field_validation);
             self.field_validation.get_or_create(&mode).observe(seconds);
         }
     }
 
     /// A request to a deprecated version.
     pub(crate) fn deprecated(&self, kind: &Kind, version: &str) {
-        let labels = Version::of(kind, version);
+        let labels = Version::new(kind, version);
         self.deprecated.get_or_create(&labels).set(1);
     }
 
@@ -228,7 +228,7 @@ impl Metrics {
 
     /// The counters of events of a kind, for as many as are sent.
     pub(crate) fn events(&self, kind: &Kind, version: &str) -> Events {
-        let labels = Version::of(kind, version);
+        let labels = Version::new(kind, version);
         Events {
             count: self.watch_events.get_or_create_owned(&labels),
             sizes: self.watch_event_sizes.get_or_create_owned(&labels),
@@ -285,10 +285,10 @@ impl Metrics {
         // Kinds come and go; what is counted is what is served now.
         self.objects.clear();
         // What is but a view of other objects has none of its own to count.
-        let is_counted = |kind: &&Arc<Kind>| kind.question.is_none() && kind.own_group() == kind.group;
+        let is_counted = |kind: &&Arc<Kind>| kind.review.is_none() && kind.own_group() == kind.group;
         for kind in api.kinds.load_full().all().filter(is_counted) {
             let count = count(api, kind).await.unwrap_or(-1);
-            self.objects.get_or_create(&Resource::of(kind)).set(count);
+            self.objects.get_or_create(&Resource::new(kind)).set(count);
         }
     }
 }

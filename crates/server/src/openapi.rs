@@ -11,7 +11,7 @@ mod paths;
 mod routes;
 mod v2;
 
-use crate::api::Head;
+use crate::api::RequestMeta;
 use crate::codec::media;
 use crate::discovery::served_versions;
 use crate::http::reply::{PLAIN_TEXT, Reply};
@@ -153,9 +153,9 @@ fn hash_of_all(kinds: &Kinds) -> String {
 
 impl Documents {
     /// `/openapi/v3`
-    pub(crate) fn index(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
+    pub(crate) fn index(&self, kinds: &Kinds, head: &RequestMeta) -> ApiResult<Reply> {
         let index = kinds
-            .written
+            .cache
             .index
             .get_or_init(|| Document::new(index(kinds).to_json()));
         let mut reply = conditional(head, &index.tag, index.text.clone());
@@ -166,8 +166,8 @@ impl Documents {
     }
 
     /// `/openapi/v3/apis/<group>/<version>`
-    pub(crate) fn v3(&self, kinds: &Kinds, name: &str, head: &Head) -> ApiResult<Reply> {
-        let Some(subject) = Subject::of(kinds, name) else {
+    pub(crate) fn v3(&self, kinds: &Kinds, name: &str, head: &RequestMeta) -> ApiResult<Reply> {
+        let Some(subject) = Subject::find(kinds, name) else {
             return Ok(nothing());
         };
         let Some(form) = form_of(head, &V3_PROTOBUF) else {
@@ -221,8 +221,8 @@ impl Documents {
     }
 
     /// `/openapi/v2`
-    pub(crate) fn v2(&self, kinds: &Kinds, head: &Head) -> ApiResult<Reply> {
-        let hash = kinds.written.hash.get_or_init(|| hash_of_all(kinds));
+    pub(crate) fn v2(&self, kinds: &Kinds, head: &RequestMeta) -> ApiResult<Reply> {
+        let hash = kinds.cache.hash.get_or_init(|| hash_of_all(kinds));
         let Some(form) = form_of(head, &V2_PROTOBUF) else {
             return Ok(Reply::bytes(406, "", Bytes::new()));
         };
@@ -262,7 +262,7 @@ enum Subject<'n> {
 
 impl<'n> Subject<'n> {
     /// The subject of a document's name, if there is one.
-    fn of(kinds: &Kinds, name: &'n str) -> Option<Subject<'n>> {
+    fn find(kinds: &Kinds, name: &'n str) -> Option<Subject<'n>> {
         let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
             ["api", version] => ("", *version),
             ["apis", group, version] => (*group, *version),
@@ -306,7 +306,7 @@ impl Form {
 }
 
 /// The form of a document that a client prefers, given the names of its protobuf form.
-fn form_of(head: &Head, protobuf: &[&str; 2]) -> Option<Form> {
+fn form_of(head: &RequestMeta, protobuf: &[&str; 2]) -> Option<Form> {
     let accept = head.accept.as_deref().filter(|accept| !accept.is_empty());
     media::clauses(accept.unwrap_or("*/*")).iter().find_map(|clause| {
         let json = clause.takes("application/json").then_some(Form::Json);
@@ -331,7 +331,7 @@ fn nothing() -> Reply {
     Reply::bytes(404, "", Bytes::new())
 }
 
-fn conditional(head: &Head, tag: &str, text: Bytes) -> Reply {
+fn conditional(head: &RequestMeta, tag: &str, text: Bytes) -> Reply {
     let same = head.if_none_match.as_deref().is_some_and(|asked| {
         let asked = asked.split(',').map(|t| t.trim().trim_start_matches("W/"));
         asked.into_iter().any(|t| t == "*" || t == tag)
@@ -375,7 +375,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Value, String> 
                 .into_iter()
                 .map(|schema| (writer.name.as_str().into(), schema)),
         );
-        if kind.question.is_none() {
+        if kind.review.is_none() {
             schemas.push((writer.list_name().into(), writer.list_schema()));
         }
         scales |= v.scale.is_some();
@@ -413,7 +413,7 @@ fn gvk_list(group: &str, version: &str, kind: &str) -> Value {
 }
 
 /// The schema of a text.
-fn text(description: &str) -> Value {
+fn string_schema(description: &str) -> Value {
     object([("type", "string".into()), ("description", description.into())])
 }
 

@@ -211,7 +211,7 @@ impl Query {
     }
 
     /// The first value of a parameter; empty where the parameter is absent.
-    pub(crate) fn text(&self, name: &str) -> &str {
+    pub(crate) fn get_or_empty(&self, name: &str) -> &str {
         self.get(name).unwrap_or("")
     }
 

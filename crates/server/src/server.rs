@@ -4,14 +4,14 @@ use crate::api::Api;
 use crate::auth::authentication::{MASTERS, Tokens, User};
 use crate::codec::text::Stored;
 use crate::config::{Config, encodings};
-use crate::controllers::barrier::Progress;
+use crate::controllers::barrier::CrdBarrier;
 use crate::controllers::crd::Controller;
 use crate::http::compute::Pool;
 use crate::http::listen;
 use crate::http::memory::Memory;
 use crate::http::tls;
 use crate::kinds::builtin;
-use crate::kinds::definitions::{Compiler, Fresh};
+use crate::kinds::definitions::{Compiler, PendingDefinitions};
 use crate::kinds::kind::Kinds;
 use crate::metrics::Metrics;
 use crate::openapi;
@@ -131,7 +131,7 @@ impl Server {
             tokens,
             anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
             authorization: config.authorization_mode,
-            spoken: encodings(gates),
+            encodings: encodings(gates),
             metrics,
             in_flight: Arc::new(Semaphore::new(config.max_requests_inflight)),
             compute: Pool::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get)),
@@ -144,13 +144,13 @@ impl Server {
             stop: stopped,
             upgraded: TaskTracker::new(),
             compiler,
-            progress: Progress::default(),
-            fresh: Fresh::default(),
+            crds: CrdBarrier::default(),
+            pending: PendingDefinitions::default(),
         });
         let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));
         make_namespaces(&api).await.map_err(store_failed)?;
         let (controller, revision) = Controller::start(Arc::clone(&api)).await.map_err(store_failed)?;
-        api.progress.settle(revision);
+        api.crds.applied(revision);
         api.ready.store(true, Ordering::Release);
         let authority = material.identity.authority.clone();
         let pair = config.tls_cert_file.zip(config.tls_private_key_file);

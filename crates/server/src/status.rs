@@ -7,14 +7,14 @@ use scantling_value::{FieldError, Map, Value, aggregate};
 
 /// The resource that an error is about, as `details` and messages name it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About<'a> {
+pub(crate) struct GroupResource<'a> {
     /// The API group, empty for the core group.
     pub(crate) group: &'a str,
     /// The plural name, or for validation errors the kind.
     pub(crate) kind: &'a str,
 }
 
-impl About<'_> {
+impl GroupResource<'_> {
     /// `widgets.example.com`, or `widgets` in the core group.
     pub(crate) fn qualified(&self) -> String {
         if self.group.is_empty() {
@@ -62,9 +62,9 @@ impl ApiError {
         }))
     }
 
-    fn about(mut self, about: About<'_>, name: &str) -> Self {
+    fn with_resource(mut self, resource: GroupResource<'_>, name: &str) -> Self {
         let mut d = Map::new();
-        for (key, value) in [("group", about.group), ("kind", about.kind), ("name", name)] {
+        for (key, value) in [("group", resource.group), ("kind", resource.kind), ("name", name)] {
             if !value.is_empty() {
                 d.insert(key, value.into());
             }
@@ -84,23 +84,23 @@ impl ApiError {
     }
 
     /// 403 on a resource.
-    pub(crate) fn forbidden(about: About<'_>, name: &str, why: &str) -> Self {
-        let message = match (about.kind, name) {
+    pub(crate) fn forbidden(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
+        let message = match (resource.kind, name) {
             ("", _) => format!("forbidden: {why}"),
-            (_, "") => format!("{} is forbidden: {why}", about.qualified()),
-            _ => format!("{} {} is forbidden: {why}", about.qualified(), quoted(name)),
+            (_, "") => format!("{} is forbidden: {why}", resource.qualified()),
+            _ => format!("{} {} is forbidden: {why}", resource.qualified(), quoted(name)),
         };
-        Self::new(403, "Forbidden", message).about(about, name)
+        Self::new(403, "Forbidden", message).with_resource(resource, name)
     }
 
     /// 404
-    pub(crate) fn not_found(about: About<'_>, name: &str) -> Self {
+    pub(crate) fn not_found(resource: GroupResource<'_>, name: &str) -> Self {
         Self::new(
             404,
             "NotFound",
-            format!("{} {} not found", about.qualified(), quoted(name)),
+            format!("{} {} not found", resource.qualified(), quoted(name)),
         )
-        .about(about, name)
+        .with_resource(resource, name)
     }
 
     /// 404 for what no resource stands behind, answered as a `Status`.
@@ -114,12 +114,12 @@ impl ApiError {
     }
 
     /// 405
-    pub(crate) fn method_not_allowed(about: About<'_>, action: &str) -> Self {
+    pub(crate) fn method_not_allowed(resource: GroupResource<'_>, action: &str) -> Self {
         let message = format!(
             "{action} is not supported on resources of kind {}",
-            quoted(&about.qualified())
+            quoted(&resource.qualified())
         );
-        Self::new(405, "MethodNotAllowed", message).about(about, "")
+        Self::new(405, "MethodNotAllowed", message).with_resource(resource, "")
     }
 
     /// 405 for what no route takes, answered as a `Status`.
@@ -134,19 +134,19 @@ impl ApiError {
     }
 
     /// 409 of a name that is taken.
-    pub(crate) fn already_exists(about: About<'_>, name: &str) -> Self {
-        let message = format!("{} {} already exists", about.qualified(), quoted(name));
-        Self::new(409, "AlreadyExists", message).about(about, name)
+    pub(crate) fn already_exists(resource: GroupResource<'_>, name: &str) -> Self {
+        let message = format!("{} {} already exists", resource.qualified(), quoted(name));
+        Self::new(409, "AlreadyExists", message).with_resource(resource, name)
     }
 
     /// 409 of a write that lost.
-    pub(crate) fn conflict(about: About<'_>, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {}: {why}",
-            about.qualified(),
+            resource.qualified(),
             quoted(name)
         );
-        Self::new(409, "Conflict", message).about(about, name)
+        Self::new(409, "Conflict", message).with_resource(resource, name)
     }
 
     /// 410
@@ -169,11 +169,11 @@ impl ApiError {
     }
 
     /// 422 of an object with field errors. The message names each error once; the causes list all.
-    pub(crate) fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
+    pub(crate) fn invalid(resource: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
         let what = aggregate(errors);
-        let message = format!("{} {} is invalid: {what}", about.qualified(), quoted(name));
+        let message = format!("{} {} is invalid: {what}", resource.qualified(), quoted(name));
         Self::new(422, "Invalid", message)
-            .about(about, name)
+            .with_resource(resource, name)
             .causes(errors)
     }
 
@@ -224,7 +224,7 @@ impl ApiError {
     }
 
     /// 500 of a list with objects that cannot be read: their keys, and why.
-    pub(crate) fn unreadable_list(about: About<'_>, found: &[(String, String)]) -> Self {
+    pub(crate) fn unreadable_list(resource: GroupResource<'_>, found: &[(String, String)]) -> Self {
         let first = found.first().map_or("", |(_, why)| why.as_str());
         let more = match found.len() {
             0 | 1 => String::new(),
@@ -232,9 +232,9 @@ impl ApiError {
         };
         let message = format!(
             "failed to read one or more {} from the storage: {first}{more}",
-            about.qualified()
+            resource.qualified()
         );
-        let mut e = Self::new(500, "StorageReadError", message).about(about, "list");
+        let mut e = Self::new(500, "StorageReadError", message).with_resource(resource, "list");
         e.0.unreadable = true;
         let cause = |e: Self, (key, why): &(String, String)| e.cause("UnexpectedServerResponse", why, key);
         found.iter().fold(e, cause)
@@ -381,10 +381,10 @@ impl ApiError {
 }
 
 /// The `Status` of a deletion that is complete.
-pub(crate) fn success(about: About<'_>, name: &str, uid: &str) -> Value {
+pub(crate) fn success(resource: GroupResource<'_>, name: &str, uid: &str) -> Value {
     let details: Map = [
-        ("group", about.group),
-        ("kind", about.kind),
+        ("group", resource.group),
+        ("kind", resource.kind),
         ("name", name),
         ("uid", uid),
     ]

@@ -102,7 +102,7 @@ impl Columns {
         };
         let mut definitions = vec![definition(&name)];
         let mut cells = vec![Cell::Made(|object, _| {
-            crate::rest::write::text(object, "name").into()
+            crate::rest::write::metadata_str(object, "name").into()
         })];
         for column in declared {
             let Ok(path) = JsonPath::parse(&column.path) else {

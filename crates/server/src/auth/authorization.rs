@@ -4,7 +4,7 @@ use crate::auth::authentication::{AUTHENTICATED, User};
 use crate::config::AuthorizationMode;
 use crate::request::{self, ObjectPath, Query, Target};
 use crate::rest::selector::FieldSelector;
-use crate::status::{About, ApiError};
+use crate::status::{ApiError, GroupResource};
 use hyper::Method;
 use percent_encoding::percent_decode_str;
 use scantling_value::go;
@@ -99,7 +99,7 @@ impl<'a> Attributes<'a> {
         let (who, verb) = (go::quote(&user.name), &self.verb);
         let (what, about, name) = match &self.subject {
             Subject::Path(path) => {
-                let nothing = About { group: "", kind: "" };
+                let nothing = GroupResource { group: "", kind: "" };
                 (format!("path {}", go::quote(path)), nothing, &Cow::Borrowed(""))
             }
             Subject::Resource(r) => {
@@ -112,7 +112,7 @@ impl<'a> Attributes<'a> {
                     namespace => format!("in the namespace {}", go::quote(namespace)),
                 };
                 let (resource, group) = (go::quote(&resource), go::quote(r.group));
-                let about = About {
+                let about = GroupResource {
                     group: r.group,
                     kind: r.resource,
                 };

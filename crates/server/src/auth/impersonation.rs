@@ -40,11 +40,11 @@ pub(crate) fn impersonated(
     if !headers.keys().any(|name| name.as_str().starts_with(HEADERS)) {
         return Ok(None);
     }
-    let Some(wanted) = Wanted::read(headers)? else {
+    let Some(wanted) = ImpersonationHeaders::read(headers)? else {
         return Ok(None);
     };
     let check = Check { mode, user };
-    let sort = Sort::of(&wanted.name);
+    let sort = Sort::parse(&wanted.name);
     let constrained = sort.constrained_mode(wanted.is_name_alone());
     let refused = match constrained.map(|name| check.constrained(&wanted, &sort, name, request)) {
         Some(Ok(())) => return Ok(Some(wanted.into_user(&sort, constrained))),
@@ -59,30 +59,34 @@ pub(crate) fn impersonated(
 
 /// The user that the headers ask for.
 #[derive(Debug, Default)]
-struct Wanted {
+struct ImpersonationHeaders {
     name: String,
     uid: String,
     groups: Vec<String>,
     extra: BTreeMap<String, Vec<String>>,
 }
 
-impl Wanted {
-    fn read(headers: &HeaderMap) -> ApiResult<Option<Wanted>> {
+impl ImpersonationHeaders {
+    fn read(headers: &HeaderMap) -> ApiResult<Option<ImpersonationHeaders>> {
         check_size(headers)?;
-        let one = |name| headers.get(name).map_or(Ok(String::new()), text);
-        let mut wanted = Wanted {
+        let one = |name| headers.get(name).map_or(Ok(String::new()), header_value);
+        let mut wanted = ImpersonationHeaders {
             name: one(USER)?,
             uid: one(UID)?,
             groups: headers
                 .get_all(GROUP)
                 .iter()
-                .map(text)
+                .map(header_value)
                 .collect::<Result<_, _>>()?,
             extra: BTreeMap::new(),
         };
         for (name, value) in headers {
             if let Some(key) = name.as_str().strip_prefix(EXTRA) {
-                wanted.extra.entry(unescape(key)?).or_default().push(text(value)?);
+                wanted
+                    .extra
+                    .entry(unescape(key)?)
+                    .or_default()
+                    .push(header_value(value)?);
             }
         }
         match wanted.name.is_empty() {
@@ -167,7 +171,7 @@ fn check_size(headers: &HeaderMap) -> ApiResult<()> {
 }
 
 /// The value of a header. A lossy conversion could make one user of two.
-fn text(value: &HeaderValue) -> ApiResult<String> {
+fn header_value(value: &HeaderValue) -> ApiResult<String> {
     let text = std::str::from_utf8(value.as_bytes());
     text.map(str::to_owned).map_err(|_| not_utf8())
 }
@@ -200,7 +204,7 @@ enum Sort {
 }
 
 impl Sort {
-    fn of(user: &str) -> Sort {
+    fn parse(user: &str) -> Sort {
         if let Some(name) = user.strip_prefix("system:node:")
             && dns1123_subdomain(name).is_empty()
         {
@@ -240,7 +244,7 @@ impl Check<'_> {
     /// Checks the rights to make this request in a mode and to impersonate the user in that mode.
     fn constrained(
         &self,
-        wanted: &Wanted,
+        wanted: &ImpersonationHeaders,
         sort: &Sort,
         mode: &str,
         request: &Attributes<'_>,
@@ -256,13 +260,19 @@ impl Check<'_> {
     }
 
     /// Checks the right to impersonate the user for any request.
-    fn legacy(&self, wanted: &Wanted, sort: &Sort) -> ApiResult<()> {
+    fn legacy(&self, wanted: &ImpersonationHeaders, sort: &Sort) -> ApiResult<()> {
         self.may("impersonate", username("", &wanted.name, sort))?;
         self.others("impersonate", "", wanted, Strictness::Legacy)
     }
 
     /// Checks the rights to the UID, to each group and to each extra value.
-    fn others(&self, verb: &str, group: &str, wanted: &Wanted, strictness: Strictness) -> ApiResult<()> {
+    fn others(
+        &self,
+        verb: &str,
+        group: &str,
+        wanted: &ImpersonationHeaders,
+        strictness: Strictness,
+    ) -> ApiResult<()> {
         if !wanted.uid.is_empty() {
             self.may(verb, resource(AUTHENTICATION, "uids", &wanted.uid))?;
         }

@@ -36,9 +36,9 @@ pub(crate) fn encode(value: &Value) -> Vec<u8> {
 pub(crate) fn event(word: &str, object: &Value) -> Vec<u8> {
     let mut out = PREFIX.to_vec();
     head(Header::Map(Some(2)), &mut out);
-    text("type", &mut out);
-    text(word, &mut out);
-    text("object", &mut out);
+    write_text("type", &mut out);
+    write_text(word, &mut out);
+    write_text("object", &mut out);
     out.extend_from_slice(PREFIX);
     write(object, &mut out);
     out
@@ -61,7 +61,7 @@ fn write(value: &Value, out: &mut Vec<u8>) {
             Err(_) => head(Header::Negative(!n.cast_unsigned()), out),
         },
         Value::Float(n) => head(Header::Float(*n), out),
-        Value::String(s) => text(s, out),
+        Value::String(s) => write_text(s, out),
         Value::Array(items) => {
             head(Header::Array(Some(items.len())), out);
             for item in items {
@@ -78,12 +78,12 @@ fn write_map(map: &Map, out: &mut Vec<u8>) {
     // By their bytes, of which the first tell the length. A map's own order is by text.
     members.sort_by_key(|(key, _)| key.len());
     for (key, value) in members {
-        text(key, out);
+        write_text(key, out);
         write(value, out);
     }
 }
 
-fn text(text: &str, out: &mut Vec<u8>) {
+fn write_text(text: &str, out: &mut Vec<u8>) {
     head(Header::Bytes(Some(text.len())), out);
     out.extend_from_slice(text.as_bytes());
 }

@@ -45,7 +45,7 @@ pub(crate) type Encodings = &'static [Encoding];
 pub(crate) struct Accept<'a> {
     /// The header.
     pub(crate) text: Option<&'a str>,
-    pub(crate) spoken: Encodings,
+    pub(crate) encodings: Encodings,
 }
 
 /// What a client wants an object or a list turned into.
@@ -81,12 +81,12 @@ impl MetaVersion {
 
 /// An answer's form.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct Negotiated {
     pub(crate) encoding: Encoding,
     pub(crate) view: View,
 }
 
-impl Wanted {
+impl Negotiated {
     /// Whether objects are shown as they are, as JSON.
     pub(crate) fn is_plain(&self) -> bool {
         self.encoding == Encoding::Json && self.view == View::Object
@@ -95,7 +95,7 @@ impl Wanted {
 
 /// What can be written: each in its own set of forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offer {
+pub(crate) enum Supported {
     /// A document, as it is.
     Document,
     /// Objects that have a protobuf form.
@@ -209,14 +209,16 @@ fn stream_types(encodings: &[Encoding]) -> Vec<&'static str> {
 }
 
 /// The refusal of an `Accept` header that nothing fits.
-pub(crate) fn not_acceptable(spoken: Encodings) -> ApiError {
-    let offered = content_types(spoken).join(", ");
+pub(crate) fn not_acceptable(encodings: Encodings) -> ApiError {
+    let offered = content_types(encodings).join(", ");
     ApiError::not_acceptable(format!("only the following media types are accepted: {offered}"))
 }
 
 /// The media types of objects that have no protobuf form.
-pub(crate) fn without_protobuf(spoken: Encodings) -> Vec<&'static str> {
-    let others = spoken.iter().filter(|encoding| **encoding != Encoding::Protobuf);
+pub(crate) fn without_protobuf(encodings: Encodings) -> Vec<&'static str> {
+    let others = encodings
+        .iter()
+        .filter(|encoding| **encoding != Encoding::Protobuf);
     others.map(|encoding| encoding.content_type()).collect()
 }
 
@@ -256,8 +258,8 @@ pub(crate) fn check(accept: Option<&str>, offered: Encodings, route: Route) -> A
 }
 
 /// The refusal of an `Accept` header that no stream fits.
-pub(crate) fn no_stream(spoken: Encodings) -> ApiError {
-    let offered = stream_types(spoken).join(", ");
+pub(crate) fn no_stream(encodings: Encodings) -> ApiError {
+    let offered = stream_types(encodings).join(", ");
     ApiError::not_acceptable(format!("only the following media types are accepted: {offered}"))
 }
 
@@ -267,17 +269,17 @@ fn particular(accept: Option<&str>) -> Option<&str> {
 }
 
 /// The form that the client prefers of those that there are.
-pub(crate) fn wanted(accept: Accept<'_>, offer: Offer) -> ApiResult<Wanted> {
+pub(crate) fn wanted(accept: Accept<'_>, offer: Supported) -> ApiResult<Negotiated> {
     let Some(text) = particular(accept.text) else {
-        return Ok(Wanted::default());
+        return Ok(Negotiated::default());
     };
     let clauses = clauses(text);
     let fitting = clauses.iter().find_map(|clause| {
         let taken = |e: &&Encoding| clause.takes(e.content_type());
-        let mut taken = accept.spoken.iter().filter(taken);
+        let mut taken = accept.encodings.iter().filter(taken);
         taken.find_map(|encoding| form(clause, *encoding, offer))
     });
-    fitting.ok_or_else(|| not_acceptable(accept.spoken))
+    fitting.ok_or_else(|| not_acceptable(accept.encodings))
 }
 
 /// Whether the client would have JSON indented.
@@ -288,25 +290,29 @@ pub(crate) fn pretty(accept: Option<&str>) -> bool {
 }
 
 /// What a clause asks for in an encoding; nothing for what nobody can do.
-fn form(clause: &Clause<'_>, encoding: Encoding, offer: Offer) -> Option<Wanted> {
+fn form(clause: &Clause<'_>, encoding: Encoding, offer: Supported) -> Option<Negotiated> {
     let streams = clause
         .param("stream")
         .is_none_or(|s| s == "watch" && encoding.stream_type().is_some());
     let versions = clause
         .param("sv")
-        .is_none_or(|v| v == "v1" && offer != Offer::Document);
+        .is_none_or(|v| v == "v1" && offer != Supported::Document);
     if !streams || !versions {
         return None;
     }
     let view = view_of(clause)?;
     let possible = match (encoding, &view) {
-        (_, View::Table(_) | View::Metadata(_) | View::MetadataList(_)) if offer == Offer::Document => false,
-        (Encoding::Protobuf, View::Object) => !matches!(offer, Offer::Custom | Offer::CustomWithoutColumns),
+        (_, View::Table(_) | View::Metadata(_) | View::MetadataList(_)) if offer == Supported::Document => {
+            false
+        }
+        (Encoding::Protobuf, View::Object) => {
+            !matches!(offer, Supported::Custom | Supported::CustomWithoutColumns)
+        }
         (Encoding::Protobuf | Encoding::Cbor, View::Table(_)) => false,
-        (_, View::Table(_)) => !matches!(offer, Offer::WithoutColumns | Offer::CustomWithoutColumns),
+        (_, View::Table(_)) => !matches!(offer, Supported::WithoutColumns | Supported::CustomWithoutColumns),
         _ => true,
     };
-    possible.then_some(Wanted { encoding, view })
+    possible.then_some(Negotiated { encoding, view })
 }
 
 /// What a clause wants an object turned into; nothing for what no object turns into.
@@ -329,15 +335,15 @@ fn view_of(clause: &Clause<'_>) -> Option<View> {
 }
 
 /// The encoding of an object's body; none given means JSON.
-pub(crate) fn body_encoding(content_type: Option<&str>, spoken: Encodings) -> ApiResult<Encoding> {
+pub(crate) fn body_encoding(content_type: Option<&str>, encodings: Encodings) -> ApiResult<Encoding> {
     let Some(text) = content_type.filter(|t| !t.is_empty()) else {
         return Ok(Encoding::Json);
     };
     let media_type = media_type(text).unwrap_or_default();
-    let mut spoken_ones = spoken.iter();
+    let mut spoken_ones = encodings.iter();
     match spoken_ones.find(|e| e.content_type() == media_type) {
         Some(encoding) => Ok(*encoding),
-        None => Err(ApiError::unsupported_media_type(&content_types(spoken))),
+        None => Err(ApiError::unsupported_media_type(&content_types(encodings))),
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn write_row(row: &Value, out: &mut Vec<u8>) {
 }
 
 /// The text of an object in the order of its type, to be quoted.
-pub(crate) fn text(value: &Value) -> String {
+pub(crate) fn to_json(value: &Value) -> String {
     let mut out = Vec::new();
     write(value, &mut out);
     String::from_utf8_lossy(&out).into_owned()
@@ -73,7 +73,10 @@ mod tests {
     fn definitions_are_quoted_as_declared() {
         let given = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"generation":1,"name":"a"},"spec":{"group":"g","names":{"kind":"A","plural":"as"},"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"properties":{"b":{"description":"d","type":"string"},"a":{"items":{"default":1,"type":"integer"},"type":"array"}},"type":"object"}},"served":true}]},"status":{"acceptedNames":{},"conditions":[{"message":"m","status":"True","type":"T"}]}}"#;
         let want = r#"{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"a","generation":1},"spec":{"group":"g","names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer","default":1}},"b":{"description":"d","type":"string"}}}}}]},"status":{"conditions":[{"type":"T","status":"True","message":"m"}],"acceptedNames":{}}}"#;
-        assert_eq!(text(&json::decode(given.as_bytes(), Limits::SAFE).unwrap()), want);
+        assert_eq!(
+            to_json(&json::decode(given.as_bytes(), Limits::SAFE).unwrap()),
+            want
+        );
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! JSON for people: indented, where the query asks for it or the client is one that people use by hand.
 
-use crate::api::Head;
+use crate::api::RequestMeta;
 use crate::codec::media;
 
 /// The clients that people use by hand, by the beginnings of their names.
 const BY_HAND: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
 /// Whether a request would have its JSON indented.
-pub(crate) fn is_wanted(head: &Head) -> bool {
+pub(crate) fn is_wanted(head: &RequestMeta) -> bool {
     if media::pretty(head.accept.as_deref()) {
         return true;
     }

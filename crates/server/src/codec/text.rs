@@ -4,13 +4,13 @@
 //! Whether that holds for an entry is found out once, by bringing it into form and comparing; the entry's note
 //! remembers it for the kind as it is now.
 
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::media::Encoding;
 use crate::kinds::kind::Kind;
 use crate::rest::conversion::Converted;
 use crate::rest::managed;
-use crate::rest::read::{shown, undecodable};
+use crate::rest::read::{object_in_version, undecodable};
 use crate::rest::write::remove_version;
 use crate::status::ApiResult;
 use scantling_merge::apply::Typed;
@@ -27,23 +27,23 @@ pub(crate) struct Text {
     /// How many bytes of it count.
     length: usize,
     /// Where a resource version is missing, and which.
-    version: Option<Missing>,
+    version: Option<RvSplice>,
 }
 
 /// A resource version that a text lacks.
 #[derive(Clone, Copy, Debug)]
-struct Missing {
+struct RvSplice {
     at: usize,
     revision: u64,
     /// Whether it will be the only one of the metadata.
     alone: bool,
 }
 
-impl Missing {
+impl RvSplice {
     /// What is missing at a place of a text.
-    fn at(at: usize, json: &[u8], revision: u64) -> Missing {
+    fn at(at: usize, json: &[u8], revision: u64) -> RvSplice {
         let around = json.get(at.saturating_sub(1)..=at);
-        Missing {
+        RvSplice {
             at,
             revision,
             alone: around == Some(b"{}"),
@@ -59,23 +59,31 @@ pub(crate) fn next_serial() -> u32 {
 
 impl Text {
     /// The text of an entry.
-    pub(crate) async fn of(call: &Call<'_>, entry: &Entry) -> ApiResult<Text> {
+    pub(crate) async fn for_entry(call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Text> {
         match Text::noted(call, entry) {
             Some(text) => Ok(text),
-            None => Ok(Text::of_shown(call, entry, &shown(call, entry).await?)),
+            None => Ok(Text::of_object(
+                call,
+                entry,
+                &object_in_version(call, entry).await?,
+            )),
         }
     }
 
     /// The text of an entry that a webhook was asked about, if there is one.
-    pub(crate) fn of_converted(call: &Call<'_>, entry: &Entry, converted: &Converted) -> ApiResult<Text> {
+    pub(crate) fn of_converted(
+        call: &ResourceRequest<'_>,
+        entry: &Entry,
+        converted: &Converted,
+    ) -> ApiResult<Text> {
         match Text::noted(call, entry) {
             Some(text) => Ok(text),
-            None => Ok(Text::of_shown(call, entry, &converted.shown(call, entry)?)),
+            None => Ok(Text::of_object(call, entry, &converted.object(call, entry)?)),
         }
     }
 
     /// The text of an entry that is known to be shown as it is stored.
-    pub(crate) fn noted(call: &Call<'_>, entry: &Entry) -> Option<Text> {
+    pub(crate) fn noted(call: &ResourceRequest<'_>, entry: &Entry) -> Option<Text> {
         noted(call, entry).map(|note| Text::of_stored(entry, (note & PLACE) as usize))
     }
 
@@ -84,7 +92,7 @@ impl Text {
         Text {
             json: entry.value.clone(),
             length: entry.value.len() - LINE_FEED.len(),
-            version: Some(Missing {
+            version: Some(RvSplice {
                 at: place,
                 revision: entry.mod_revision,
                 alone: false,
@@ -93,15 +101,15 @@ impl Text {
     }
 
     /// The text of an entry that has been brought into form.
-    pub(crate) fn of_shown(call: &Call<'_>, entry: &Entry, object: &Value) -> Text {
+    pub(crate) fn of_object(call: &ResourceRequest<'_>, entry: &Entry, object: &Value) -> Text {
         let mut json = Vec::with_capacity(entry.value.len() + 64);
         let place = write_unversioned(object, &mut json);
-        let version = place.map(|at| Missing::at(at, &json, entry.mod_revision));
+        let version = place.map(|at| RvSplice::at(at, &json, entry.mod_revision));
         let length = json.len();
         json.extend_from_slice(LINE_FEED);
         let json = if entry.value == *json {
             if call.version.storage && version.is_some_and(|v| !v.alone) {
-                note(call.kind, entry, place, Typed::Perhaps);
+                cache_normalized(call.kind, entry, place, Typed::Perhaps);
             }
             entry.value.clone()
         } else {
@@ -161,7 +169,7 @@ impl Text {
 
     /// How many bytes [`Text::write`] appends.
     pub(crate) fn len(&self) -> usize {
-        let Some(Missing { revision, alone, .. }) = self.version else {
+        let Some(RvSplice { revision, alone, .. }) = self.version else {
             return self.length;
         };
         let digits = revision.checked_ilog10().unwrap_or(0) as usize + 1;
@@ -180,7 +188,7 @@ pub(crate) enum Listed {
 
 impl Listed {
     /// The text of an entry that is known to be shown as it is stored.
-    pub(crate) fn noted(call: &Call<'_>, entry: &Arc<Entry>) -> Option<Listed> {
+    pub(crate) fn noted(call: &ResourceRequest<'_>, entry: &Arc<Entry>) -> Option<Listed> {
         let note = noted(call, entry)?;
         Some(Listed::Stored {
             entry: Arc::clone(entry),
@@ -189,9 +197,9 @@ impl Listed {
     }
 
     /// The text of an entry that has been brought into form.
-    pub(crate) fn of_shown(call: &Call<'_>, entry: &Arc<Entry>, object: &Value) -> Listed {
+    pub(crate) fn of_object(call: &ResourceRequest<'_>, entry: &Arc<Entry>, object: &Value) -> Listed {
         // Bringing it into form may have led to a note.
-        let text = Text::of_shown(call, entry, object);
+        let text = Text::of_object(call, entry, object);
         Listed::noted(call, entry).unwrap_or_else(|| text.into())
     }
 
@@ -242,7 +250,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// The stored form of an object of a request's version.
-    pub(crate) async fn of(call: &Call<'_>, object: &Value) -> ApiResult<Stored> {
+    pub(crate) async fn encode(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Stored> {
         if call.version.storage {
             return Ok(Stored::encoded(call, object));
         }
@@ -250,16 +258,16 @@ impl Stored {
         Ok(Stored::converted(call, converted))
     }
 
-    fn converted(call: &Call<'_>, object: Value) -> Stored {
+    fn converted(call: &ResourceRequest<'_>, object: Value) -> Stored {
         let mut stored = Stored::encoded(call, &object);
         stored.converted = Some(object);
         stored
     }
 
     /// The stored form of an object that is in the version that is stored. Custom resources are stored in CBOR where
-    /// that is spoken, as by a kube-apiserver; no text says where in it the resource version would belong.
-    fn encoded(call: &Call<'_>, object: &Value) -> Stored {
-        if call.kind.built_in || !call.api.spoken.contains(&Encoding::Cbor) {
+    /// that is encodings, as by a kube-apiserver; no text says where in it the resource version would belong.
+    fn encoded(call: &ResourceRequest<'_>, object: &Value) -> Stored {
+        if call.kind.built_in || !call.api.encodings.contains(&Encoding::Cbor) {
             return Stored::whole(object);
         }
         let mut object = object.clone();
@@ -272,7 +280,7 @@ impl Stored {
     }
 
     /// The stored form of the same object without its managers, which are gone from the object of the request's version.
-    pub(crate) fn without_managers(self, call: &Call<'_>, own: &Value) -> Stored {
+    pub(crate) fn without_managers(self, call: &ResourceRequest<'_>, own: &Value) -> Stored {
         match self.converted {
             Some(mut object) => {
                 managed::forget(&mut object);
@@ -349,7 +357,7 @@ impl Around {
 
 /// An object of a request's version as it comes back from the store: what the stored version does not know is gone. An
 /// apply or a scale may have brought such fields in, or a request in another version.
-pub(crate) async fn read_back(call: &Call<'_>, object: Value, stored: Stored) -> ApiResult<Value> {
+pub(crate) async fn read_back(call: &ResourceRequest<'_>, object: Value, stored: Stored) -> ApiResult<Value> {
     if call.kind.built_in {
         return Ok(object);
     }
@@ -359,13 +367,13 @@ pub(crate) async fn read_back(call: &Call<'_>, object: Value, stored: Stored) ->
 /// What is known about an object that was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
-    pub(crate) brought: Brought,
+    pub(crate) brought: Normalized,
     pub(crate) typed: Typed,
 }
 
 /// Whether a write is known to bring in nothing that reading would change.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Brought {
+pub(crate) enum Normalized {
     /// All of it was brought into form before.
     InForm,
     /// It may hold what the stored version does not know.
@@ -374,7 +382,7 @@ pub(crate) enum Brought {
 
 /// What [`read_back`] makes of an object just written; notes on its entry if that is as it is stored.
 pub(crate) async fn read_written(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     event: &Event,
     object: Value,
     stored: Stored,
@@ -387,7 +395,8 @@ pub(crate) async fn read_written(
     // It is in the version that is asked for, so that there is nothing to convert.
     let read = || call.kind.strategy.read(call.kind, call.version, object.clone());
     // What an update leaves as it was is in form if it was.
-    let in_form = known.brought == Brought::InForm && event.before().is_some_and(|old| is_in_form(call, old));
+    let in_form =
+        known.brought == Normalized::InForm && event.before().is_some_and(|old| is_in_form(call, old));
     debug_assert!(
         !in_form || read().is_ok_and(|read| read == object),
         "{} is not in form after an update",
@@ -397,13 +406,13 @@ pub(crate) async fn read_written(
     if read.as_ref().is_none_or(|read| *read == object)
         && let Some(entry) = event.after()
     {
-        note(call.kind, entry, stored.place, known.typed);
+        cache_normalized(call.kind, entry, stored.place, known.typed);
     }
     Ok(read.unwrap_or(object))
 }
 
 /// What is noted on an entry about the kind as it is now.
-fn noted(call: &Call<'_>, entry: &Entry) -> Option<u64> {
+fn noted(call: &ResourceRequest<'_>, entry: &Entry) -> Option<u64> {
     let noted = call.version.storage && is_noted(call.kind, entry);
     noted.then(|| entry.note.get())
 }
@@ -414,19 +423,19 @@ pub(crate) fn is_noted(kind: &Kind, entry: &Entry) -> bool {
 }
 
 /// Notes that what a request has stored is shown so.
-pub(crate) fn note_in_form(call: &Call<'_>, event: &Event, place: Option<usize>) {
+pub(crate) fn note_in_form(call: &ResourceRequest<'_>, event: &Event, place: Option<usize>) {
     if let Some(entry) = event.after().filter(|_| call.version.storage) {
-        note(call.kind, entry, place, Typed::Perhaps);
+        cache_normalized(call.kind, entry, place, Typed::Perhaps);
     }
 }
 
 /// Whether an entry is known to be shown as it is stored.
-pub(crate) fn is_in_form(call: &Call<'_>, entry: &Entry) -> bool {
+pub(crate) fn is_in_form(call: &ResourceRequest<'_>, entry: &Entry) -> bool {
     noted(call, entry).is_some()
 }
 
 /// Whether what is stored is known to have the type by which its fields are owned.
-pub(crate) fn known_type(call: &Call<'_>, entry: &Entry) -> Typed {
+pub(crate) fn known_type(call: &ResourceRequest<'_>, entry: &Entry) -> Typed {
     match noted(call, entry) {
         Some(note) if note & TYPED != 0 => Typed::Surely,
         _ => Typed::Perhaps,
@@ -439,7 +448,7 @@ const PLACE: u64 = (1 << 31) - 1;
 const TYPED: u64 = 1 << 31;
 
 /// Notes that the storage version of a kind shows an entry as it is stored, and what is known about it.
-pub(crate) fn note(kind: &Kind, entry: &Entry, place: Option<usize>, typed: Typed) {
+pub(crate) fn cache_normalized(kind: &Kind, entry: &Entry, place: Option<usize>, typed: Typed) {
     let place = place.and_then(|place| u64::try_from(place).ok());
     if let Some(place) = place.filter(|place| *place <= PLACE) {
         let typed = match typed {
@@ -548,7 +557,7 @@ mod tests {
             let mut json = Vec::new();
             let place = write_unversioned(&object, &mut json);
             let text = Text {
-                version: place.map(|at| Missing::at(at, &json, 1234)),
+                version: place.map(|at| RvSplice::at(at, &json, 1234)),
                 length: json.len(),
                 json: Packed::plain(json.into()),
             };

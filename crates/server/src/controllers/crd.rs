@@ -11,7 +11,7 @@ use crate::api::Api;
 use crate::codec::text::{self, Stored};
 use crate::http::compute;
 use crate::kinds::definitions::{self, GROUP, PLURAL};
-use crate::kinds::kind::Term;
+use crate::kinds::kind::ServedIncarnation;
 use crate::rest::managed;
 use crate::rest::write::timestamp;
 use scantling_merge::apply::Typed;
@@ -48,11 +48,11 @@ struct Served {
     /// Grows with every change to the specification.
     generation: i64,
     names: Names,
-    term: Term,
+    incarnation: ServedIncarnation,
 }
 
 impl Served {
-    fn new(definition: &Definition, term: Term) -> Served {
+    fn new(definition: &Definition, incarnation: ServedIncarnation) -> Served {
         let metadata = &definition.metadata;
         let uid = metadata.text("uid");
         let generation = metadata.get("generation").and_then(Value::as_int).unwrap_or(0);
@@ -62,7 +62,7 @@ impl Served {
             uid: uid.to_owned(),
             generation: generation - deletions,
             names: definition.status.accepted_names.clone(),
-            term,
+            incarnation,
         }
     }
 
@@ -100,14 +100,14 @@ impl Controller {
                 continue;
             };
             if definition.has_its_names() {
-                self.settle(definition, entry).await;
+                self.reconcile(definition, entry).await;
             } else {
                 // Which names are free is known once all definitions are.
                 waiting.push(entry);
             }
         }
         for entry in waiting {
-            self.settle_again(entry).await;
+            self.reconcile_again(entry).await;
         }
         Ok(page.revision)
     }
@@ -147,7 +147,7 @@ impl Controller {
                 Ok(event) => {
                     self.event(&event).await;
                     *revision = event.revision;
-                    api.progress.settle(event.revision);
+                    api.crds.applied(event.revision);
                 }
                 Err(e) => {
                     tracing::warn!(error = %e, "the watch on definitions ended");
@@ -170,7 +170,7 @@ impl Controller {
                     return;
                 }
                 if let Some(definition) = self.take_and_serve(new) {
-                    self.settle(definition, new).await;
+                    self.reconcile(definition, new).await;
                 }
             }
             Change::Delete { old } => {
@@ -180,7 +180,7 @@ impl Controller {
                     let spec = &gone.outline.spec;
                     self.withdraw(&gone.outline);
                     // Names that were taken may be free now.
-                    self.settle_group(&spec.group).await;
+                    self.reconcile_group(&spec.group).await;
                 }
             }
         }
@@ -200,7 +200,7 @@ impl Controller {
         let kinds = api.kinds.load();
         let fresh = kinds
             .get(GROUP, PLURAL)
-            .and_then(|kind| api.fresh.take(kind, entry));
+            .and_then(|kind| api.pending.take(kind, entry));
         let read = match fresh {
             Some(sketch) => Ok(sketch),
             None => definitions::decode(entry, api.compiler.gates),
@@ -231,21 +231,26 @@ impl Controller {
             self.withdraw(definition);
             return;
         }
-        let mut now = Served::new(definition, Term::since(entry.mod_revision));
+        let mut now = Served::new(definition, ServedIncarnation::since(entry.mod_revision));
         let before = self.served.remove(definition.name());
         let replaced = match before {
             Some(before) if before.is_still(&now) => {
-                now.term = before.term;
+                now.incarnation = before.incarnation;
                 None
             }
             other => other,
         };
-        let term = now.term.clone();
-        let kind = Arc::new(definitions::kind(definition, entry, &self.api.compiler, term));
+        let incarnation = now.incarnation.clone();
+        let kind = Arc::new(definitions::kind(
+            definition,
+            entry,
+            &self.api.compiler,
+            incarnation,
+        ));
         self.api.publish(|k| k.insert(Arc::clone(&kind)));
         self.served.insert(definition.name().to_owned(), now);
         if let Some(old) = replaced {
-            old.term.end();
+            old.incarnation.end();
         }
     }
 
@@ -254,11 +259,11 @@ impl Controller {
         let spec = &definition.spec;
         self.api.publish(|k| k.remove(&spec.group, &spec.names.plural));
         if let Some(served) = self.served.remove(definition.name()) {
-            served.term.end();
+            served.incarnation.end();
         }
     }
 
-    async fn settle_group(&mut self, group: &str) {
+    async fn reconcile_group(&mut self, group: &str) {
         let in_group = |s: &&Seen| s.outline.spec.group == group && !s.outline.has_its_names();
         let waiting: Vec<Arc<Entry>> = self
             .seen
@@ -267,19 +272,19 @@ impl Controller {
             .map(|s| Arc::clone(&s.entry))
             .collect();
         for entry in waiting {
-            self.settle_again(&entry).await;
+            self.reconcile_again(&entry).await;
         }
     }
 
     /// Settles a definition that was seen before.
-    async fn settle_again(&mut self, entry: &Arc<Entry>) {
+    async fn reconcile_again(&mut self, entry: &Arc<Entry>) {
         if let Some(definition) = compute::in_place(entry.value.len(), || self.take(entry)) {
-            self.settle(definition, entry).await;
+            self.reconcile(definition, entry).await;
         }
     }
 
     /// Writes the status that a definition should have, and carries out its deletion.
-    async fn settle(&mut self, mut definition: Definition, entry: &Arc<Entry>) {
+    async fn reconcile(&mut self, mut definition: Definition, entry: &Arc<Entry>) {
         if definition.metadata.get("deletionTimestamp").is_some() {
             self.clean_up(&definition);
             return;
@@ -297,12 +302,12 @@ impl Controller {
         let name = definition.name();
         let api = &self.api;
         let settled = compute::in_place(entry.value.len(), || {
-            if let Some(settled) = Settled::keeping(api, entry, &definition, before.clone()) {
+            if let Some(settled) = StatusUpdate::keeping(api, entry, &definition, before.clone()) {
                 return Ok(settled);
             }
             let stored = definitions::decode(entry, api.compiler.gates)?;
             let status = definition.status.clone();
-            Ok(Settled::whole(api, &Definition { status, ..stored }, before))
+            Ok(StatusUpdate::whole(api, &Definition { status, ..stored }, before))
         });
         let settled = match settled {
             Ok(settled) => settled,
@@ -352,24 +357,24 @@ async fn write(
     before: Status,
     expected: u64,
 ) -> Result<Event, StoreError> {
-    let settled = Settled::whole(api, definition, before);
+    let settled = StatusUpdate::whole(api, definition, before);
     settled.write(api, definition.name(), expected).await
 }
 
 /// The text of a definition with a new status.
-struct Settled {
+struct StatusUpdate {
     stored: Stored,
     /// Whether it is known to be shown so.
     in_form: bool,
 }
 
-impl Settled {
+impl StatusUpdate {
     /// The text of a definition, all of which is known.
-    fn whole(api: &Api, definition: &Definition, before: Status) -> Settled {
+    fn whole(api: &Api, definition: &Definition, before: Status) -> StatusUpdate {
         let (_, outside) = Self::outside_of_spec(api, definition, before);
         let mut object = definition.encode(ApiVersion::V1);
         managed::set_entries(&mut object, managed::entries(&outside).to_vec());
-        Settled {
+        StatusUpdate {
             stored: Stored::whole(&object),
             in_form: true,
         }
@@ -377,11 +382,11 @@ impl Settled {
 
     /// The text of an entry with the status of its definition, all else as it is: the specification is not even read.
     /// None if another server has written it, in its own way.
-    fn keeping(api: &Api, entry: &Entry, definition: &Definition, before: Status) -> Option<Settled> {
+    fn keeping(api: &Api, entry: &Entry, definition: &Definition, before: Status) -> Option<StatusUpdate> {
         let (live, settled) = Self::outside_of_spec(api, definition, before);
         let text = entry.value.bytes();
         let kinds = api.kinds.load();
-        Some(Settled {
+        Some(StatusUpdate {
             stored: Stored::keeping("spec", &text, live.as_object()?, settled.as_object()?)?,
             in_form: text::is_noted(kinds.get(GROUP, PLURAL)?, entry),
         })
@@ -417,7 +422,7 @@ impl Settled {
         if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after())
             && self.in_form
         {
-            text::note(kind, entry, place, Typed::Perhaps);
+            text::cache_normalized(kind, entry, place, Typed::Perhaps);
         }
         Ok(event)
     }

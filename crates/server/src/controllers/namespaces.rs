@@ -2,13 +2,13 @@
 
 mod conditions;
 
-use crate::api::{Api, Call};
+use crate::api::{Api, ResourceRequest};
 use crate::codec::text::Stored;
 use crate::controllers::crd::delete_all;
 use crate::rest::delete;
 use crate::rest::read::{self, store_error};
-use crate::rest::write::{text, timestamp};
-use crate::status::{About, ApiError, ApiResult};
+use crate::rest::write::{metadata_str, timestamp};
+use crate::status::{ApiError, ApiResult, GroupResource};
 use conditions::Left;
 use scantling_store::{Change, Entry, ListRequest, ReadAt, StoreError};
 use scantling_value::{Map, Value};
@@ -44,7 +44,7 @@ fn set_finalizers(namespace: &mut Value, finalizers: &[String]) {
 
 /// The write that brings a stored namespace to a new state: it goes once it is being deleted and nothing holds it.
 fn write_of(namespace: &Value, expected: u64) -> scantling_store::Write {
-    let leaving = !text(namespace, "deletionTimestamp").is_empty();
+    let leaving = !metadata_str(namespace, "deletionTimestamp").is_empty();
     if leaving && finalizers(namespace.get("spec")).is_empty() && delete::finalizers(namespace).is_empty() {
         return scantling_store::Write::Delete { expected };
     }
@@ -53,12 +53,12 @@ fn write_of(namespace: &Value, expected: u64) -> scantling_store::Write {
 }
 
 /// Objects are created only in namespaces that are there and not on their way out.
-pub(crate) async fn is_open(call: &Call<'_>, object: &Value) -> ApiResult<()> {
+pub(crate) async fn is_open(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<()> {
     let Some(namespace) = &call.path.namespace else {
         return Ok(());
     };
     let api = call.api;
-    let about = About {
+    let about = GroupResource {
         group: "",
         kind: "namespaces",
     };
@@ -77,16 +77,16 @@ pub(crate) async fn is_open(call: &Call<'_>, object: &Value) -> ApiResult<()> {
         entry = api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
     }
     let entry = entry.ok_or_else(missing)?;
-    if text(&read::stored(&entry)?, "deletionTimestamp").is_empty() {
+    if metadata_str(&read::stored(&entry)?, "deletionTimestamp").is_empty() {
         return Ok(());
     }
-    let name = match (text(object, "name"), text(object, "generateName")) {
+    let name = match (metadata_str(object, "name"), metadata_str(object, "generateName")) {
         ("", "") => "Unknown",
         ("", prefix) => prefix,
         (name, _) => name,
     };
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-    Err(ApiError::forbidden(call.about(), name, &why).cause(
+    Err(ApiError::forbidden(call.group_resource(), name, &why).cause(
         "NamespaceTerminating",
         &format!("namespace {namespace} is being terminated"),
         "metadata.namespace",
@@ -143,10 +143,10 @@ fn look_at(api: &Arc<Api>, entry: &Entry, emptying: &Emptying) {
     };
     let holders = finalizers(namespace.get("spec"));
     let waits = holders.is_empty() || holders.iter().any(|f| f == HOLDER);
-    if !waits || text(&namespace, "deletionTimestamp").is_empty() {
+    if !waits || metadata_str(&namespace, "deletionTimestamp").is_empty() {
         return;
     }
-    let name = text(&namespace, "name").to_owned();
+    let name = metadata_str(&namespace, "name").to_owned();
     let is_new = emptying.lock().is_ok_and(|mut names| names.insert(name.clone()));
     if is_new {
         let (api, emptying) = (Arc::clone(api), Arc::clone(emptying));
@@ -163,14 +163,14 @@ fn look_at(api: &Arc<Api>, entry: &Entry, emptying: &Emptying) {
 async fn empty(api: &Arc<Api>, name: &str) {
     loop {
         let left = delete_content(api, name).await;
-        let failed = match settle(api, name, &left).await {
-            Ok(Settled::Gone) => {
+        let failed = match update_conditions(api, name, &left).await {
+            Ok(Termination::Gone) => {
                 // What came in while it went.
                 let _ = delete_content(api, name).await;
                 return;
             }
-            Ok(Settled::Unreadable) => return,
-            Ok(Settled::There) => None,
+            Ok(Termination::Unreadable) => return,
+            Ok(Termination::There) => None,
             Err(e) => Some(e.to_string()),
         };
         for why in left.failures.iter().chain(&failed) {
@@ -209,30 +209,30 @@ async fn delete_content(api: &Arc<Api>, name: &str) -> Left {
 }
 
 /// What became of a namespace.
-enum Settled {
+enum Termination {
     Gone,
     Unreadable,
     There,
 }
 
 /// Writes what became of a namespace's content into its conditions; with nothing left, removes this server's hold.
-async fn settle(api: &Arc<Api>, name: &str, left: &Left) -> Result<Settled, StoreError> {
+async fn update_conditions(api: &Arc<Api>, name: &str, left: &Left) -> Result<Termination, StoreError> {
     let key = api.keys.object("", "namespaces", None, name)?;
     loop {
         let Some(entry) = api.store.get(&key, ReadAt::Latest).await? else {
-            return Ok(Settled::Gone);
+            return Ok(Termination::Gone);
         };
         let mut namespace = match read::stored(&entry) {
             Ok(namespace) => namespace,
             Err(e) => {
                 // It stays until another write makes it readable, or it is deleted unread.
                 tracing::error!(key = %entry.key, error = e.message(), "a namespace cannot be read");
-                return Ok(Settled::Unreadable);
+                return Ok(Termination::Unreadable);
             }
         };
-        if text(&namespace, "deletionTimestamp").is_empty() {
+        if metadata_str(&namespace, "deletionTimestamp").is_empty() {
             // Another one of that name: it stays.
-            return Ok(Settled::Gone);
+            return Ok(Termination::Gone);
         }
         let mut changed = conditions::update(&mut namespace, left, &timestamp());
         if left.is_nothing() {
@@ -245,12 +245,12 @@ async fn settle(api: &Arc<Api>, name: &str, left: &Left) -> Result<Settled, Stor
         let write = write_of(&namespace, entry.mod_revision);
         let gone = matches!(write, scantling_store::Write::Delete { .. });
         if !changed && !gone {
-            return Ok(Settled::There);
+            return Ok(Termination::There);
         }
         match api.store.write(&key, write).await {
-            Ok(_) if gone => return Ok(Settled::Gone),
-            Ok(_) => return Ok(Settled::There),
-            Err(StoreError::NotFound { .. }) => return Ok(Settled::Gone),
+            Ok(_) if gone => return Ok(Termination::Gone),
+            Ok(_) => return Ok(Termination::There),
+            Err(StoreError::NotFound { .. }) => return Ok(Termination::Gone),
             Err(StoreError::Conflict { .. }) => {}
             Err(e) => return Err(e),
         }

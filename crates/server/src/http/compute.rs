@@ -148,7 +148,7 @@ pub(crate) fn is_heavy(bytes: usize, checks: u32) -> bool {
 
 /// Says that the request at work is heavy, with objects of that many bytes. What follows runs where nobody waits for it.
 pub(crate) async fn offload(bytes: usize) {
-    if set_load(Load::of(bytes)) == Some(Load::Light) {
+    if set_load(Load::for_bytes(bytes)) == Some(Load::Light) {
         tokio::task::yield_now().await;
     }
 }
@@ -184,7 +184,7 @@ enum Load {
 }
 
 impl Load {
-    fn of(bytes: usize) -> Load {
+    fn for_bytes(bytes: usize) -> Load {
         let mib = bytes.saturating_mul(BYTES_PER_BYTE) >> 20;
         Load::Heavy(u32::try_from(mib).unwrap_or(MEMORY).clamp(1, MEMORY))
     }
@@ -233,7 +233,7 @@ fn detach(current: &mut Current) {
     }
     // The worker's tasks move to another thread while this one blocks, and stay there.
     tokio::task::block_in_place(|| std::thread::sleep(HANDOVER));
-    current.load = Load::of(0);
+    current.load = Load::for_bytes(0);
     current.held = Some(held);
     current.turn = Some(Turn::wait(&current.lane));
 }
@@ -433,7 +433,7 @@ mod tests {
             [light, heavy, load()]
         };
         let seen = Pool::new(2).run(Class::Read, far(), pin!(work)).await;
-        let (light, heavy) = (Some((Load::Light, false)), Some((Load::of(0), true)));
+        let (light, heavy) = (Some((Load::Light, false)), Some((Load::for_bytes(0), true)));
         assert_eq!(seen, Ok([light, heavy, light]));
         assert_eq!(load(), None);
     }

@@ -4,7 +4,7 @@ mod io;
 mod stream;
 
 pub(crate) use io::ConnectionIo;
-pub(crate) use stream::{Progress, StreamExecutor};
+pub(crate) use stream::{StreamExecutor, StreamProgress};
 
 use crate::auth::authentication::User;
 use crate::config::ConnectionLimits;

@@ -1,6 +1,6 @@
 //! Answers: bodies, encodings, headers.
 
-use crate::codec::media::{Accept, Encoding, Offer, wanted};
+use crate::codec::media::{Accept, Encoding, Supported, wanted};
 use crate::codec::pretty::Indenter;
 use crate::http::memory::{Budget, Charge};
 use crate::rest::listing::{COMPRESSOR, GzipBody, Listing};
@@ -57,7 +57,7 @@ const SEND_BUFFER: usize = 128 * 1024;
 
 impl Reply {
     /// Text, which nobody is to take for anything else.
-    pub(crate) fn text(status: u16, text: impl Into<Bytes>) -> Reply {
+    pub(crate) fn plain_text(status: u16, text: impl Into<Bytes>) -> Reply {
         Reply::bytes(status, PLAIN_TEXT, text).with(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
     }
 
@@ -101,7 +101,7 @@ impl Reply {
 
     /// An error, in the encoding that was asked for as far as there is one.
     pub(crate) fn error(e: &ApiError, accept: Accept<'_>) -> Reply {
-        let mut r = match wanted(accept, Offer::Document) {
+        let mut r = match wanted(accept, Supported::Document) {
             Ok(wanted) => Reply::object(e.code(), &e.to_status(), wanted.encoding),
             // Where the client takes no form that there is, the error is for people.
             Err(_) => Reply::object(e.code(), &e.to_status(), Encoding::Json).indented(),
@@ -114,7 +114,7 @@ impl Reply {
 
     /// The plain answer for what no handler serves.
     pub(crate) fn page_not_found() -> Reply {
-        Reply::text(404, "404 page not found\n")
+        Reply::plain_text(404, "404 page not found\n")
     }
 
     /// The plain answer for a path from which it is unclear what to watch.
@@ -124,7 +124,7 @@ impl Reply {
              {uri}\n",
             scantling_value::go::quote(uri)
         );
-        Reply::text(500, text)
+        Reply::plain_text(500, text)
     }
 
     /// Its JSON indented, if it is JSON; streams stay as they are.

@@ -1,6 +1,6 @@
 //! Response bodies, and the resources they hold until they have ended.
 
-use crate::http::connection::{ActiveRequest, Progress};
+use crate::http::connection::{ActiveRequest, StreamProgress};
 use crate::http::memory::Charge;
 use crate::http::reply::Body;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ pub(crate) struct ResponseBody {
     body: Body,
     /// The rest of a frame that was too large.
     rest: Bytes,
-    progress: Option<Arc<Progress>>,
+    progress: Option<Arc<StreamProgress>>,
     _held: Held,
     _request: ActiveRequest,
 }
@@ -40,7 +40,7 @@ impl ResponseBody {
         ResponseBody {
             body,
             rest: Bytes::new(),
-            progress: Progress::current(),
+            progress: StreamProgress::current(),
             _held: held,
             _request: request,
         }

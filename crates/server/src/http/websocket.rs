@@ -65,21 +65,21 @@ impl Upgrade {
     /// What a request asks for, if it asks for WebSocket. Only HTTP/1.1 connections can change.
     pub(crate) fn asked(parts: &mut Parts) -> Option<Box<Upgrade>> {
         let mut connection = parts.headers.get_all(header::CONNECTION).iter();
-        if !text(&parts.headers, header::UPGRADE).eq_ignore_ascii_case("websocket")
+        if !header_str(&parts.headers, header::UPGRADE).eq_ignore_ascii_case("websocket")
             || !connection.any(mentions_upgrade)
         {
             return None;
         }
         let host = match parts.uri.authority() {
             Some(authority) => authority.to_string(),
-            None => text(&parts.headers, header::HOST),
+            None => header_str(&parts.headers, header::HOST),
         };
         let path = parts.uri.path_and_query().map_or("/", |p| p.as_str());
         Some(Box::new(Upgrade {
             connection: parts.extensions.remove()?,
             method: parts.method.clone(),
             location: format!("wss://{host}{path}"),
-            protocols: text(&parts.headers, header::SEC_WEBSOCKET_PROTOCOL),
+            protocols: header_str(&parts.headers, header::SEC_WEBSOCKET_PROTOCOL),
             headers: parts.headers.clone(),
         }))
     }
@@ -111,7 +111,7 @@ impl Upgrade {
 
     /// What both sides agree upon, or why they do not: in the words of a real server, in its order.
     fn handshake(&self) -> Response<Body> {
-        let field = |name| text(&self.headers, name);
+        let field = |name| header_str(&self.headers, name);
         let bad = |why: &str| refusal(StatusCode::BAD_REQUEST, why);
         if self.method != Method::GET {
             return refusal(StatusCode::METHOD_NOT_ALLOWED, "bad method");
@@ -159,7 +159,7 @@ impl Upgrade {
 }
 
 /// A header; of several of one name the first counts.
-fn text(headers: &HeaderMap, name: HeaderName) -> String {
+fn header_str(headers: &HeaderMap, name: HeaderName) -> String {
     let value = headers.get(name).map(HeaderValue::as_bytes);
     String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
 }

@@ -10,10 +10,10 @@ mod secret;
 use self::core::Core;
 use crate::codec::text;
 use crate::kinds::definitions::{self, Compiler, Definitions};
-use crate::kinds::kind::{Kind, Term, Version};
+use crate::kinds::kind::{Kind, ServedIncarnation, Version};
 use crate::kinds::strategy::Strategy;
 use crate::openapi::models;
-use crate::rest::review::Question;
+use crate::rest::review::ReviewKind;
 use crate::tables::{self, Columns};
 use scantling_admit::{FieldValidation, Refusal};
 use scantling_merge::typed::ObjectType;
@@ -127,28 +127,28 @@ pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
                 Definitions::new(compiler.clone()),
             )
         },
-        review(Question::Access),
-        review(Question::Rules),
-        review(Question::User),
+        review(ReviewKind::Access),
+        review(ReviewKind::Rules),
+        review(ReviewKind::User),
     ]
 }
 
 /// A kind of reviews.
-fn review(question: Question) -> Kind {
-    let (group, plural, name, core) = match question {
-        Question::Access => (
+fn review(review: ReviewKind) -> Kind {
+    let (group, plural, name, core) = match review {
+        ReviewKind::Access => (
             AUTHORIZATION,
             "selfsubjectaccessreviews",
             "SelfSubjectAccessReview",
             CoreKind::AccessReview,
         ),
-        Question::Rules => (
+        ReviewKind::Rules => (
             AUTHORIZATION,
             "selfsubjectrulesreviews",
             "SelfSubjectRulesReview",
             CoreKind::RulesReview,
         ),
-        Question::User => (
+        ReviewKind::User => (
             AUTHENTICATION,
             "selfsubjectreviews",
             "SelfSubjectReview",
@@ -156,7 +156,7 @@ fn review(question: Question) -> Kind {
         ),
     };
     Kind {
-        question: Some(question),
+        review: Some(review),
         ..core_kind(core, group, plural, name, version("v1", Columns::new(&[])))
     }
 }
@@ -193,12 +193,12 @@ fn kind(
         strategy: Arc::new(strategy),
         leaving: false,
         terminating: false,
-        question: None,
+        review: None,
         servable: true,
         built_in: true,
         mark: env!("CARGO_PKG_VERSION").to_owned(),
         serial: text::next_serial(),
-        term: Term::since(0),
+        incarnation: ServedIncarnation::since(0),
     }
 }
 
@@ -256,12 +256,12 @@ pub(crate) fn findings(found: &[Finding]) -> Vec<String> {
 }
 
 /// What becomes of unknown and duplicate fields.
-pub(crate) fn settle_findings(
+pub(crate) fn report_joined_findings(
     found: &[String],
     unknown: Vec<String>,
     mode: FieldValidation,
 ) -> Result<Vec<String>, Refusal> {
-    settle(joined(found, unknown), mode)
+    report_findings(joined(found, unknown), mode)
 }
 
 /// What was found in a text, and what is unknown.
@@ -276,7 +276,7 @@ pub(crate) fn joined(found: &[String], unknown: Vec<String>) -> Vec<String> {
 }
 
 /// What becomes of findings: a refusal, warnings, or nothing.
-pub(crate) fn settle(found: Vec<String>, mode: FieldValidation) -> Result<Vec<String>, Refusal> {
+pub(crate) fn report_findings(found: Vec<String>, mode: FieldValidation) -> Result<Vec<String>, Refusal> {
     match mode {
         FieldValidation::Strict if !found.is_empty() => Err(Refusal::Strict(found)),
         FieldValidation::Ignore => Ok(Vec::new()),

@@ -180,7 +180,7 @@ impl Strategy for Custom {
         let own = own.filter(|_| is_own);
         if kind.ends_with("List") && !is_own && object.get("items").is_some_and(|i| i.as_array().is_some()) {
             // A list where an object should be: it is refused for its kind, and its fields are nobody's.
-            return crate::kinds::builtin::settle(found.to_vec(), mode);
+            return crate::kinds::builtin::report_findings(found.to_vec(), mode);
         }
         match own {
             Some(resource) => receive(resource, object, found, &options),
@@ -303,7 +303,7 @@ fn receive_foreign(
     }
     let mut found: TextList = found.iter().cloned().collect();
     found.append(unknown, |path| format!("unknown field \"{path}\""));
-    crate::kinds::builtin::settle(found.into_texts(), mode)
+    crate::kinds::builtin::report_findings(found.into_texts(), mode)
 }
 
 /// A clock for what ratcheting and rules take.

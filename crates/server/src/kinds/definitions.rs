@@ -3,18 +3,18 @@
 //! The controller follows the store: whichever server wrote a definition, every server sees it, settles its status and
 //! serves it. All decisions are functions of the definitions that there are; the controller only carries them out.
 
-mod fresh;
+mod pending;
 
-pub(crate) use fresh::Fresh;
+pub(crate) use pending::PendingDefinitions;
 
 use crate::api::Api;
 use crate::codec::text::Stored;
 use crate::kinds::builtin;
 use crate::kinds::custom::{Compiled, Custom};
-use crate::kinds::kind::{Kind, Kinds, Term, Version};
+use crate::kinds::kind::{Kind, Kinds, ServedIncarnation, Version};
 use crate::kinds::strategy::Strategy;
 use crate::metrics::{Conversions, Metrics};
-use crate::rest::body::Sent;
+use crate::rest::body::DecodedBody;
 use crate::rest::conversion::Webhook;
 use crate::status::{ApiError, ApiResult};
 use crate::tables::{Column, Columns};
@@ -123,7 +123,12 @@ impl Source {
 }
 
 /// The kind that a definition makes, once its names are accepted.
-pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compiler, term: Term) -> Kind {
+pub(crate) fn kind(
+    definition: &Definition,
+    entry: &Arc<Entry>,
+    compiler: &Compiler,
+    incarnation: ServedIncarnation,
+) -> Kind {
     let spec = &definition.spec;
     let names = &definition.status.accepted_names;
     let source = Arc::new(Source {
@@ -155,16 +160,16 @@ pub(crate) fn kind(definition: &Definition, entry: &Arc<Entry>, compiler: &Compi
         strategy: Arc::new(Custom {
             versions: compiled.collect(),
             gates: compiler.gates,
-            webhook: Webhook::of(definition, &compiler.conversions),
+            webhook: Webhook::new(definition, &compiler.conversions),
         }),
-        question: None,
+        review: None,
         leaving: definition.is("Terminating") || definition.metadata.get("deletionTimestamp").is_some(),
         terminating: definition.is("Terminating"),
         servable: spec.is_servable(),
         built_in: false,
         mark: entry.mod_revision.to_string(),
         serial: crate::codec::text::next_serial(),
-        term,
+        incarnation,
     }
 }
 
@@ -272,7 +277,7 @@ impl Strategy for Definitions {
             .decode(std::mem::take(object), api_version(version))
             .map_err(Refusal::Undecodable)?;
         *object = definition.into_held_document(api_version(version));
-        builtin::settle_findings(found, unknown, mode)
+        builtin::report_joined_findings(found, unknown, mode)
     }
 
     fn convert(&self, version: &Version, object: &mut Value) -> Result<Vec<String>, String> {
@@ -291,10 +296,10 @@ impl Strategy for Definitions {
         Definition::document_in(object, wanted, self.compiler.gates).map_err(|e| e.to_string())
     }
 
-    fn read_text(&self, version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {
+    fn read_text(&self, version: &Version, text: &[u8]) -> Option<Result<DecodedBody, String>> {
         let api = api_version(version);
         let received = Definition::decode_text(text, api, self.compiler.gates);
-        let sent = received.map(|received| Sent {
+        let sent = received.map(|received| DecodedBody {
             object: received.definition.into_held_document(api),
             found: builtin::findings(&received.findings),
         });
@@ -313,7 +318,7 @@ impl Strategy for Definitions {
         self.compiler.gates.extend_definitions().then_some(reason)
     }
 
-    fn bare(&self, version: &Version) -> Option<Value> {
+    fn bookmark_object(&self, version: &Version) -> Option<Value> {
         let api = api_version(version);
         let (bare, _) = self.decode(Map::new().into(), api).ok()?;
         let mut bare = bare.into_document(api);
@@ -351,7 +356,7 @@ impl Strategy for Definitions {
         Definition::written(object, api_version(version))
     }
 
-    fn blank(&self, version: &Version) -> Option<Value> {
+    fn empty_object(&self, version: &Version) -> Option<Value> {
         Some(Definition::default().into_document(api_version(version)))
     }
 
@@ -470,7 +475,7 @@ impl Api {
         if version.storage
             && let Some(sketch) = Definition::sketch(accepted, gates)
         {
-            self.fresh.note(stored, sketch);
+            self.pending.add(stored, sketch);
         }
     }
 

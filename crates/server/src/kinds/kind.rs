@@ -6,7 +6,7 @@ use crate::kinds::builtin;
 use crate::kinds::definitions;
 use crate::kinds::strategy::Strategy;
 use crate::openapi;
-use crate::rest::review::Question;
+use crate::rest::review::ReviewKind;
 use crate::tables::Columns;
 use bytes::Bytes;
 use imbl::OrdMap;
@@ -34,7 +34,7 @@ pub(crate) struct Kind {
     /// Whether its objects are being deleted for that: discovery lists no verbs that make any.
     pub(crate) terminating: bool,
     /// What its objects ask, if they are questions that are answered and not stored.
-    pub(crate) question: Option<Question>,
+    pub(crate) review: Option<ReviewKind>,
     /// Whether there can be objects: some schemas are accepted that make none.
     pub(crate) servable: bool,
     /// Built-in kinds list their verbs in another order.
@@ -44,22 +44,22 @@ pub(crate) struct Kind {
     /// The same for this process alone: what is noted about entries counts for one state of their kind.
     pub(crate) serial: u32,
     /// The time for which what the kind says of its objects holds.
-    pub(crate) term: Term,
+    pub(crate) incarnation: ServedIncarnation,
 }
 
 /// The time for which what a kind says of its objects holds. Watches keep within it, so that clients learn of what
 /// came before and after.
 #[derive(Clone, Debug)]
-pub(crate) struct Term {
+pub(crate) struct ServedIncarnation {
     /// The revision with which it began; zero for kinds that were there from the start.
     pub(crate) since: u64,
     over: Arc<signal::Sender<bool>>,
 }
 
-impl Term {
+impl ServedIncarnation {
     /// One that begins with a revision.
-    pub(crate) fn since(revision: u64) -> Term {
-        Term {
+    pub(crate) fn since(revision: u64) -> ServedIncarnation {
+        ServedIncarnation {
             since: revision,
             over: Arc::new(signal::Sender::new(false)),
         }
@@ -167,7 +167,7 @@ impl Kind {
             "watch",
         ];
         const ENDING: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
-        if self.question.is_some() {
+        if self.review.is_some() {
             return &["create"];
         }
         match self.built_in {
@@ -197,13 +197,13 @@ pub(crate) struct Kinds {
     /// Those that definitions make in groups which are built in. Requests never reach them, and discovery lists what of
     /// their versions is not built in: so a definition cannot take the place of what clients rely on.
     overshadowed: ByName,
-    pub(crate) written: Written,
+    pub(crate) cache: DiscoveryCache,
 }
 
 /// What was written about all kinds together, each when it was first asked for. A copy is made to be changed, so that
 /// it begins with none.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct DiscoveryCache {
     /// `/api`, aggregated.
     core: OnceLock<Document>,
     /// `/apis`, aggregated.
@@ -214,13 +214,13 @@ pub(crate) struct Written {
     pub(crate) hash: OnceLock<String>,
 }
 
-impl Clone for Written {
+impl Clone for DiscoveryCache {
     fn clone(&self) -> Self {
-        Written::default()
+        DiscoveryCache::default()
     }
 }
 
-impl Written {
+impl DiscoveryCache {
     /// The place of an aggregated document of discovery.
     pub(crate) fn discovery(&self, root: Root) -> &OnceLock<Document> {
         match root {

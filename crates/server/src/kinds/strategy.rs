@@ -3,7 +3,7 @@
 use crate::kinds::custom::ByWebhook;
 use crate::kinds::kind::{Kind, Version};
 use crate::openapi::models;
-use crate::rest::body::Sent;
+use crate::rest::body::DecodedBody;
 use crate::status::ApiResult;
 use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
 use scantling_merge::typed::ObjectType;
@@ -52,7 +52,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
 
     /// What a text is as an object of the kind, to the letter: what its types make of fields that stand twice, or what is
     /// wrong with it first. None for kinds without types of their own: the value of the text is all there is to them.
-    fn read_text(&self, _version: &Version, _text: &[u8]) -> Option<Result<Sent, String>> {
+    fn read_text(&self, _version: &Version, _text: &[u8]) -> Option<Result<DecodedBody, String>> {
         None
     }
 
@@ -104,7 +104,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     }
 
     /// An object of such a version as this kind has it, with what is unknown there.
-    fn of_other(&self, api_version: &str, _object: Value) -> Result<Sent, String> {
+    fn of_other(&self, api_version: &str, _object: Value) -> Result<DecodedBody, String> {
         Err(format!("{api_version} is no other version of the kind"))
     }
 
@@ -114,13 +114,13 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     }
 
     /// An object with nothing in it but what objects of the kind always have.
-    fn blank(&self, _version: &Version) -> Option<Value> {
+    fn empty_object(&self, _version: &Version) -> Option<Value> {
         None
     }
 
     /// An object of which nothing is known, as bookmarks are.
-    fn bare(&self, version: &Version) -> Option<Value> {
-        self.blank(version)
+    fn bookmark_object(&self, version: &Version) -> Option<Value> {
+        self.empty_object(version)
     }
 
     /// The schemas that documents publish, one for each of some versions of the kind: a definition is read once for all.

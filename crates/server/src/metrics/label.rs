@@ -136,7 +136,7 @@ pub(super) struct FieldValidation {
 
 impl Label {
     /// The labels of a request. What is not served is nothing but a verb.
-    pub(crate) fn of(
+    pub(crate) fn new(
         method: &Method,
         target: &Target,
         content_type: Option<&str>,
@@ -235,7 +235,7 @@ impl Coded {
 }
 
 impl Version {
-    pub(super) fn of(kind: &Kind, version: &str) -> Version {
+    pub(super) fn new(kind: &Kind, version: &str) -> Version {
         Version {
             group: kind.group.clone(),
             version: version.to_owned(),
@@ -245,7 +245,7 @@ impl Version {
 }
 
 impl Resource {
-    pub(super) fn of(kind: &Kind) -> Resource {
+    pub(super) fn new(kind: &Kind) -> Resource {
         Resource {
             group: kind.group.clone(),
             resource: kind.plural.clone(),
@@ -254,7 +254,7 @@ impl Resource {
 }
 
 impl FieldValidation {
-    pub(super) fn of(asked: &[&str]) -> FieldValidation {
+    pub(super) fn new(asked: &[&str]) -> FieldValidation {
         let field_validation = match asked {
             [] | [""] => "",
             ["Ignore"] => "Ignore",

@@ -12,8 +12,8 @@ pub(super) fn beginning(swagger: &str, info: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     string(&mut out, 1, swagger);
     let mut m = Vec::new();
-    text(&mut m, 1, info, "title");
-    text(&mut m, 2, info, "version");
+    write_string(&mut m, 1, info, "title");
+    write_string(&mut m, 2, info, "version");
     bytes(&mut out, 2, &m);
     out
 }
@@ -36,10 +36,10 @@ pub(super) fn end(parameters: &Map, (asked, ways): &(Value, Value)) -> Vec<u8> {
     let mut m = Vec::new();
     for (name, way) in ways.as_object().into_iter().flat_map(Map::iter) {
         let mut key = Vec::new();
-        text(&mut key, 1, way, "type");
-        text(&mut key, 2, way, "name");
-        text(&mut key, 3, way, "in");
-        text(&mut key, 4, way, "description");
+        write_string(&mut key, 1, way, "type");
+        write_string(&mut key, 2, way, "name");
+        write_string(&mut key, 3, way, "in");
+        write_string(&mut key, 4, way, "description");
         named(&mut m, 1, name, &wrapped(2, &key));
     }
     bytes(&mut out, 13, &m);
@@ -80,7 +80,7 @@ fn named(out: &mut Vec<u8>, field: u64, name: &str, value: &[u8]) {
     bytes(out, field, &m);
 }
 
-fn text(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
+fn write_string(out: &mut Vec<u8>, field: u64, value: &Value, key: &str) {
     if let Some(s) = value.get(key).and_then(Value::as_str) {
         string(out, field, s);
     }
@@ -149,8 +149,8 @@ fn path_item(value: &Value) -> Vec<u8> {
 fn operation(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     texts(&mut out, 1, value, "tags");
-    text(&mut out, 3, value, "description");
-    text(&mut out, 5, value, "operationId");
+    write_string(&mut out, 3, value, "description");
+    write_string(&mut out, 5, value, "operationId");
     texts(&mut out, 6, value, "produces");
     texts(&mut out, 7, value, "consumes");
     for p in items(value, "parameters") {
@@ -159,7 +159,7 @@ fn operation(value: &Value) -> Vec<u8> {
     let mut responses = Vec::new();
     for (code, r) in members(value, "responses") {
         let mut response = Vec::new();
-        text(&mut response, 1, r, "description");
+        write_string(&mut response, 1, r, "description");
         if let Some(s) = r.get("schema") {
             bytes(&mut response, 2, &wrapped(1, &schema(s)));
         }
@@ -182,7 +182,7 @@ fn wrapped(field: u64, content: &[u8]) -> Vec<u8> {
 fn parameter(value: &Value) -> Vec<u8> {
     if value.get("$ref").is_some() {
         let mut m = Vec::new();
-        text(&mut m, 1, value, "$ref");
+        write_string(&mut m, 1, value, "$ref");
         return wrapped(2, &m);
     }
     wrapped(1, &own_parameter(value))
@@ -193,9 +193,9 @@ fn own_parameter(value: &Value) -> Vec<u8> {
     let place = value.text("in");
     let mut m = Vec::new();
     if place == "body" {
-        text(&mut m, 1, value, "description");
-        text(&mut m, 2, value, "name");
-        text(&mut m, 3, value, "in");
+        write_string(&mut m, 1, value, "description");
+        write_string(&mut m, 2, value, "name");
+        write_string(&mut m, 3, value, "in");
         flag(&mut m, 4, value, "required");
         if let Some(s) = value.get("schema") {
             bytes(&mut m, 5, &schema(s));
@@ -203,12 +203,12 @@ fn own_parameter(value: &Value) -> Vec<u8> {
         wrapped(1, &m)
     } else {
         flag(&mut m, 1, value, "required");
-        text(&mut m, 2, value, "in");
-        text(&mut m, 3, value, "description");
-        text(&mut m, 4, value, "name");
+        write_string(&mut m, 2, value, "in");
+        write_string(&mut m, 3, value, "description");
+        write_string(&mut m, 4, value, "name");
         // Parameters of a query may be empty, and so have one field more.
         let (which, ty, unique) = if place == "path" { (4, 5, 19) } else { (3, 6, 20) };
-        text(&mut m, ty, value, "type");
+        write_string(&mut m, ty, value, "type");
         flag(&mut m, unique, value, "uniqueItems");
         wrapped(2, &wrapped(which, &m))
     }
@@ -223,7 +223,7 @@ fn limits(out: &mut Vec<u8>, first: u64, value: &Value) {
     flag(out, first + 4, value, "exclusiveMinimum");
     count(out, first + 5, value, "maxLength");
     count(out, first + 6, value, "minLength");
-    text(out, first + 7, value, "pattern");
+    write_string(out, first + 7, value, "pattern");
     count(out, first + 8, value, "maxItems");
     count(out, first + 9, value, "minItems");
     flag(out, first + 10, value, "uniqueItems");
@@ -250,10 +250,10 @@ fn additional(out: &mut Vec<u8>, field: u64, value: &Value, schema: fn(&Value) -
 
 fn schema(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    text(&mut out, 1, value, "$ref");
-    text(&mut out, 2, value, "format");
-    text(&mut out, 3, value, "title");
-    text(&mut out, 4, value, "description");
+    write_string(&mut out, 1, value, "$ref");
+    write_string(&mut out, 2, value, "format");
+    write_string(&mut out, 3, value, "title");
+    write_string(&mut out, 4, value, "description");
     if let Some(default) = value.get("default") {
         bytes(&mut out, 5, &any(default));
     }

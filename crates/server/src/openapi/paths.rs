@@ -2,7 +2,7 @@
 
 use super::{
     API_VERSION, KIND, LIST_META, META, SCALE, SHARED, gvk_list, object, path_of, reference, schema_name,
-    text,
+    string_schema,
 };
 use crate::kinds::kind::{Kind, Version};
 use scantling_value::{Map, Value};
@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
             Answer::Object,
             &["200", "201", "202"],
         );
-        if self.kind.question.is_some() {
+        if self.kind.review.is_some() {
             self.path(&mut out, base, collection, scope, vec![create]);
             return out;
         }
@@ -363,8 +363,8 @@ impl<'a> Writer<'a> {
             ("description", LIST_META.into()),
         ]);
         let properties = [
-            ("apiVersion", text(API_VERSION)),
-            ("kind", text(KIND)),
+            ("apiVersion", string_schema(API_VERSION)),
+            ("kind", string_schema(KIND)),
             ("metadata", metadata),
             ("items", items),
         ];

@@ -40,7 +40,7 @@ pub(super) fn of_kind(kind: &Kind) -> Result<(Map, Map), String> {
                 .filter(|(name, _)| !SHARED.schemas.contains_key(name));
             schemas.extend(others);
         }
-        if kind.question.is_none() {
+        if kind.review.is_none() {
             schemas.push((writer.list_name().into(), writer.list_schema()));
         }
         schemas.push((writer.name.into(), published));

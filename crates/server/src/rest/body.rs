@@ -1,6 +1,6 @@
 //! The body of a request as an object, refused in a server's words where it is none.
 
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use crate::codec::cbor::{self, Fault};
 use crate::codec::media::{self, Encoding};
 use crate::codec::protobuf;
@@ -14,7 +14,7 @@ use scantling_value::{Decoded, Limits, Map, Str, Value, go, yaml};
 
 /// An object as it was sent.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct DecodedBody {
     pub(crate) object: Value,
     /// What strict decoding of the text found: fields that stand twice, and unknown ones that are gone already.
     pub(crate) found: Vec<String>,
@@ -29,7 +29,12 @@ const NO_MESSAGE: &str = "object *unstructured.Unstructured does not implement t
                           cannot be encoded to a protobuf message";
 
 /// Decodes an object of a kind.
-pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: Encoding, mode: FieldValidation) -> ApiResult<Sent> {
+pub(crate) fn decode(
+    call: &ResourceRequest<'_>,
+    text: &[u8],
+    form: Encoding,
+    mode: FieldValidation,
+) -> ApiResult<DecodedBody> {
     let unrecognized = |why: String| {
         let kind = &call.kind.kind;
         let message = format!(
@@ -75,7 +80,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: Encoding, mode: FieldVa
         }
         Encoding::Protobuf => {
             if let Some(why) = call.kind.strategy.no_protobuf() {
-                let e = ApiError::unsupported_media_type(&media::without_protobuf(call.accept.spoken));
+                let e = ApiError::unsupported_media_type(&media::without_protobuf(call.accept.encodings));
                 let message = format!("{}: {why}", e.message());
                 return Err(e.with_message(message));
             }
@@ -124,14 +129,14 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: Encoding, mode: FieldVa
         if group_version(api_version).1.is_empty() {
             return Err(cannot_be_handled(call, &object, &missing("apiVersion")));
         }
-        return Ok(Sent { object, found });
+        return Ok(DecodedBody { object, found });
     }
     let (api_version, kind) = says(&object)?;
     if call.kind.built_in {
         if object.is_null() {
             object = Map::new().into();
         }
-        let mut sent = Sent { object, found };
+        let mut sent = DecodedBody { object, found };
         typed(call, &mut sent.object, &api_version, &kind)?;
         // Numbers beyond all numbers and fields that stand twice are something only to the types of the fields.
         if is_odd && let Some(read) = call.kind.strategy.read_text(call.version, text) {
@@ -158,7 +163,7 @@ pub(crate) fn decode(call: &Call<'_>, text: &[u8], form: Encoding, mode: FieldVa
     if object.get("apiVersion").is_some_and(Value::is_null) {
         return Err(cannot_be_handled(call, &object, NO_VERSION));
     }
-    Ok(Sent { object, found })
+    Ok(DecodedBody { object, found })
 }
 
 /// Why it cannot be told what an object in CBOR is.
@@ -245,7 +250,7 @@ pub(crate) fn read_type_meta<'v>(
 }
 
 /// A document of a built-in kind need not say what it is, but may not say otherwise.
-fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> ApiResult<()> {
+fn typed(call: &ResourceRequest<'_>, object: &mut Value, api_version: &str, kind: &str) -> ApiResult<()> {
     let expected = call.api_version();
     let api_version = if api_version.is_empty() {
         &expected
@@ -274,7 +279,7 @@ fn typed(call: &Call<'_>, object: &mut Value, api_version: &str, kind: &str) -> 
 }
 
 /// The version in the body is that of the path. What is found in the body is told nevertheless.
-pub(crate) fn fit_version(call: &Call<'_>, object: &Value) -> ApiResult<()> {
+pub(crate) fn check_version_matches_path(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<()> {
     let found = object.text("apiVersion");
     let expected = call.api_version();
     if found == expected {

@@ -1,7 +1,7 @@
 //! Conversion between the versions of a kind by a webhook.
 //!
 //! Objects are stored in one version and shown in any. Where a definition says that a webhook converts them, it is asked
-//! in four places: for what is read ([`Call::read`]), for what is stored ([`Call::store`]), for what lists and watches
+//! in four places: for what is read ([`ResourceRequest::read`]), for what is stored ([`ResourceRequest::store`]), for what lists and watches
 //! are about to look at ([`Converted`]), and for what field ownership compares ([`memo`]). Kinds without a webhook pass
 //! through all of them without waiting.
 
@@ -14,7 +14,7 @@ mod trust;
 pub(crate) use memo::{Memo, with_conversions};
 pub(crate) use review::group_version_kind;
 
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use crate::codec::text::is_in_form;
 use crate::discovery::api_version;
 use crate::kinds::custom::ByWebhook;
@@ -26,7 +26,7 @@ use base64::Engine as _;
 use client::Client;
 use futures_util::future::join_all;
 use recent::Recent;
-use review::{Fault, Question, ReviewVersion};
+use review::{ConversionRequest, Fault, ReviewVersion};
 use scantling_schema::definition::{Definition, WebhookClient};
 use scantling_schema::names::group_version;
 use scantling_store::Entry;
@@ -50,7 +50,7 @@ pub(crate) struct Webhook {
 
 impl Webhook {
     /// The webhook of a definition, if it has one.
-    pub(crate) fn of(definition: &Definition, metrics: &Conversions) -> Option<Webhook> {
+    pub(crate) fn new(definition: &Definition, metrics: &Conversions) -> Option<Webhook> {
         let conversion = definition.spec.conversion.as_ref();
         let conversion = conversion.filter(|c| c.strategy == "Webhook")?;
         let versions = conversion.review_versions.iter().flatten();
@@ -70,38 +70,38 @@ impl Webhook {
             return Err("no supported conversion review versions".to_owned());
         };
         let uid = uuid::Uuid::new_v4().to_string();
-        let question = Question {
+        let request = ConversionRequest {
             version,
             uid: &uid,
             object,
             wanted,
         };
         let started = Instant::now();
-        let answer = self.ask(&question).await;
-        self.count(&question, answer.as_ref().err(), started);
+        let answer = self.ask(&request).await;
+        self.count(&request, answer.as_ref().err(), started);
         answer.map_err(|fault| match fault {
-            Fault::Call(why) | Fault::Malformed(why) => question.failed(&format!("failed: {why}")),
-            Fault::Count(count) => question.failed(&format!("returned {count} objects, expected 1")),
+            Fault::ResourceRequest(why) | Fault::Malformed(why) => request.failed(&format!("failed: {why}")),
+            Fault::Count(count) => request.failed(&format!("returned {count} objects, expected 1")),
             Fault::Object(why) => why,
         })
     }
 
-    fn count(&self, question: &Question<'_>, fault: Option<&Fault>, started: Instant) {
+    fn count(&self, request: &ConversionRequest<'_>, fault: Option<&Fault>, started: Instant) {
         let version = |api_version: &str| group_version(api_version).1.to_owned();
         let conversion = Conversion {
             crd_name: self.definition.clone(),
-            from_version: version(question.object.text("apiVersion")),
-            to_version: version(question.wanted),
+            from_version: version(request.object.text("apiVersion")),
+            to_version: version(request.wanted),
             succeeded: fault.is_none().to_string(),
         };
         self.metrics
             .called(&conversion, fault.map(Fault::kind), started.elapsed());
     }
 
-    async fn ask(&self, question: &Question<'_>) -> Result<Value, Fault> {
-        let client = self.client().map_err(Fault::Call)?;
-        let answer = client.post(question.to_json().into()).await;
-        question.read(&answer.map_err(Fault::Call)?)
+    async fn ask(&self, request: &ConversionRequest<'_>) -> Result<Value, Fault> {
+        let client = self.client().map_err(Fault::ResourceRequest)?;
+        let answer = client.post(request.to_json().into()).await;
+        request.read(&answer.map_err(Fault::ResourceRequest)?)
     }
 
     fn client(&self) -> Result<&Client, String> {
@@ -116,7 +116,7 @@ impl Webhook {
     }
 }
 
-impl Call<'_> {
+impl ResourceRequest<'_> {
     /// A stored object as the request's version shows it.
     pub(crate) async fn read(&self, stored: Value) -> ApiResult<Value> {
         match self.kind.strategy.by_webhook() {
@@ -172,8 +172,8 @@ pub(crate) struct Converted {
 
 impl Converted {
     /// Converts what of these entries is not in the request's version. What was made of an entry lately counts.
-    pub(crate) async fn of<'e>(
-        call: &Call<'_>,
+    pub(crate) async fn for_entries<'e>(
+        call: &ResourceRequest<'_>,
         entries: impl IntoIterator<Item = &'e Arc<Entry>>,
     ) -> Converted {
         let Some(ByWebhook { webhook, .. }) = call.kind.strategy.by_webhook() else {
@@ -185,7 +185,7 @@ impl Converted {
         Box::pin(Converted::by(webhook, call, &entries)).await
     }
 
-    async fn by(webhook: &Webhook, call: &Call<'_>, entries: &[&Arc<Entry>]) -> Converted {
+    async fn by(webhook: &Webhook, call: &ResourceRequest<'_>, entries: &[&Arc<Entry>]) -> Converted {
         let mut by_revision = BTreeMap::new();
         for some in entries.chunks(AT_ONCE) {
             let converting = some.iter().map(|entry| webhook.recently(call, entry));
@@ -196,7 +196,7 @@ impl Converted {
     }
 
     /// A stored object as the requested version shows it.
-    pub(crate) fn shown(&self, call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
+    pub(crate) fn object(&self, call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Value> {
         if let Some(converted) = self.by_revision.get(&entry.mod_revision) {
             return match converted {
                 Ok(object) => Ok(Value::clone(object)),
@@ -214,9 +214,9 @@ impl Converted {
 
 impl Webhook {
     /// What the request's version shows of an entry, as it was found out last.
-    async fn recently(&self, call: &Call<'_>, entry: &Entry) -> ApiResult<Arc<Value>> {
+    async fn recently(&self, call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Arc<Value>> {
         let slot = self.recent.slot(entry, &call.version.name);
-        let shown = || async { read::shown(call, entry).await.map(Arc::new) };
+        let shown = || async { read::object_in_version(call, entry).await.map(Arc::new) };
         slot.get_or_try_init(shown).await.map(Arc::clone)
     }
 }

@@ -8,8 +8,8 @@ use crate::request::parse_uint;
 use crate::rest::body;
 use crate::rest::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::rest::read::{self, Selection, store_error};
-use crate::rest::write::{Write, metadata_mut, set_version, text, timestamp};
-use crate::status::{self, About, ApiError, ApiResult};
+use crate::rest::write::{Write, metadata_mut, metadata_str, set_version, timestamp};
+use crate::status::{self, ApiError, ApiResult, GroupResource};
 use scantling_apitypes::Table;
 use scantling_schema::core::{decode_delete_options, decode_delete_options_text};
 use scantling_store::{Entry, StoreError};
@@ -35,11 +35,11 @@ impl Write<'_> {
         let options = self.delete_options()?;
         match self.delete_object(name, &options).await? {
             Deleted::Gone { uid } => {
-                let done = status::success(call.about(), name, &uid);
+                let done = status::success(call.group_resource(), name, &uid);
                 Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
             }
             Deleted::Unread => {
-                let kind = About {
+                let kind = GroupResource {
                     group: "",
                     ..call.about_kind()
                 };
@@ -74,7 +74,7 @@ impl Write<'_> {
         delete.check_collection()?;
         let found = read::find(call, &options, &selection, read::object_if_selected).await?;
         for object in &found.items {
-            match self.delete_object(text(object, "name"), &delete).await {
+            match self.delete_object(metadata_str(object, "name"), &delete).await {
                 Ok(_) => {}
                 Err(e) if e.code() == 404 => {}
                 Err(e) => return Err(e),
@@ -120,12 +120,12 @@ impl Write<'_> {
     pub(crate) async fn delete_object(&self, name: &str, options: &DeleteOptions) -> ApiResult<Deleted> {
         let call = self.call;
         if let Some(why) = call.kind.strategy.protects(name) {
-            return Err(ApiError::forbidden(call.about(), name, why));
+            return Err(ApiError::forbidden(call.group_resource(), name, why));
         }
         let key = call.key(name)?;
         loop {
             let entry = call.live(&key, name).await?;
-            let mut object = match read::shown(call, &entry).await {
+            let mut object = match read::object_in_version(call, &entry).await {
                 Err(e) if e.is_unreadable() && options.unreadable => {
                     if options.dry_run || self.take_out(&key, &entry).await? {
                         return Ok(Deleted::Unread);
@@ -134,16 +134,16 @@ impl Write<'_> {
                 }
                 read => read.map_err(|e| read::by_key(call, &entry, e))?,
             };
-            let uid = text(&object, "uid").to_owned();
+            let uid = metadata_str(&object, "uid").to_owned();
             if options.unreadable {
                 let why = format!(
                     "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: unsafe \
                      deletion is not allowed because the object is decodable from storage"
                 );
-                return Err(ApiError::conflict(call.about(), name, &why));
+                return Err(ApiError::conflict(call.group_resource(), name, &why));
             }
             self.preconditions(name, &uid, entry.mod_revision, options)?;
-            if text(&object, "deletionTimestamp").is_empty()
+            if metadata_str(&object, "deletionTimestamp").is_empty()
                 && let Some(marked) = call
                     .kind
                     .strategy
@@ -168,7 +168,7 @@ impl Write<'_> {
                 if options.dry_run || !(marked || after != before) {
                     return Ok(Deleted::Held(object));
                 }
-                let Stored { value, .. } = Stored::of(call, &object).await?;
+                let Stored { value, .. } = Stored::encode(call, &object).await?;
                 let write = scantling_store::Write::Update {
                     value,
                     expected: entry.mod_revision,
@@ -201,7 +201,7 @@ impl Write<'_> {
         if options.dry_run {
             return Ok(Some(Deleted::Held(object)));
         }
-        let Stored { value, .. } = Stored::of(call, &object).await?;
+        let Stored { value, .. } = Stored::encode(call, &object).await?;
         let write = scantling_store::Write::Update {
             value,
             expected: entry.mod_revision,
@@ -223,7 +223,7 @@ impl Write<'_> {
         let conflict = |what: &str, asked: &str, found: &str, perhaps: &str| match own_words {
             Some(words) => {
                 let why = format!("{words}: {what} in precondition: {asked}, {what} in object meta: {found}");
-                ApiError::conflict(call.about(), name, &why)
+                ApiError::conflict(call.group_resource(), name, &why)
             }
             None => {
                 let why = format!(

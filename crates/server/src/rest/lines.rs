@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// What happened to an object, in the eyes of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Happened {
+pub(crate) enum WatchEventType {
     Added,
     Modified,
     Deleted,
@@ -19,15 +19,15 @@ pub(crate) enum Happened {
     Error,
 }
 
-impl Happened {
+impl WatchEventType {
     /// The word on the wire.
     fn word(self) -> &'static str {
         match self {
-            Happened::Added => "ADDED",
-            Happened::Modified => "MODIFIED",
-            Happened::Deleted => "DELETED",
-            Happened::Bookmark => "BOOKMARK",
-            Happened::Error => "ERROR",
+            WatchEventType::Added => "ADDED",
+            WatchEventType::Modified => "MODIFIED",
+            WatchEventType::Deleted => "DELETED",
+            WatchEventType::Bookmark => "BOOKMARK",
+            WatchEventType::Error => "ERROR",
         }
     }
 
@@ -60,7 +60,7 @@ pub(crate) struct Which {
     pub(crate) revision: u64,
     pub(crate) serial: u32,
     pub(crate) version: usize,
-    pub(crate) happened: Happened,
+    pub(crate) happened: WatchEventType,
 }
 
 /// The bytes that are kept. Watchers that keep up ask for the newest lines; the others write theirs again.
@@ -115,7 +115,7 @@ mod tests {
             revision,
             serial: 1,
             version: 0,
-            happened: Happened::Added,
+            happened: WatchEventType::Added,
         };
         let mut written = 0;
         for revision in [1, 1, 2, 3, 1] {

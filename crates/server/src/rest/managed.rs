@@ -1,6 +1,6 @@
 //! Who manages which field, in the terms of a request.
 
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use crate::discovery::api_version;
 use crate::kinds::kind::{Kind, Version};
 use crate::rest::conversion::{Memo, with_conversions};
@@ -27,7 +27,7 @@ struct KindVersions<'a> {
 }
 
 impl<'a> KindVersions<'a> {
-    fn of(call: &'a Call<'_>, memo: &'a Memo) -> Self {
+    fn new(call: &'a ResourceRequest<'_>, memo: &'a Memo) -> Self {
         KindVersions {
             kind: call.kind,
             hub: call.version,
@@ -83,7 +83,7 @@ fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
         Part::Finalizers => manager = manager.subresource("finalize"),
         Part::Whole | Part::Scale => {}
     }
-    if let Some(blank) = kind.strategy.blank(version) {
+    if let Some(blank) = kind.strategy.empty_object(version) {
         manager = manager.beginning_with(blank);
     }
     match part {
@@ -137,7 +137,7 @@ pub(crate) struct Live<'a> {
 
 /// An object with its managers after an update by one.
 pub(crate) async fn after_update(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     part: Part,
     live: Option<Live<'_>>,
     new: Value,
@@ -163,14 +163,14 @@ struct Update<'a> {
     now: Timestamp,
 }
 
-fn updated(call: &Call<'_>, update: &Update<'_>, new: Value, memo: &Memo) -> ApiResult<Updated> {
+fn updated(call: &ResourceRequest<'_>, update: &Update<'_>, new: Value, memo: &Memo) -> ApiResult<Updated> {
     let Update {
         part,
         live,
         name,
         now,
     } = *update;
-    let versions = KindVersions::of(call, memo);
+    let versions = KindVersions::new(call, memo);
     let typed = live.map_or(Typed::Perhaps, |live| live.typed);
     let live = live.map(|live| live.object);
     let untyped = |object| Updated {
@@ -209,13 +209,13 @@ pub(crate) struct Apply<'a> {
 
 /// What an apply makes of an object.
 pub(crate) fn apply(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     part: Part,
     live: Option<&Value>,
     apply: &Apply<'_>,
     memo: &Memo,
 ) -> Result<Value, ApplyError> {
-    let versions = KindVersions::of(call, memo);
+    let versions = KindVersions::new(call, memo);
     manager(&versions, part).apply(live, apply.config, apply.manager, apply.force, apply.now)
 }
 
@@ -302,7 +302,7 @@ pub(crate) fn forget(object: &mut Value) -> bool {
 }
 
 /// The scale of an object with the managers of its replicas.
-pub(crate) fn managed_scale(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+pub(crate) fn managed_scale(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let mut scale = crate::rest::scale::scale_to_patch(call, object)?;
     let managers = scale_to_subresource(entries(object), &mapping(call.kind));
     set_entries(
@@ -313,7 +313,12 @@ pub(crate) fn managed_scale(call: &Call<'_>, object: &Value) -> ApiResult<Value>
 }
 
 /// An object with its managers after a write to its scale.
-fn after_scale(call: &Call<'_>, live: Option<&Value>, mut new: Value, name: &str) -> ApiResult<Value> {
+fn after_scale(
+    call: &ResourceRequest<'_>,
+    live: Option<&Value>,
+    mut new: Value,
+    name: &str,
+) -> ApiResult<Value> {
     let before = live.map(|live| managed_scale(call, live)).transpose()?;
     let after = crate::rest::scale::scale_to_patch(call, &new)?;
     if !crate::rest::scale::has_replicas(&after) {
@@ -333,7 +338,7 @@ fn after_scale(call: &Call<'_>, live: Option<&Value>, mut new: Value, name: &str
 
 /// What an apply to the scale of an object makes of the scale, with the managers of the object after it.
 pub(crate) fn apply_scale(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     live: &Value,
     config: &Value,
     name: &str,
@@ -348,7 +353,7 @@ pub(crate) fn apply_scale(
     let scale = manager.apply(Some(&before), config, name, force, Timestamp::now())?;
     if !same_but_managers(&before, &scale) {
         // An apply may say who manages the replicas, but not change them: a server cannot convert what comes of it.
-        let said = |field| crate::rest::write::text(config, field);
+        let said = |field| crate::rest::write::metadata_str(config, field);
         return Err(ApplyError::Internal(format!(
             "failed to convert new object ({}/{}; {SCALE_VERSION}, Kind=Scale) to proper version: \
              {NO_VERSION}{SCALE_VERSION}",

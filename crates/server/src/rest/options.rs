@@ -2,7 +2,7 @@
 
 use crate::request::Query;
 use crate::rest::selector::{FieldSelector, LabelSelector};
-use crate::status::{About, ApiError, ApiResult};
+use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_admit::FieldValidation;
 use scantling_value::{ErrorList, FieldError, Path, Value};
 
@@ -12,7 +12,7 @@ fn refuse(kind: &'static str, errors: &[FieldError]) -> ApiResult<()> {
     if errors.is_empty() {
         Ok(())
     } else {
-        Err(ApiError::invalid(About { group: META, kind }, "", errors))
+        Err(ApiError::invalid(GroupResource { group: META, kind }, "", errors))
     }
 }
 
@@ -40,7 +40,7 @@ impl WriteOptions {
     pub(crate) fn parse(query: &Query, kind: WriteKind) -> ApiResult<WriteOptions> {
         let root = Path::ROOT;
         let mut errors = ErrorList::new();
-        let manager = query.text("fieldManager");
+        let manager = query.get_or_empty("fieldManager");
         let is_patch = matches!(kind, WriteKind::Patch | WriteKind::Apply);
         if kind == WriteKind::Apply {
             if manager.is_empty() {
@@ -54,7 +54,7 @@ impl WriteOptions {
         }
         check_manager(manager, &mut errors);
         let dry_run = check_dry_run(&query.all("dryRun"), &mut errors);
-        let mode = query.text("fieldValidation");
+        let mode = query.get_or_empty("fieldValidation");
         let field_validation = match mode {
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
@@ -251,7 +251,7 @@ pub(crate) struct ListOptions {
 impl ListOptions {
     /// Reads and checks them; `watch` also by the old paths.
     pub(crate) fn parse(query: &Query, watch: bool) -> ApiResult<ListOptions> {
-        let text = |name| query.text(name).to_owned();
+        let text = |name| query.get_or_empty(name).to_owned();
         let watch = watch || query.flag("watch");
         let timeout_seconds = query.int("timeoutSeconds")?;
         let limit = query.int("limit")?.unwrap_or(0);

@@ -1,6 +1,6 @@
 //! Patching: JSON patch, merge patch, strategic merge patch, and apply.
 
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::media::{self, Encoding, Encodings};
 use crate::codec::order;
@@ -13,7 +13,8 @@ use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read::store_error;
 use crate::rest::scale;
 use crate::rest::write::{
-    Change, Edit, Ownership, Part, Patched, Source, Write, fit_name, fit_namespace, text,
+    Change, Edit, Ownership, Part, Patched, Source, Write, check_name_matches_path,
+    check_namespace_matches_path, metadata_str,
 };
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
@@ -28,9 +29,9 @@ use scantling_value::{Limits, Map, Value};
 const APPLY_IN_CBOR: &str = "application/apply-patch+cbor";
 
 /// The media types of the patches that a kind takes from those who speak these encodings.
-pub(crate) fn taken(strategy: &dyn Strategy, spoken: Encodings) -> Vec<&'static str> {
+pub(crate) fn taken(strategy: &dyn Strategy, encodings: Encodings) -> Vec<&'static str> {
     let mut types = strategy.patch_types().to_vec();
-    if spoken.contains(&Encoding::Cbor) {
+    if encodings.contains(&Encoding::Cbor) {
         types.push(APPLY_IN_CBOR);
     }
     types
@@ -65,7 +66,7 @@ impl Write<'_> {
             _ => (200, self.patch_object(name, part, &options, &patch).await?),
         };
         if part == Part::Scale {
-            return scale::shown(call.shape()?, object);
+            return scale::reply(call.shape()?, object);
         }
         self.reply(status, object)
     }
@@ -79,12 +80,12 @@ impl Write<'_> {
         };
         asked
             .filter(|ty| *ty != PatchType::Strategic || strategy.strategic_schema().is_some())
-            .ok_or_else(|| ApiError::unsupported_media_type(&taken(&**strategy, self.head.spoken)))
+            .ok_or_else(|| ApiError::unsupported_media_type(&taken(&**strategy, self.head.encodings)))
     }
 
     fn is_apply_in_cbor(&self) -> bool {
-        let spoken = self.head.spoken.contains(&Encoding::Cbor);
-        spoken && media::essence(self.head.content_type.as_deref()) == APPLY_IN_CBOR
+        let encodings = self.head.encodings.contains(&Encoding::Cbor);
+        encodings && media::essence(self.head.content_type.as_deref()) == APPLY_IN_CBOR
     }
 
     /// The body as the text of a patch.
@@ -109,7 +110,7 @@ impl Write<'_> {
             let patch = patch.as_ref().map_err(ApiError::clone)?;
             Ok(Change {
                 object: patch.apply(old, schema).map_err(patch_error)?,
-                found: patch.findings(|| order::text(old)),
+                found: patch.findings(|| order::to_json(old)),
                 ownership: Ownership::Update,
                 received: false,
             })
@@ -138,15 +139,15 @@ impl Write<'_> {
         let call = self.call;
         let key = call.key(name)?;
         let entry = call.live(&key, name).await?;
-        let object = crate::rest::read::shown(call, &entry).await?;
+        let object = crate::rest::read::object_in_version(call, &entry).await?;
         scale::scale_to_patch(call, &object)?;
         // Only where there is a scale it matters what the patch is.
         let patch = patch.as_ref().map_err(ApiError::clone)?;
         let live = managed::managed_scale(call, &object)?;
         let made = patch.apply(&live, None).map_err(patch_error)?;
-        let refused = |why: &str| crate::rest::write::patch_refusal(patch.shown(&order::text(&live)), why);
+        let refused = |why: &str| crate::rest::write::patch_refusal(patch.shown(&order::to_json(&live)), why);
         let (mut sent, unknown) = scale::check(made).map_err(|why| refused(&why))?;
-        let mut found = patch.findings(|| order::text(&live));
+        let mut found = patch.findings(|| order::to_json(&live));
         found.extend(unknown);
         match options.field_validation {
             FieldValidation::Strict if !found.is_empty() => {
@@ -162,8 +163,8 @@ impl Write<'_> {
                 m.remove("resourceVersion");
             }
         }
-        fit_namespace(call, &mut sent)?;
-        fit_name(&sent, name)?;
+        check_namespace_matches_path(call, &mut sent)?;
+        check_name_matches_path(&sent, name)?;
         scale::check_replicas(call, &sent)?;
         scale::replace(self, name, options, &sent).await
     }
@@ -179,7 +180,7 @@ impl Write<'_> {
         let call = self.call;
         let there = self.is_there(name).await?;
         if !there && part != Part::Whole {
-            return Err(ApiError::not_found(call.about(), name));
+            return Err(ApiError::not_found(call.group_resource(), name));
         }
         let patch = patch.as_ref().map_err(ApiError::clone)?;
         let applying = Applying {
@@ -214,7 +215,7 @@ impl Write<'_> {
                 self.warnings.extend(applying.warnings);
                 return Err(e);
             }
-            let asked = text(&object, "resourceVersion");
+            let asked = metadata_str(&object, "resourceVersion");
             if !asked.is_empty() {
                 // It counts for nothing, but has to be one.
                 parse_uint(asked).map_err(ApiError::internal)?;
@@ -227,7 +228,7 @@ impl Write<'_> {
                     object,
                     &applying.warnings,
                     options,
-                    Ownership::Settled,
+                    Ownership::Merged,
                     Source::Apply(applying.config),
                 )
                 .await?;
@@ -276,7 +277,7 @@ impl Write<'_> {
             let (scale, entries) =
                 managed::apply_scale(call, old, config, manager, force).map_err(apply_error)?;
             applying.check_strictly()?;
-            fit_name(&scale, name)?;
+            check_name_matches_path(&scale, name)?;
             let replicas = scale
                 .at(["spec", "replicas"])
                 .and_then(Value::as_int)
@@ -299,9 +300,9 @@ impl Write<'_> {
 }
 
 impl Patched for Patch<'_> {
-    fn shown(&self, old: &Value) -> String {
+    fn quoted(&self, old: &Value) -> String {
         let spent = self.spent(old);
-        spent.unwrap_or_else(|| Patch::shown(self, &order::text(old)))
+        spent.unwrap_or_else(|| Patch::shown(self, &order::to_json(old)))
     }
 
     fn is_converted(&self) -> bool {
@@ -310,16 +311,16 @@ impl Patched for Patch<'_> {
 }
 
 /// Checks that an apply that finds no object makes the one that is asked for.
-fn fit_new(call: &Call<'_>, name: &str, object: &mut Value) -> ApiResult<()> {
-    let uid = text(object, "uid");
+fn fit_new(call: &ResourceRequest<'_>, name: &str, object: &mut Value) -> ApiResult<()> {
+    let uid = metadata_str(object, "uid");
     if !uid.is_empty() {
         let why = format!(
             "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         );
-        return Err(ApiError::conflict(call.about(), name, &why));
+        return Err(ApiError::conflict(call.group_resource(), name, &why));
     }
-    fit_namespace(call, object)?;
-    fit_name(object, name)
+    check_namespace_matches_path(call, object)?;
+    check_name_matches_path(object, name)
 }
 
 /// An apply on its way.
@@ -345,7 +346,7 @@ impl Applying<'_> {
         Change {
             object,
             found: self.warnings.clone(),
-            ownership: Ownership::Settled,
+            ownership: Ownership::Merged,
             received: false,
         }
     }

@@ -1,6 +1,6 @@
 //! Getting and listing.
 
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::protobuf;
 use crate::codec::text::{Listed, Text, is_in_form};
@@ -28,7 +28,7 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// What the selectors mean for the kind, which may not know their fields.
-    pub(crate) fn new(call: &Call<'_>, options: &ListOptions) -> ApiResult<Selection> {
+    pub(crate) fn new(call: &ResourceRequest<'_>, options: &ListOptions) -> ApiResult<Selection> {
         let (labels, mut fields) = (options.labels.clone(), options.fields.clone());
         for term in &fields.terms {
             let known = call
@@ -78,13 +78,13 @@ impl Selection {
     }
 
     /// Whether an object is selected.
-    pub(crate) fn matches(&self, call: &Call<'_>, object: &Value) -> bool {
+    pub(crate) fn matches(&self, call: &ResourceRequest<'_>, object: &Value) -> bool {
         let labels = object.at(["metadata", "labels"]).and_then(Value::as_object);
         self.labels.matches(labels) && self.fields.matches(|f| call.kind.strategy.field(object, f))
     }
 }
 
-impl Call<'_> {
+impl ResourceRequest<'_> {
     /// What is stored now under the key of a name.
     pub(crate) async fn live(&self, key: &str, name: &str) -> ApiResult<Arc<Entry>> {
         let entry = self.entry(key, name, ReadAt::Latest).await?;
@@ -97,7 +97,7 @@ impl Call<'_> {
         let memory = self.kind.strategy.is_kept_in_memory();
         let entry = self.api.store.get(key, at).await;
         let entry = entry.map_err(|e| read_error(e, memory))?;
-        entry.ok_or_else(|| ApiError::not_found(self.about(), name))
+        entry.ok_or_else(|| ApiError::not_found(self.group_resource(), name))
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
     Ok(object)
 }
 
-/// Decodes JSON, which is what this server writes; or CBOR, which it writes where that is spoken; or protobuf, in which
+/// Decodes JSON, which is what this server writes; or CBOR, which it writes where that is encodings; or protobuf, in which
 /// a kube-apiserver writes its own kinds.
 fn decode(value: &[u8]) -> Result<Value, String> {
     if cbor::is_tagged(value) {
@@ -142,7 +142,7 @@ fn decode(value: &[u8]) -> Result<Value, String> {
 }
 
 /// A stored object as the requested version shows it.
-pub(crate) async fn shown(call: &Call<'_>, entry: &Entry) -> ApiResult<Value> {
+pub(crate) async fn object_in_version(call: &ResourceRequest<'_>, entry: &Entry) -> ApiResult<Value> {
     let object = stored(entry)?;
     if is_in_form(call, entry) {
         return Ok(object);
@@ -161,7 +161,7 @@ pub(crate) fn undecodable(revision: u64, e: ApiError) -> ApiError {
 }
 
 /// What is said of an entry that is asked for by its key, if that is that it cannot be read.
-pub(crate) fn by_key(call: &Call<'_>, entry: &Entry, e: ApiError) -> ApiError {
+pub(crate) fn by_key(call: &ResourceRequest<'_>, entry: &Entry, e: ApiError) -> ApiError {
     if !e.is_unreadable() {
         return e;
     }
@@ -169,7 +169,7 @@ pub(crate) fn by_key(call: &Call<'_>, entry: &Entry, e: ApiError) -> ApiError {
 }
 
 /// A key without what all keys begin with: that is how it is known where nothing is written.
-pub(crate) fn key_within<'k>(call: &Call<'_>, key: &'k str) -> &'k str {
+pub(crate) fn key_within<'k>(call: &ResourceRequest<'_>, key: &'k str) -> &'k str {
     let root = call.api.keys.prefix();
     key.strip_prefix(root.trim_end_matches('/')).unwrap_or(key)
 }
@@ -222,8 +222,8 @@ pub(crate) fn store_error(e: StoreError) -> ApiError {
 }
 
 /// The state in which a single object is asked for.
-pub(crate) fn asked_state(call: &Call<'_>) -> ApiResult<ReadAt> {
-    match call.query.text("resourceVersion") {
+pub(crate) fn asked_state(call: &ResourceRequest<'_>) -> ApiResult<ReadAt> {
+    match call.query.get_or_empty("resourceVersion") {
         "" => Ok(ReadAt::Latest),
         text => parse_version(text)
             .map(ReadAt::AtLeast)
@@ -232,7 +232,7 @@ pub(crate) fn asked_state(call: &Call<'_>) -> ApiResult<ReadAt> {
 }
 
 /// GET of one object.
-pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
+pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Reply> {
     let at = asked_state(call)?;
     if call.query.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
@@ -248,13 +248,13 @@ pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
         call.offload(entry.value.len()).await;
     }
     if shape.is_plain() && !call.kind.built_in {
-        return Ok(shape.text(200, &Text::of(call, &entry).await.map_err(unread)?));
+        return Ok(shape.text_reply(200, &Text::for_entry(call, &entry).await.map_err(unread)?));
     }
-    shape.object(200, shown(call, &entry).await.map_err(unread)?)
+    shape.object(200, object_in_version(call, &entry).await.map_err(unread)?)
 }
 
 /// GET of a collection.
-pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
+pub(crate) async fn list(call: &ResourceRequest<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::new(call, options)?;
     let (api_version, kind) = (call.api_version(), &call.kind.list_kind);
     if call.wanted()?.is_plain() && !call.kind.built_in {
@@ -275,7 +275,7 @@ pub(crate) async fn list(call: &Call<'_>, options: &ListOptions) -> ApiResult<Re
     }
     let shape = call.shape()?;
     let mut rows = Rows::new(call, &shape.wanted);
-    let take = |c: &Call<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| rows.take(c, s, e, v);
+    let take = |c: &ResourceRequest<'_>, s: &Selection, e: &Arc<Entry>, v: &Converted| rows.take(c, s, e, v);
     let found = find(call, options, &selection, take).await?;
     if found.items.iter().all(|row| matches!(row, Row::Object(_))) {
         let objects = found.items.into_iter().filter_map(|row| match row {
@@ -303,22 +303,23 @@ pub(crate) struct Found<T> {
 }
 
 /// How an entry whose name is selected is taken into a page, or not.
-pub(crate) type Take<T> = fn(&Call<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>;
+pub(crate) type Take<T> =
+    fn(&ResourceRequest<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>;
 
 /// An object, if it is selected.
 pub(crate) fn object_if_selected(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     selection: &Selection,
     entry: &Arc<Entry>,
     converted: &Converted,
 ) -> ApiResult<Option<Value>> {
-    let object = converted.shown(call, entry)?;
+    let object = converted.object(call, entry)?;
     Ok(selection.matches(call, &object).then_some(object))
 }
 
 /// Tells whether an object is selected; fails if a selected object is unreadable.
 pub(crate) fn is_selected(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     selection: &Selection,
     entry: &Arc<Entry>,
     converted: &Converted,
@@ -326,12 +327,12 @@ pub(crate) fn is_selected(
     if selection.is_by_name() && is_in_form(call, entry) {
         return Ok(true);
     }
-    Ok(selection.matches(call, &converted.shown(call, entry)?))
+    Ok(selection.matches(call, &converted.object(call, entry)?))
 }
 
 /// An object's text, if it is selected.
 pub(crate) fn text_if_selected(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     selection: &Selection,
     entry: &Arc<Entry>,
     converted: &Converted,
@@ -341,9 +342,9 @@ pub(crate) fn text_if_selected(
     {
         return Ok(Some(text));
     }
-    let object = converted.shown(call, entry)?;
+    let object = converted.object(call, entry)?;
     let selected = selection.matches(call, &object);
-    Ok(selected.then(|| Listed::of_shown(call, entry, &object)))
+    Ok(selected.then(|| Listed::of_object(call, entry, &object)))
 }
 
 /// How many objects are read before others get their turn.
@@ -351,10 +352,10 @@ const TURN: usize = 256;
 
 /// Reads pages until enough selected objects are found.
 pub(crate) async fn find<T>(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     options: &ListOptions,
     selection: &Selection,
-    mut take: impl FnMut(&Call<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>,
+    mut take: impl FnMut(&ResourceRequest<'_>, &Selection, &Arc<Entry>, &Converted) -> ApiResult<Option<T>>,
 ) -> ApiResult<Found<T>> {
     let prefix = call.prefix()?;
     // A list at any version is answered from memory, where it comes whole.
@@ -408,7 +409,7 @@ pub(crate) async fn find<T>(
                 let name = only.as_deref();
                 name.is_none_or(|name| entry.key.rsplit('/').next() == Some(name))
             };
-            let converted = Converted::of(call, turn.iter().filter(is_named)).await;
+            let converted = Converted::for_entries(call, turn.iter().filter(is_named)).await;
             for entry in turn {
                 deadline::tick();
                 last = Some(&entry.key);
@@ -439,7 +440,7 @@ pub(crate) async fn find<T>(
             continue;
         }
         if !unreadable.is_empty() {
-            return Err(ApiError::unreadable_list(call.about(), &unreadable));
+            return Err(ApiError::unreadable_list(call.group_resource(), &unreadable));
         }
         let meta = ListMeta {
             resource_version: revision.to_string(),

@@ -1,8 +1,8 @@
 //! Large lists in other forms than plain JSON of custom resources: tables, metadata, YAML, and built-in kinds. Each item
 //! is decoded and written when its turn comes, so that the decoded list is never in memory as a whole.
 
-use crate::api::{Api, Call};
-use crate::codec::media::{Accept, Encoding, View, Wanted};
+use crate::api::{Api, ResourceRequest};
+use crate::codec::media::{Accept, Encoding, Negotiated, View};
 use crate::codec::order;
 use crate::codec::text::Text;
 use crate::kinds::kind::Kind;
@@ -41,7 +41,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn new(call: &Call<'_>, wanted: &Wanted) -> Rows {
+    pub(crate) fn new(call: &ResourceRequest<'_>, wanted: &Negotiated) -> Rows {
         let is_written_in_pieces = matches!(wanted.encoding, Encoding::Json | Encoding::Yaml);
         Rows {
             is_lazy: is_written_in_pieces && call.kind.strategy.by_webhook().is_none(),
@@ -53,7 +53,7 @@ impl Rows {
     /// An entry, if it is selected.
     pub(crate) fn take(
         &mut self,
-        call: &Call<'_>,
+        call: &ResourceRequest<'_>,
         selection: &Selection,
         entry: &Arc<Entry>,
         converted: &Converted,
@@ -90,7 +90,7 @@ pub(crate) struct Renderer {
     path: ObjectPath,
     query: Query,
     label: Label,
-    wanted: Wanted,
+    wanted: Negotiated,
     row_object: RowObject,
     now: i64,
 }
@@ -104,7 +104,7 @@ impl fmt::Debug for Renderer {
 }
 
 impl Renderer {
-    pub(crate) fn new(call: &Call<'_>, shape: Shape<'_>) -> ApiResult<Renderer> {
+    pub(crate) fn new(call: &ResourceRequest<'_>, shape: Shape<'_>) -> ApiResult<Renderer> {
         let mut versions = call.kind.versions.iter();
         let version = versions.position(|v| v.name == call.version.name);
         Ok(Renderer {
@@ -135,7 +135,7 @@ impl Renderer {
     /// Appends an entry in the form of the request.
     pub(crate) fn write_entry(&self, entry: &Arc<Entry>, out: &mut Vec<u8>) -> ApiResult<()> {
         let version = self.kind.versions.get(self.version);
-        let call = Call {
+        let call = ResourceRequest {
             api: &self.api,
             kind: &self.kind,
             version: version.ok_or_else(|| ApiError::internal_error("a kind lacks its version"))?,
@@ -143,11 +143,11 @@ impl Renderer {
             query: &self.query,
             accept: Accept {
                 text: None,
-                spoken: self.api.spoken,
+                encodings: self.api.encodings,
             },
             label: &self.label,
         };
-        self.write_object(Converted::default().shown(&call, entry)?, out)
+        self.write_object(Converted::default().object(&call, entry)?, out)
     }
 
     fn write_object(&self, object: Value, out: &mut Vec<u8>) -> ApiResult<()> {

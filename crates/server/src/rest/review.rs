@@ -1,21 +1,23 @@
 //! Reviews: questions that are answered and not stored. Who asks, and what may that one do?
 
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use crate::auth::authentication::User;
 use crate::auth::authorization::{self, Attributes, Resource, Subject};
 use crate::codec::media::{self, View};
 use crate::codec::order;
 use crate::http::reply::Reply;
-use crate::rest::body::{self, Sent};
+use crate::rest::body::{self, DecodedBody};
 use crate::rest::managed;
 use crate::rest::options::{WriteKind, WriteOptions};
-use crate::rest::write::{Ownership, Part, Source, Write, fit_namespace, remove_system_fields, timestamp};
-use crate::status::{About, ApiError, ApiResult};
+use crate::rest::write::{
+    Ownership, Part, Source, Write, check_namespace_matches_path, remove_system_fields, timestamp,
+};
+use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
+pub(crate) enum ReviewKind {
     /// May I do this? `SelfSubjectAccessReview`
     Access,
     /// What may I do in a namespace? `SelfSubjectRulesReview`
@@ -26,23 +28,23 @@ pub(crate) enum Question {
 
 impl Write<'_> {
     /// POST of a review.
-    pub(crate) async fn answer(&mut self, question: Question) -> ApiResult<Reply> {
+    pub(crate) async fn answer(&mut self, review: ReviewKind) -> ApiResult<Reply> {
         let call = self.call;
         let shape = call.shape()?;
         if matches!(shape.wanted.view, View::Table(_)) {
-            return Err(media::not_acceptable(call.accept.spoken));
+            return Err(media::not_acceptable(call.accept.encodings));
         }
         let form = self.head.body_encoding()?;
         let options = WriteOptions::parse(call.query, WriteKind::Create)?;
         let mode = options.field_validation;
-        let Sent { mut object, found } = body::decode(call, &self.body, form, mode)?;
+        let DecodedBody { mut object, found } = body::decode(call, &self.body, form, mode)?;
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
-        body::fit_version(call, &object)?;
+        body::check_version_matches_path(call, &object)?;
         let user = self.head.user.as_deref().ok_or_else(ApiError::unauthorized)?;
         let mode = call.api.authorization;
-        match question {
-            Question::Access => {
-                fit_namespace(call, &mut object)?;
+        match review {
+            ReviewKind::Access => {
+                check_namespace_matches_path(call, &mut object)?;
                 remove_system_fields(&mut object);
                 let by = self.manager(&options);
                 object = managed::after_update(call, Part::Whole, None, object, &by)
@@ -58,7 +60,7 @@ impl Write<'_> {
                 }
                 set(&mut object, "status", status.into());
             }
-            Question::Rules => {
+            ReviewKind::Rules => {
                 if object.text_at(["spec", "namespace"]).is_empty() {
                     return Err(ApiError::bad_request("no namespace on request"));
                 }
@@ -66,7 +68,7 @@ impl Write<'_> {
                 set(&mut object, "spec", Map::new().into());
                 set(&mut object, "status", rules());
             }
-            Question::User => {
+            ReviewKind::User => {
                 let metadata = Map::from_iter([("creationTimestamp", Value::from(timestamp()))]);
                 set(&mut object, "metadata", metadata.into());
                 let status = Map::from_iter([("userInfo", user_info(user))]);
@@ -83,11 +85,11 @@ fn set(object: &mut Value, field: &str, value: Value) {
     }
 }
 
-fn refuse(call: &Call<'_>, errors: &[FieldError]) -> ApiResult<()> {
+fn refuse(call: &ResourceRequest<'_>, errors: &[FieldError]) -> ApiResult<()> {
     if errors.is_empty() {
         return Ok(());
     }
-    let about = About {
+    let about = GroupResource {
         group: &call.kind.group,
         kind: "",
     };

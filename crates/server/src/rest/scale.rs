@@ -1,6 +1,6 @@
 //! The scale subresource: a small object of its own, read from and written into the larger one.
 
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::media::{Encoding, View};
 use crate::codec::protobuf;
@@ -13,7 +13,8 @@ use crate::rest::options::{WriteKind, WriteOptions};
 use crate::rest::read;
 use crate::rest::view::Shape;
 use crate::rest::write::{
-    Change, Edit, Ownership, Part, Source, Write, fit_name, fit_namespace, metadata_mut, text,
+    Change, Edit, Ownership, Part, Source, Write, check_name_matches_path, check_namespace_matches_path,
+    metadata_mut, metadata_str,
 };
 use crate::status::{ApiError, ApiResult};
 use crate::tables::{Column, Columns};
@@ -26,7 +27,7 @@ use std::sync::LazyLock;
 const UNSET: i64 = i32::MIN as i64;
 
 /// The scale of an object that says how many replicas it wants.
-pub(crate) fn scale_of(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+pub(crate) fn scale_of(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let found = scale_to_patch(call, object)?;
     if has_replicas(&found) {
         return Ok(found);
@@ -43,7 +44,7 @@ pub(crate) fn has_replicas(scale: &Value) -> bool {
 }
 
 /// The scale of an object just written. The schema may not know the replicas, so that they are gone already.
-pub(crate) fn scale_after_write(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+pub(crate) fn scale_after_write(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let mut found = scale_to_patch(call, object)?;
     if let Some(Value::Object(spec)) = found.as_object_mut().and_then(|f| f.get_mut("spec"))
         && spec.get("replicas").and_then(Value::as_int) == Some(UNSET)
@@ -54,7 +55,7 @@ pub(crate) fn scale_after_write(call: &Call<'_>, object: &Value) -> ApiResult<Va
 }
 
 /// Refuses a scale that a patch left without a number of replicas.
-pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
+pub(crate) fn check_replicas(call: &ResourceRequest<'_>, scale: &Value) -> ApiResult<()> {
     match (
         scale.at(["spec", "replicas"]).and_then(Value::as_int),
         &call.version.scale,
@@ -68,7 +69,7 @@ pub(crate) fn check_replicas(call: &Call<'_>, scale: &Value) -> ApiResult<()> {
 }
 
 /// The scale of an object for patches to begin with.
-pub(crate) fn scale_to_patch(call: &Call<'_>, object: &Value) -> ApiResult<Value> {
+pub(crate) fn scale_to_patch(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<Value> {
     let scale = scale_paths(call, object)?;
     let Scaled {
         wanted,
@@ -101,14 +102,14 @@ pub(crate) fn scale_to_patch(call: &Call<'_>, object: &Value) -> ApiResult<Value
 }
 
 /// GET
-pub(crate) async fn get(call: &Call<'_>, name: &str) -> ApiResult<Reply> {
+pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Reply> {
     let at = read::asked_state(call)?;
     let key = call.key(name)?;
     let entry = call.entry(&key, name, at).await?;
-    let object = read::shown(call, &entry)
+    let object = read::object_in_version(call, &entry)
         .await
         .map_err(|e| read::by_key(call, &entry, e))?;
-    shown(call.shape()?, scale_of(call, &object)?)
+    reply(call.shape()?, scale_of(call, &object)?)
 }
 
 /// PUT
@@ -119,10 +120,10 @@ pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply
     let (mut sent, found) = decode(&write.body, form, options.field_validation)
         .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
     write.warnings.extend(found);
-    fit_namespace(call, &mut sent)?;
-    fit_name(&sent, name)?;
+    check_namespace_matches_path(call, &mut sent)?;
+    check_name_matches_path(&sent, name)?;
     let scale = replace(write, name, &options, &sent).await?;
-    shown(call.shape()?, scale)
+    reply(call.shape()?, scale)
 }
 
 /// What is said of any scale that cannot be read.
@@ -184,7 +185,7 @@ fn check_type(document: &Value) -> Result<(), String> {
 }
 
 /// A scale as an answer: tables have columns of its own.
-pub(crate) fn shown(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
+pub(crate) fn reply(shape: Shape<'_>, scale: Value) -> ApiResult<Reply> {
     static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
         let number = |name: &str, description: &str, path: &str| Column {
             name: name.to_owned(),
@@ -223,8 +224,8 @@ pub(crate) async fn replace(
 ) -> ApiResult<Value> {
     let call = write.call;
     let replicas = sent.at(["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
-    let version = text(sent, "resourceVersion").to_owned();
-    let uid = text(sent, "uid").to_owned();
+    let version = metadata_str(sent, "resourceVersion").to_owned();
+    let uid = metadata_str(sent, "uid").to_owned();
     let change = |old: &Value, _: &Memo| {
         let mut object = with_replicas(call, old, replicas)?;
         // A scale of no version in particular is one of the object as it is.
@@ -251,13 +252,13 @@ pub(crate) async fn replace(
 }
 
 /// An object with another wanted number of replicas.
-pub(crate) fn with_replicas(call: &Call<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
+pub(crate) fn with_replicas(call: &ResourceRequest<'_>, old: &Value, replicas: i64) -> ApiResult<Value> {
     let scale = scale_paths(call, old)?;
     scale.with_wanted(old, replicas).map_err(ApiError::internal)
 }
 
 /// Where the kind of an object keeps what its scale shows.
-fn scale_paths<'c>(call: &Call<'c>, object: &Value) -> ApiResult<&'c Scale> {
+fn scale_paths<'c>(call: &ResourceRequest<'c>, object: &Value) -> ApiResult<&'c Scale> {
     let scale = call.version.scale.as_ref();
-    scale.ok_or_else(|| ApiError::not_found(call.about(), text(object, "name")))
+    scale.ok_or_else(|| ApiError::not_found(call.group_resource(), metadata_str(object, "name")))
 }

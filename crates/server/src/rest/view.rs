@@ -1,6 +1,6 @@
 //! What a client sees of an object or a list: itself, its metadata, or rows of a table.
 
-use crate::codec::media::{Encoding, MetaVersion, View, Wanted};
+use crate::codec::media::{Encoding, MetaVersion, Negotiated, View};
 use crate::codec::order;
 use crate::codec::text::Text;
 use crate::http::reply::{Content, Reply};
@@ -23,7 +23,7 @@ pub(crate) enum RowObject {
 /// How answers to one request are shown.
 #[derive(Debug)]
 pub(crate) struct Shape<'a> {
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: Negotiated,
     pub(crate) row_object: RowObject,
     pub(crate) kind: &'a Kind,
     pub(crate) columns: &'a Columns,
@@ -63,13 +63,13 @@ impl ListMeta {
 impl<'a> Shape<'a> {
     /// What the headers and the query ask for.
     pub(crate) fn new(
-        wanted: Wanted,
+        wanted: Negotiated,
         query: &Query,
         kind: &'a Kind,
         version: &'a Version,
         now: i64,
     ) -> ApiResult<Shape<'a>> {
-        let asked = query.text("includeObject");
+        let asked = query.get_or_empty("includeObject");
         let row_object = match asked {
             _ if !matches!(wanted.view, View::Table(_)) => RowObject::Metadata,
             "" | "Metadata" => RowObject::Metadata,
@@ -98,7 +98,7 @@ impl<'a> Shape<'a> {
     }
 
     /// One object, as JSON.
-    pub(crate) fn text(&self, status: u16, text: &Text) -> Reply {
+    pub(crate) fn text_reply(&self, status: u16, text: &Text) -> Reply {
         let mut out = Vec::with_capacity(text.len() + 1);
         text.write(&mut out);
         out.push(b'\n');
@@ -260,7 +260,7 @@ impl<'a> Shape<'a> {
 
     fn table_of_one(&self, object: Value, version: MetaVersion, headers: bool) -> ApiResult<Value> {
         let meta = ListMeta {
-            resource_version: text(&object, "resourceVersion").to_owned(),
+            resource_version: metadata_str(&object, "resourceVersion").to_owned(),
             ..ListMeta::default()
         };
         let row = self.row(object, version, &mut Room::default())?;
@@ -284,7 +284,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+fn metadata_str<'a>(object: &'a Value, field: &str) -> &'a str {
     object.text_at(["metadata", field])
 }
 

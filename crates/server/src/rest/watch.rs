@@ -5,8 +5,8 @@ mod recent;
 
 pub(crate) use recent::RecentObjects;
 
-use crate::api::{Api, Call};
-use crate::codec::media::{Accept, Encoding, Wanted};
+use crate::api::{Api, ResourceRequest};
+use crate::codec::media::{Accept, Encoding, Negotiated};
 use crate::codec::text::{Listed, Text};
 use crate::http::compute::{self, Class};
 use crate::http::reply::{Body, Content, Reply};
@@ -14,7 +14,7 @@ use crate::kinds::kind::{Kind, Version};
 use crate::metrics::{self, Label, Running};
 use crate::request::{ObjectPath, Query};
 use crate::rest::conversion::Converted;
-use crate::rest::lines::{Happened, Which};
+use crate::rest::lines::{WatchEventType, Which};
 use crate::rest::options::ListOptions;
 use crate::rest::read::{self, Selection};
 use crate::rest::view::{RowObject, Shape};
@@ -90,7 +90,7 @@ struct Stream {
     path: ObjectPath,
     query: Query,
     selection: Selection,
-    wanted: Wanted,
+    wanted: Negotiated,
     row_object: RowObject,
     out: backlog::Sender,
     first: bool,
@@ -109,14 +109,14 @@ enum Item {
 }
 
 /// Answers a watch.
-pub(crate) async fn watch(call: &Call<'_>, options: &ListOptions) -> ApiResult<Reply> {
+pub(crate) async fn watch(call: &ResourceRequest<'_>, options: &ListOptions) -> ApiResult<Reply> {
     let selection = Selection::new(call, options)?;
     let version = read::watch_version(&options.resource_version)?;
     let Shape {
         wanted, row_object, ..
     } = call.shape()?;
     let content_type = match (wanted.encoding, wanted.encoding.stream_type()) {
-        (_, None) => return Err(crate::codec::media::no_stream(call.accept.spoken)),
+        (_, None) => return Err(crate::codec::media::no_stream(call.accept.encodings)),
         (Encoding::Json, _) => Encoding::Json.content_type(),
         (_, Some(ty)) => ty,
     };
@@ -162,9 +162,9 @@ impl Stream {
     async fn run(mut self, options: ListOptions, version: u64, deadline: Instant) {
         let mut stop = self.api.stop.clone();
         let client = self.out.client();
-        let term = self.kind.term.clone();
+        let incarnation = self.kind.incarnation.clone();
         let ended = async {
-            term.ended().await;
+            incarnation.ended().await;
             tokio::time::sleep(LAST_STRETCH).await;
         };
         let work = self.events(&options, version, deadline);
@@ -182,7 +182,7 @@ impl Stream {
         let result = self.events_or_error(options, version, deadline).await;
         if let Err(Some(e)) = result {
             let mut line = Vec::new();
-            Happened::Error.write_object(&mut line, &e.to_status(), self.wanted.encoding);
+            WatchEventType::Error.write_object(&mut line, &e.to_status(), self.wanted.encoding);
             let _ = self.push(line.into());
         }
     }
@@ -208,8 +208,8 @@ impl Stream {
                 now.map_err(|e| Some(read::store_error(e)))?
             }
             // What was before the kind became what it is cannot be told in its terms.
-            _ if (1..self.kind.term.since).contains(&version) => {
-                return Err(Some(expired(version, self.kind.term.since)));
+            _ if (1..self.kind.incarnation.since).contains(&version) => {
+                return Err(Some(expired(version, self.kind.incarnation.since)));
             }
             _ => version,
         };
@@ -285,7 +285,7 @@ impl Stream {
         let mut chunk = Vec::new();
         for item in found.items {
             let before = chunk.len();
-            self.write(Happened::Added, item, &mut chunk)?;
+            self.write(WatchEventType::Added, item, &mut chunk)?;
             self.events.sent(chunk.len() - before);
             if chunk.len() >= INITIAL_CHUNK {
                 self.out.send(std::mem::take(&mut chunk).into()).await;
@@ -305,8 +305,8 @@ impl Stream {
         self.kind.versions.get(self.version).ok_or(None)
     }
 
-    fn call(&self) -> Result<Call<'_>, Option<ApiError>> {
-        Ok(Call {
+    fn call(&self) -> Result<ResourceRequest<'_>, Option<ApiError>> {
+        Ok(ResourceRequest {
             api: &self.api,
             kind: &self.kind,
             version: self.version()?,
@@ -314,7 +314,7 @@ impl Stream {
             query: &self.query,
             accept: Accept {
                 text: None,
-                spoken: self.api.spoken,
+                encodings: self.api.encodings,
             },
             label: &self.label,
         })
@@ -338,12 +338,12 @@ impl Stream {
         let unwritten = states.filter(|entry| Text::noted(&call, entry).is_none());
         let unwritten: usize = unwritten.map(|entry| entry.value.len()).sum();
         call.offload(unwritten + self.selection.work()).await;
-        let converted = Converted::of(&call, before.into_iter().chain(after)).await;
+        let converted = Converted::for_entries(&call, before.into_iter().chain(after)).await;
         let form = Form {
             serial: self.kind.serial,
             version: self.version,
         };
-        let shown = |e: &Arc<Entry>| self.api.recent.object(e, form, || converted.shown(&call, e));
+        let shown = |e: &Arc<Entry>| self.api.recent.object(e, form, || converted.object(&call, e));
         let selected = |entry: Option<&Arc<Entry>>| {
             let selects = |e: &Arc<Entry>| match self.selection.selects_by_name(e) {
                 Some(selected) => Ok(selected),
@@ -353,9 +353,9 @@ impl Stream {
         };
         let (happened, entry) = match (selected(before)?, selected(after)?) {
             (false, false) => return Ok(()),
-            (false, true) => (Happened::Added, after),
-            (true, true) => (Happened::Modified, after),
-            (true, false) => (Happened::Deleted, before),
+            (false, true) => (WatchEventType::Added, after),
+            (true, true) => (WatchEventType::Modified, after),
+            (true, false) => (WatchEventType::Deleted, before),
         };
         let entry = entry.ok_or(None)?;
         if self.shape()?.is_plain() {
@@ -393,19 +393,24 @@ impl Stream {
             metadata.insert("annotations", a.into());
         }
         let call = self.call()?;
-        let bare = call.kind.strategy.bare(call.version);
+        let bare = call.kind.strategy.bookmark_object(call.version);
         let mut object = bare.and_then(Value::into_object).unwrap_or_default();
         object.insert("kind", self.kind.kind.as_str().into());
         object.insert("apiVersion", call.api_version().into());
         object.insert("metadata", metadata.into());
         let object = object.into();
         let mut line = Vec::new();
-        self.write(Happened::Bookmark, Item::Object(object), &mut line)?;
+        self.write(WatchEventType::Bookmark, Item::Object(object), &mut line)?;
         self.push(line.into())
     }
 
     /// Appends an event in the form that the client asked for.
-    fn write(&mut self, happened: Happened, item: Item, out: &mut Vec<u8>) -> Result<(), Option<ApiError>> {
+    fn write(
+        &mut self,
+        happened: WatchEventType,
+        item: Item,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Option<ApiError>> {
         match item {
             Item::Text(text) => happened.write(out, |out| text.write(out)),
             Item::Object(object) => {
@@ -415,7 +420,7 @@ impl Stream {
                 happened.write_object(out, &shown, self.wanted.encoding);
             }
             Item::Entry(entry) => {
-                let object = Converted::default().shown(&self.call()?, &entry).map_err(Some)?;
+                let object = Converted::default().object(&self.call()?, &entry).map_err(Some)?;
                 self.write(happened, Item::Object(object), out)?;
             }
         }

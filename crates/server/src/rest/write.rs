@@ -5,14 +5,16 @@ mod owners;
 mod receive;
 mod refusals;
 
-use crate::api::{Api, Call, Head};
+use crate::api::{Api, RequestMeta, ResourceRequest};
 use crate::codec::media::Encoding;
 use crate::codec::protobuf;
-use crate::codec::text::{Brought, Known, Stored, Text, known_type, note_in_form, read_back, read_written};
+use crate::codec::text::{
+    Known, Normalized, Stored, Text, known_type, note_in_form, read_back, read_written,
+};
 use crate::http::reply::Reply;
 use crate::kinds::kind::Kind;
 use crate::request::parse_uint;
-use crate::rest::body::{self, Sent};
+use crate::rest::body::{self, DecodedBody};
 use crate::rest::conversion::{Memo, with_conversions};
 use crate::rest::managed;
 use crate::rest::options::{WriteKind, WriteOptions};
@@ -28,14 +30,15 @@ use identity::agent_name;
 pub(crate) use identity::{identity, timestamp};
 pub(crate) use receive::{Patched, Source};
 pub(crate) use refusals::{
-    cannot_be_handled, cannot_be_handled_by_default, fit_name, fit_namespace, modified, patch_refusal,
+    cannot_be_handled, cannot_be_handled_by_default, check_name_matches_path, check_namespace_matches_path,
+    modified, patch_refusal,
 };
 use refusals::{check_version, other_uid, taken};
 
 /// A write on its way.
 pub(crate) struct Write<'a> {
-    pub(crate) call: &'a Call<'a>,
-    pub(crate) head: &'a Head,
+    pub(crate) call: &'a ResourceRequest<'a>,
+    pub(crate) head: &'a RequestMeta,
     pub(crate) body: Bytes,
     pub(crate) warnings: &'a mut Vec<String>,
     /// The text of what was stored, where clients are shown just that.
@@ -84,20 +87,22 @@ pub(crate) enum Ownership {
     /// The writer becomes manager of what it changed.
     Update,
     /// An apply has settled it already.
-    Settled,
+    Merged,
 }
 
 impl Write<'_> {
     /// POST
     pub(crate) async fn create(&mut self) -> ApiResult<Reply> {
         let call = self.call;
-        if let Some(question) = call.kind.question {
+        if let Some(question) = call.kind.review {
             return self.answer(question).await;
         }
         let form = self.head.body_encoding()?;
         let options = self.as_read(form, WriteOptions::parse(call.query, WriteKind::Create)?);
-        let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
-        let fits = body::fit_version(call, &object).and_then(|()| fit_namespace(call, &mut object));
+        let DecodedBody { mut object, found } =
+            body::decode(call, &self.body, form, options.field_validation)?;
+        let fits = body::check_version_matches_path(call, &object)
+            .and_then(|()| check_namespace_matches_path(call, &mut object));
         if let Err(e) = fits {
             // Nothing comes of it, but what is found in the object is told.
             let mode = options.field_validation;
@@ -114,7 +119,7 @@ impl Write<'_> {
     pub(crate) fn reply(&self, status: u16, object: Value) -> ApiResult<Reply> {
         let shape = self.call.shape()?;
         match &self.text {
-            Some(text) if shape.is_plain() => Ok(shape.text(status, text)),
+            Some(text) if shape.is_plain() => Ok(shape.text_reply(status, text)),
             _ => shape.object(status, object),
         }
     }
@@ -134,7 +139,11 @@ impl Write<'_> {
         self.receive(&mut object, found, mode, ownership, source, None)?;
         if call.kind.leaving {
             let why = "create not allowed while custom resource definition is terminating";
-            return Err(ApiError::forbidden(call.about(), text(&object, "name"), why));
+            return Err(ApiError::forbidden(
+                call.group_resource(),
+                metadata_str(&object, "name"),
+                why,
+            ));
         }
         self.create_received(object, options, ownership, source).await
     }
@@ -148,8 +157,9 @@ impl Write<'_> {
         source: Source<'_>,
     ) -> ApiResult<Value> {
         let call = self.call;
-        let generated = text(&object, "name").is_empty() && !text(&object, "generateName").is_empty();
-        let asked_version = text(&object, "resourceVersion").to_owned();
+        let generated =
+            metadata_str(&object, "name").is_empty() && !metadata_str(&object, "generateName").is_empty();
+        let asked_version = metadata_str(&object, "resourceVersion").to_owned();
         remove_system_fields(&mut object);
         self.unite_owners(&mut object, ownership);
         crate::controllers::namespaces::is_open(call, &object).await?;
@@ -178,7 +188,7 @@ impl Write<'_> {
                     "resourceVersion should not be set on objects to be created",
                 ));
             }
-            let name = text(&admitted, "name").to_owned();
+            let name = metadata_str(&admitted, "name").to_owned();
             let key = call.key(&name)?;
             if options.dry_run {
                 let there = call.api.store.get(&key, ReadAt::Latest).await;
@@ -188,21 +198,21 @@ impl Write<'_> {
                 remove_version(&mut admitted);
                 return shown_as_stored(call, admitted).await;
             }
-            let stored = Stored::of(call, &admitted).await?;
+            let stored = Stored::encode(call, &admitted).await?;
             let defines = call.kind.group == crate::kinds::definitions::GROUP;
             if defines {
                 // One definition may be on its way while the next is checked; no more, so that none waits for long.
-                call.api.progress.catch_up().await;
+                call.api.crds.wait_all().await;
                 call.api.expect_definition(call.version, &admitted, &stored);
             }
             let create = |value| scantling_store::Write::Create { value };
             match self.store(&key, stored, &mut admitted, ownership, create).await {
                 Ok((event, stored)) => {
                     if defines {
-                        call.api.progress.note(event.revision);
+                        call.api.crds.written(event.revision);
                         note_in_form(call, &event, stored.place);
                     }
-                    let brought = Brought::Anything;
+                    let brought = Normalized::Anything;
                     let known = Known { brought, typed };
                     let mut shown = read_written(call, &event, admitted, stored, known).await?;
                     self.text = event.after().and_then(|entry| Text::noted(call, entry));
@@ -237,18 +247,19 @@ impl Write<'_> {
         let options = WriteOptions::parse(call.query, WriteKind::Update)?;
         let form = self.head.body_encoding()?;
         let options = self.as_read(form, options);
-        let Sent { mut object, found } = body::decode(call, &self.body, form, options.field_validation)?;
+        let DecodedBody { mut object, found } =
+            body::decode(call, &self.body, form, options.field_validation)?;
         let mode = options.field_validation;
         self.receive(&mut object, &found, mode, Ownership::Update, Source::Body, None)?;
-        body::fit_version(call, &object)?;
-        fit_namespace(call, &mut object)?;
-        fit_name(&object, name)?;
+        body::check_version_matches_path(call, &object)?;
+        check_namespace_matches_path(call, &mut object)?;
+        check_name_matches_path(&object, name)?;
         let part = match call.path.subresource.as_deref() {
             None => Part::Whole,
             Some("finalize") => Part::Finalizers,
             Some(_) => Part::Status,
         };
-        let uid = text(&object, "uid").to_owned();
+        let uid = metadata_str(&object, "uid").to_owned();
         if call.kind.strategy.creates_on_update() && part == Part::Whole {
             let key = call.key(name)?;
             let there = call.api.store.get(&key, ReadAt::Latest).await;
@@ -296,7 +307,7 @@ impl Write<'_> {
             match self.change_once(edit, &key, &entry).await? {
                 Some(updated) => return Ok(updated),
                 None if tries < TRIES => tries += 1,
-                None => return Err(modified(call.about(), edit.name)),
+                None => return Err(modified(call.group_resource(), edit.name)),
             }
             self.warnings.truncate(warnings);
         }
@@ -313,13 +324,13 @@ impl Write<'_> {
             change,
         } = *edit;
         let call = self.call;
-        let old = read::shown(call, entry).await;
+        let old = read::object_in_version(call, entry).await;
         let old = old.map_err(|e| match options.dry_run {
             // What is only tried is read as by a client.
             true => read::by_key(call, entry, e),
             false => e,
         })?;
-        let existing_uid = text(&old, "uid");
+        let existing_uid = metadata_str(&old, "uid");
         if !uid.is_empty() && uid != existing_uid {
             return Err(other_uid(call, name, key, options, (uid, existing_uid)));
         }
@@ -334,9 +345,9 @@ impl Write<'_> {
             self.warnings.extend(found);
         } else {
             self.receive(&mut object, &found, mode, ownership, source, Some(&old))?;
-            fit_namespace(call, &mut object)?;
-            fit_name(&object, name)?;
-            self.unite_owners(&mut object, Ownership::Settled);
+            check_namespace_matches_path(call, &mut object)?;
+            check_name_matches_path(&object, name)?;
+            self.unite_owners(&mut object, Ownership::Merged);
         }
         if let Some(m) = metadata_mut(&mut object) {
             m.remove("selfLink");
@@ -369,8 +380,8 @@ impl Write<'_> {
             return self.remove(key, entry, admitted).await;
         }
         let brought = match (ownership, part) {
-            (Ownership::Update, Part::Whole | Part::Status) => Brought::InForm,
-            _ => Brought::Anything,
+            (Ownership::Update, Part::Whole | Part::Status) => Normalized::InForm,
+            _ => Normalized::Anything,
         };
         let known = Known { brought, typed };
         self.replace(key, entry, &old, admitted, ownership, known).await
@@ -404,7 +415,7 @@ impl Write<'_> {
         known: Known,
     ) -> ApiResult<Option<Value>> {
         let call = self.call;
-        let stored = Stored::of(call, &new).await?;
+        let stored = Stored::encode(call, &new).await?;
         if entry.value == stored.value || is_only_written_differently(entry, old, &new, &stored) {
             let read = read_back(call, new, stored).await;
             return read
@@ -460,7 +471,7 @@ impl Write<'_> {
 }
 
 /// A text of an object's metadata; empty where there is none.
-pub(crate) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+pub(crate) fn metadata_str<'v>(object: &'v Value, field: &str) -> &'v str {
     object.text_at(["metadata", field])
 }
 
@@ -514,8 +525,8 @@ fn is_only_written_differently(entry: &Entry, old: &Value, new: &Value, stored: 
 }
 
 /// An object as it would be shown if it were stored.
-async fn shown_as_stored(call: &Call<'_>, object: Value) -> ApiResult<Value> {
-    let stored = Stored::of(call, &object).await?;
+async fn shown_as_stored(call: &ResourceRequest<'_>, object: Value) -> ApiResult<Value> {
+    let stored = Stored::encode(call, &object).await?;
     read_back(call, object, stored).await
 }
 
@@ -538,7 +549,7 @@ impl Api {
     /// Waits until the controller has carried out a write to the definitions, so that answers follow from it.
     pub(crate) async fn has_settled(&self, kind: &Kind, revision: u64) {
         if kind.group == crate::kinds::definitions::GROUP {
-            self.progress.reach(revision).await;
+            self.crds.wait_for(revision).await;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{CREATED, Cell, Column, Columns, NAME, age};
 use crate::kinds::builtin::event;
-use crate::rest::write::text;
+use crate::rest::write::metadata_str;
 use scantling_cel::data::timestamp;
 use scantling_value::Value;
 
@@ -25,7 +25,7 @@ fn wide(name: &str, description: &str) -> Column {
 }
 
 fn name(object: &Value, _now: i64) -> Value {
-    text(object, "name").into()
+    metadata_str(object, "name").into()
 }
 
 /// The table of definitions.
@@ -45,7 +45,10 @@ pub(crate) fn definitions() -> Columns {
             Cell::Made(|d, _| at(d, &["spec", "scope"]).into()),
         ),
         (column("Versions", "Served versions"), Cell::Made(served_versions)),
-        (created, Cell::Made(|d, _| text(d, "creationTimestamp").into())),
+        (
+            created,
+            Cell::Made(|d, _| metadata_str(d, "creationTimestamp").into()),
+        ),
         (
             wide("Group", "API group"),
             Cell::Made(|d, _| at(d, &["spec", "group"]).into()),
@@ -103,7 +106,7 @@ pub(crate) fn namespaces() -> Columns {
         ),
         (
             column("Age", CREATED),
-            Cell::Made(|n, now| since(text(n, "creationTimestamp"), now).into()),
+            Cell::Made(|n, now| since(metadata_str(n, "creationTimestamp"), now).into()),
         ),
     ])
 }
@@ -118,7 +121,7 @@ pub(crate) fn config_maps() -> Columns {
         (column("Data", DATA), Cell::Made(entries)),
         (
             column("Age", CREATED),
-            Cell::Made(|c, now| since(text(c, "creationTimestamp"), now).into()),
+            Cell::Made(|c, now| since(metadata_str(c, "creationTimestamp"), now).into()),
         ),
     ])
 }
@@ -136,7 +139,7 @@ pub(crate) fn secrets() -> Columns {
         (column("Data", DATA), Cell::Made(entries)),
         (
             column("Age", CREATED),
-            Cell::Made(|s, now| since(text(s, "creationTimestamp"), now).into()),
+            Cell::Made(|s, now| since(metadata_str(s, "creationTimestamp"), now).into()),
         ),
     ])
 }
@@ -153,7 +156,7 @@ pub(crate) fn leases() -> Columns {
         ),
         (
             column("Age", CREATED),
-            Cell::Made(|l, now| since(text(l, "creationTimestamp"), now).into()),
+            Cell::Made(|l, now| since(metadata_str(l, "creationTimestamp"), now).into()),
         ),
     ])
 }
@@ -197,7 +200,7 @@ pub(crate) fn events() -> Columns {
         ),
         (
             wide("Subobject", FIELD_PATH),
-            Cell::Made(|e, _| said(e, "involvedObject", "fieldPath").into()),
+            Cell::Made(|e, _| part_str(e, "involvedObject", "fieldPath").into()),
         ),
         (wide("Source", SOURCE), Cell::Made(source)),
         (
@@ -205,7 +208,7 @@ pub(crate) fn events() -> Columns {
                 "Message",
                 "A human-readable description of the status of this operation.",
             ),
-            Cell::Made(|e, _| told(e, "message").trim().into()),
+            Cell::Made(|e, _| event_str(e, "message").trim().into()),
         ),
         (
             wide("First Seen", FIRST),
@@ -224,12 +227,12 @@ fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
 }
 
 /// A text of an event of either group, by the name that it has in the core group.
-fn told<'a>(event: &'a Value, name: &str) -> &'a str {
+fn event_str<'a>(event: &'a Value, name: &str) -> &'a str {
     event::field(event, name).and_then(Value::as_str).unwrap_or("")
 }
 
 /// A text in a part of an event of either group.
-fn said<'a>(event: &'a Value, part: &str, name: &str) -> &'a str {
+fn part_str<'a>(event: &'a Value, part: &str, name: &str) -> &'a str {
     event::field(event, part).map_or("", |part| at(part, &[name]))
 }
 
@@ -240,7 +243,7 @@ fn since(time: &str, now: i64) -> String {
 }
 
 fn first_seen(event: &Value, now: i64) -> String {
-    let first = match told(event, "firstTimestamp") {
+    let first = match event_str(event, "firstTimestamp") {
         "" => at(event, &["eventTime"]),
         first => first,
     };
@@ -248,7 +251,7 @@ fn first_seen(event: &Value, now: i64) -> String {
 }
 
 fn last_seen(event: &Value, now: i64) -> Value {
-    let last = told(event, "lastTimestamp");
+    let last = event_str(event, "lastTimestamp");
     if event.get("series").is_some() {
         since(at(event, &["series", "lastObservedTime"]), now).into()
     } else if last.is_empty() {
@@ -271,16 +274,16 @@ fn count(event: &Value, _now: i64) -> Value {
 }
 
 fn involved(event: &Value, _now: i64) -> Value {
-    let kind = said(event, "involvedObject", "kind").to_lowercase();
-    match said(event, "involvedObject", "name") {
+    let kind = part_str(event, "involvedObject", "kind").to_lowercase();
+    match part_str(event, "involvedObject", "name") {
         "" => kind.into(),
         name => format!("{kind}/{name}").into(),
     }
 }
 
 fn source(event: &Value, _now: i64) -> Value {
-    let first = |of_source: &str, reported: &str| match said(event, "source", of_source) {
-        "" => told(event, reported).to_owned(),
+    let first = |of_source: &str, reported: &str| match part_str(event, "source", of_source) {
+        "" => event_str(event, reported).to_owned(),
         text => text.to_owned(),
     };
     let component = first("component", "reportingComponent");

@@ -127,7 +127,7 @@ impl Step {
             }
             Step::Slice(slice) => {
                 for value in found {
-                    if !slice.of(value, &mut out)? {
+                    if !slice.eval(value, &mut out)? {
                         break;
                     }
                 }
@@ -139,7 +139,7 @@ impl Step {
             }
             Step::Filter(filter) => {
                 for value in found {
-                    filter.of(value, &mut out)?;
+                    filter.eval(value, &mut out)?;
                 }
             }
             Step::Text(text) => out.push(text)?,
@@ -173,7 +173,7 @@ fn descend<'a>(value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
 
 impl Slice {
     /// The elements of a list. Answers with whether there is more to look at: where no element is asked for, there is not.
-    fn of<'a>(&self, value: &'a Value, out: &mut Found<'a>) -> Result<bool, String> {
+    fn eval<'a>(&self, value: &'a Value, out: &mut Found<'a>) -> Result<bool, String> {
         let items = match value {
             Value::Null => return Ok(true),
             Value::Array(items) => items,
@@ -217,7 +217,7 @@ impl Slice {
 }
 
 impl Filter {
-    fn of<'a>(&'a self, value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
+    fn eval<'a>(&'a self, value: &'a Value, out: &mut Found<'a>) -> Result<(), String> {
         let Value::Array(items) = value else {
             return Err("value is not array or slice and cannot be filtered".to_owned());
         };

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// A document that is well-formed, in diagnostic notation.
 pub(crate) fn notation(data: &[u8]) -> String {
     let mut out = String::new();
-    let written = Scanner::of(data).and_then(|mut scanner| write(&mut scanner, &mut out));
+    let written = Scanner::new(data).and_then(|mut scanner| write(&mut scanner, &mut out));
     match written {
         Ok(()) => out,
         Err(_) => go::hex(data),

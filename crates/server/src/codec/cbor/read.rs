@@ -28,7 +28,7 @@ pub(crate) enum Fault {
 
 /// Reads an object, or null.
 pub(crate) fn decode_object(data: &[u8]) -> Result<Value, Fault> {
-    let scanner = Scanner::of(data).map_err(Fault::Unreadable)?;
+    let scanner = Scanner::new(data).map_err(Fault::Unreadable)?;
     let found = Reader(scanner).value(Later::Text);
     let why = match found {
         Ok(object @ (Value::Object(_) | Value::Null)) => return Ok(object),
@@ -45,7 +45,7 @@ pub(crate) fn decode_object(data: &[u8]) -> Result<Value, Fault> {
 
 /// Reads an object, or null, that need not tell its kind.
 pub(crate) fn decode(data: &[u8]) -> Result<Value, String> {
-    let mut reader = Reader(Scanner::of(data)?);
+    let mut reader = Reader(Scanner::new(data)?);
     let ty = reader.content_type();
     match reader.value(Later::Text)? {
         object @ (Value::Object(_) | Value::Null) => Ok(object),
@@ -55,7 +55,7 @@ pub(crate) fn decode(data: &[u8]) -> Result<Value, String> {
 
 /// What an object says that it is, whatever else is in it.
 fn type_meta(data: &[u8]) -> Result<(String, String), String> {
-    let mut reader = Reader(Scanner::of(data)?);
+    let mut reader = Reader(Scanner::new(data)?);
     let (mut api_version, mut kind) = (String::new(), String::new());
     let (ty, head) = reader.untagged()?;
     let mut left = match head {
@@ -144,7 +144,7 @@ impl Later {
         }
     }
 
-    fn text(self, bytes: &[u8]) -> String {
+    fn decode(self, bytes: &[u8]) -> String {
         match self {
             // Values are text: what is none comes out as a client would be shown it.
             Later::Text => String::from_utf8_lossy(bytes).into_owned(),
@@ -193,8 +193,8 @@ impl Reader<'_> {
             Header::Simple(simple::TRUE) => true.into(),
             Header::Simple(simple::FALSE) => false.into(),
             Header::Simple(value) => return Err(unknown_simple(value, ty, "")),
-            Header::Bytes(length) => later.text(&self.0.string(length, ty)?).into(),
-            Header::Text(length) => text(&self.0.string(length, ty)?)?.into(),
+            Header::Bytes(length) => later.decode(&self.0.string(length, ty)?).into(),
+            Header::Text(length) => utf8(&self.0.string(length, ty)?)?.into(),
             Header::Array(mut left) => {
                 let mut items = Vec::new();
                 while self.0.has_more(&mut left) {
@@ -230,8 +230,8 @@ impl Reader<'_> {
         let mut below = Reader(self.0.clone());
         let (ty, head) = below.untagged()?;
         let key = match head {
-            Header::Text(length) => text(&below.0.string(length, ty)?)?,
-            Header::Bytes(length) => Later::Text.text(&below.0.string(length, ty)?).into(),
+            Header::Text(length) => utf8(&below.0.string(length, ty)?)?,
+            Header::Bytes(length) => Later::Text.decode(&below.0.string(length, ty)?).into(),
             Header::Simple(simple::NULL) => Str::default(),
             _ => {
                 self.0.skip(0)?;
@@ -247,7 +247,7 @@ impl Reader<'_> {
         let ty = self.0.next_type();
         let moment = match (tag, self.0.head()?) {
             (TIME, Header::Text(length)) => {
-                let text = text(&self.0.string(length, ty)?)?;
+                let text = utf8(&self.0.string(length, ty)?)?;
                 let read = timestamp::parse_rfc3339(&text);
                 read.map_err(|why| format!("cbor: cannot set {text} for time.Time: {why}"))?
             }
@@ -296,7 +296,7 @@ fn moment(seconds: i128, nanos: i64, ty: &str) -> Result<Moment, String> {
     })
 }
 
-fn text(bytes: &[u8]) -> Result<Str, String> {
+fn utf8(bytes: &[u8]) -> Result<Str, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "cbor: invalid UTF-8 string")?;
     Ok(text.into())
 }

@@ -23,7 +23,7 @@ pub(super) struct Scanner<'d> {
 
 impl<'d> Scanner<'d> {
     /// A document that is well-formed: whatever else is wrong with it, its heads and strings can be read.
-    pub(super) fn of(data: &'d [u8]) -> Result<Scanner<'d>, String> {
+    pub(super) fn new(data: &'d [u8]) -> Result<Scanner<'d>, String> {
         if data.is_empty() {
             return Err("EOF".to_owned());
         }

@@ -142,8 +142,8 @@ fn depth_has_an_end() {
     let most = Limits::SERVER.depth;
     let run = move || {
         for head in [0x81, 0xc6] {
-            assert!(scan::Scanner::of(&deepest(most, head)).is_ok());
-            let why = scan::Scanner::of(&deepest(most + 1, head)).err();
+            assert!(scan::Scanner::new(&deepest(most, head)).is_ok());
+            let why = scan::Scanner::new(&deepest(most + 1, head)).err();
             assert_eq!(why.unwrap(), "cbor: exceeded max nested level 10000");
         }
     };

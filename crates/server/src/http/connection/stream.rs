@@ -15,18 +15,18 @@ use tokio::time::{Instant, sleep_until};
 
 /// The progress of a response.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct StreamProgress {
     /// Twice the frames that were handed over, and one more while the client has to take the last of them.
     state: AtomicU64,
 }
 
 tokio::task_local! {
-    static PROGRESS: Arc<Progress>;
+    static PROGRESS: Arc<StreamProgress>;
 }
 
-impl Progress {
+impl StreamProgress {
     /// The progress of the response that this task is to send, if it is one of HTTP/2.
-    pub(crate) fn current() -> Option<Arc<Progress>> {
+    pub(crate) fn current() -> Option<Arc<StreamProgress>> {
         PROGRESS.try_with(Arc::clone).ok()
     }
 
@@ -62,7 +62,7 @@ where
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(StreamProgress::default());
         let (timeout, metrics) = (self.write_timeout, Arc::clone(&self.metrics));
         let watched = PROGRESS.scope(Arc::clone(&progress), async move {
             if run(stream, &progress, timeout).await.is_none() {
@@ -74,7 +74,7 @@ where
 }
 
 /// Runs a stream to its end, or until its client has taken nothing for so long.
-async fn run<F: Future>(stream: F, progress: &Progress, timeout: Duration) -> Option<F::Output> {
+async fn run<F: Future>(stream: F, progress: &StreamProgress, timeout: Duration) -> Option<F::Output> {
     let mut stream = pin!(stream);
     // Most responses are taken at once, so the timer starts only when the client makes the stream wait.
     let mut deadline = None;
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn streams_that_nobody_reads_end() {
-        let progress = Progress::default();
+        let progress = StreamProgress::default();
         let slow = async {
             for _ in 0..10 {
                 progress.handed_over();

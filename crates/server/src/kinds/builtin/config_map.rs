@@ -1,6 +1,6 @@
 //! What is particular about config maps.
 
-use super::core::{Particulars, Written};
+use super::core::{RestStrategy, ValidationContext};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use scantling_cel::data::names;
@@ -10,7 +10,7 @@ use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 /// The most bytes that the values of one may have together; of a secret, too.
 pub(super) const MAX_SIZE: usize = 1 << 20;
 
-pub(super) static PARTICULARS: Particulars = Particulars {
+pub(super) static PARTICULARS: RestStrategy = RestStrategy {
     scope: Scope::Namespaced,
     names: NameRule::Subdomain,
     selectable: &super::NAMES,
@@ -24,11 +24,11 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     warn: |_| Vec::new(),
 };
 
-fn check(written: &Written<'_>) -> ErrorList {
-    let mut errors = written.old.map_or_else(ErrorList::new, |old| {
-        changes_of_immutable(old, written.object, &["data", "binaryData"])
+fn check(ctx: &ValidationContext<'_>) -> ErrorList {
+    let mut errors = ctx.old.map_or_else(ErrorList::new, |old| {
+        changes_of_immutable(old, ctx.object, &["data", "binaryData"])
     });
-    let held = |field: &str| written.object.get(field).and_then(Value::as_object);
+    let held = |field: &str| ctx.object.get(field).and_then(Value::as_object);
     let (data, binary) = (held("data"), held("binaryData"));
     let root = Path::ROOT;
     let mut size = 0;

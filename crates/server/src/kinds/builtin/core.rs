@@ -1,13 +1,13 @@
 //! How objects of the core kinds are read, decided and deleted.
 
 use super::{
-    Model, config_map, event, findings, keep_system_fields, lease, namespace, secret, selectable,
-    settle_findings,
+    Model, config_map, event, findings, keep_system_fields, lease, namespace, report_joined_findings, secret,
+    selectable,
 };
 use crate::discovery::api_version;
 use crate::kinds::kind::{Kind, Version};
 use crate::kinds::strategy::Strategy;
-use crate::rest::body::Sent;
+use crate::rest::body::DecodedBody;
 use crate::rest::write::metadata_mut;
 use crate::status::{ApiError, ApiResult};
 use scantling_admit::{FieldValidation, Identity, Operation, Outcome, Refusal, Stats};
@@ -26,7 +26,7 @@ pub(super) struct Core {
 }
 
 /// What the objects of a core kind have to be like.
-pub(super) struct Particulars {
+pub(super) struct RestStrategy {
     pub(super) scope: Scope,
     pub(super) names: NameRule,
     /// The fields that selectors may use.
@@ -44,14 +44,14 @@ pub(super) struct Particulars {
     /// Takes from a new state what clients may not set; what is stored comes along, if anything is.
     pub(super) prepare: fn(&mut Map, Option<&Value>),
     /// What is wrong with an object, beyond what is asked of all metadata.
-    pub(super) check: fn(&Written<'_>) -> ErrorList,
+    pub(super) check: fn(&ValidationContext<'_>) -> ErrorList,
     /// What is odd about an object that nothing is wrong with.
     pub(super) warn: fn(&Map) -> Vec<String>,
 }
 
-/// An object that is to be written.
-pub(super) struct Written<'a> {
-    pub(super) part: Part,
+/// An object that is to be ctx.
+pub(super) struct ValidationContext<'a> {
+    pub(super) part: WritePart,
     /// All but its metadata.
     pub(super) object: &'a Map,
     pub(super) metadata: &'a Map,
@@ -60,7 +60,7 @@ pub(super) struct Written<'a> {
 }
 
 /// Reviews are not stored: nothing is asked of them.
-static OF_REVIEWS: Particulars = Particulars {
+static OF_REVIEWS: RestStrategy = RestStrategy {
     scope: Scope::Cluster,
     names: NameRule::PathSegment,
     selectable: &[],
@@ -76,26 +76,26 @@ static OF_REVIEWS: Particulars = Particulars {
 
 /// What of an object a write is about.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Part {
+pub(super) enum WritePart {
     New,
     Whole,
     Status,
     Finalizers,
 }
 
-impl Part {
+impl WritePart {
     /// Whether the write is to the object itself, not to one of its endpoints.
     fn is_whole(self) -> bool {
-        matches!(self, Part::New | Part::Whole)
+        matches!(self, WritePart::New | WritePart::Whole)
     }
 
     /// What stays as it was of a namespace: its status and what holds it have endpoints of their own.
     fn kept(self) -> &'static [&'static str] {
         match self {
-            Part::New => &[],
-            Part::Whole => &["spec", "status"],
-            Part::Status => &["spec"],
-            Part::Finalizers => &["status"],
+            WritePart::New => &[],
+            WritePart::Whole => &["spec", "status"],
+            WritePart::Status => &["spec"],
+            WritePart::Finalizers => &["status"],
         }
     }
 }
@@ -107,7 +107,7 @@ impl Core {
         Core { kind, model }
     }
 
-    fn particulars(&self) -> &'static Particulars {
+    fn strategy(&self) -> &'static RestStrategy {
         match self.kind {
             CoreKind::Namespace => &namespace::PARTICULARS,
             CoreKind::Event => &event::PARTICULARS,
@@ -139,7 +139,7 @@ impl Core {
         }
     }
 
-    fn judge(&self, part: Part, operation: Operation<'_>, object: Value) -> Outcome {
+    fn judge(&self, part: WritePart, operation: Operation<'_>, object: Value) -> Outcome {
         let (mut object, mut metadata) = match parts(object) {
             Ok(parts) => parts,
             Err(object) => {
@@ -155,36 +155,36 @@ impl Core {
                 };
             }
         };
-        let particulars = self.particulars();
+        let strategy = self.strategy();
         let old = match operation {
             Operation::Create(_) => None,
             Operation::Update(old) | Operation::UpdateStatus(old) => Some(old),
         };
-        (particulars.prepare)(&mut object, old);
+        (strategy.prepare)(&mut object, old);
         let mut errors = match operation {
             Operation::Create(identity) => self.create(identity, &mut object, &mut metadata),
             Operation::Update(old) | Operation::UpdateStatus(old) => {
                 self.update(part, old, &mut object, &mut metadata)
             }
         };
-        let particular = (particulars.check)(&Written {
+        let particular = (strategy.check)(&ValidationContext {
             part,
             object: &object,
             metadata: &metadata,
             old,
         });
-        if part == Part::New && particulars.names == NameRule::PathSegment && !particular.is_empty() {
+        if part == WritePart::New && strategy.names == NameRule::PathSegment && !particular.is_empty() {
             // Where there is no rule for names but the one that all kinds share, new metadata are looked at once the
             // rest is right.
             errors = ErrorList::new();
         }
-        if particulars.qualifies_finalizers {
+        if strategy.qualifies_finalizers {
             errors.extend(unqualified_finalizers(&metadata));
         }
         errors.extend(particular);
         let errors = once(errors);
         let warnings = match errors.is_empty() {
-            true => (particulars.warn)(&object),
+            true => (strategy.warn)(&object),
             false => Vec::new(),
         };
         object.insert("metadata", metadata.into());
@@ -202,13 +202,13 @@ impl Core {
         if self.is_namespace() {
             namespace::complete(object, metadata);
         }
-        let Particulars { scope, names, .. } = *self.particulars();
+        let RestStrategy { scope, names, .. } = *self.strategy();
         let at = Path::ROOT.field("metadata");
         meta::check_new(Some(&Value::Object(metadata.clone())), scope, names, &at)
     }
 
     /// Puts what a write may not change back as it was; returns what is wrong with the metadata.
-    fn update(&self, part: Part, old: &Value, object: &mut Map, metadata: &mut Map) -> ErrorList {
+    fn update(&self, part: WritePart, old: &Value, object: &mut Map, metadata: &mut Map) -> ErrorList {
         let before = old
             .get("metadata")
             .and_then(Value::as_object)
@@ -228,7 +228,7 @@ impl Core {
         }
         let (new, old) = (Value::Object(metadata.clone()), Value::Object(before));
         let at = Path::ROOT.field("metadata");
-        let Particulars { scope, names, .. } = *self.particulars();
+        let RestStrategy { scope, names, .. } = *self.strategy();
         let mut errors = meta::check_common(Some(&new), scope, &at);
         if part.is_whole() {
             errors.extend(meta::check_new(Some(&new), scope, names, &at));
@@ -266,7 +266,7 @@ fn keep(object: &mut Map, old: &Map, field: &str) {
 
 impl Strategy for Core {
     fn read(&self, _kind: &Kind, _version: &Version, stored: Value) -> ApiResult<Value> {
-        // Another server may have written it, in a form that leaves out what is empty.
+        // Another server may have ctx it, in a form that leaves out what is empty.
         let decoded = match self.is_event() {
             true => event::convert(stored, self.kind),
             false => self.kind.decode(stored).map(|decoded| decoded.members.into()),
@@ -293,8 +293,8 @@ impl Strategy for Core {
             .decode(std::mem::take(object))
             .map_err(|e| Refusal::Undecodable(e.to_string()))?;
         *object = decoded.members.into();
-        (self.particulars().complete)(object);
-        settle_findings(found, findings(&decoded.findings), mode)
+        (self.strategy().complete)(object);
+        report_joined_findings(found, findings(&decoded.findings), mode)
     }
 
     fn convert(&self, _version: &Version, object: &mut Value) -> Result<Vec<String>, String> {
@@ -302,8 +302,8 @@ impl Strategy for Core {
         Ok(findings(&unknown))
     }
 
-    fn read_text(&self, _version: &Version, text: &[u8]) -> Option<Result<Sent, String>> {
-        let sent = self.kind.decode_text(text).map(|decoded| Sent {
+    fn read_text(&self, _version: &Version, text: &[u8]) -> Option<Result<DecodedBody, String>> {
+        let sent = self.kind.decode_text(text).map(|decoded| DecodedBody {
             object: decoded.members.into(),
             found: findings(&decoded.findings),
         });
@@ -312,19 +312,19 @@ impl Strategy for Core {
 
     fn decide(&self, _version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
         let part = match operation {
-            Operation::Create(_) => Part::New,
-            Operation::Update(_) => Part::Whole,
-            Operation::UpdateStatus(_) => Part::Status,
+            Operation::Create(_) => WritePart::New,
+            Operation::Update(_) => WritePart::Whole,
+            Operation::UpdateStatus(_) => WritePart::Status,
         };
         self.judge(part, operation, object)
     }
 
     fn finalize(&self, old: &Value, object: Value) -> Outcome {
-        self.judge(Part::Finalizers, Operation::Update(old), object)
+        self.judge(WritePart::Finalizers, Operation::Update(old), object)
     }
 
     fn kept_by_status(&self) -> &'static [&'static str] {
-        Part::Status.kept()
+        WritePart::Status.kept()
     }
 
     fn object_type(&self, _version: &str) -> Option<&ObjectType> {
@@ -335,11 +335,11 @@ impl Strategy for Core {
         self.form(api_version).is_some()
     }
 
-    fn of_other(&self, api_version: &str, object: Value) -> Result<Sent, String> {
+    fn of_other(&self, api_version: &str, object: Value) -> Result<DecodedBody, String> {
         let form = self.form(api_version).unwrap_or(self.kind);
         let read = form.decode(object).and_then(|decoded| {
             let object = decoded.members.into();
-            Ok(Sent {
+            Ok(DecodedBody {
                 object: match self.is_event() {
                     true => event::convert(object, self.kind)?,
                     false => object,
@@ -350,7 +350,7 @@ impl Strategy for Core {
         read.map_err(|e| e.to_string())
     }
 
-    fn blank(&self, version: &Version) -> Option<Value> {
+    fn empty_object(&self, version: &Version) -> Option<Value> {
         let members = [
             (
                 "apiVersion",
@@ -363,19 +363,19 @@ impl Strategy for Core {
     }
 
     fn selectable(&self, _kind: &Kind, _version: &Version, field: &str) -> Result<(), String> {
-        selectable(field, self.particulars().selectable)
+        selectable(field, self.strategy().selectable)
     }
 
     fn unconditional_update(&self) -> bool {
-        self.particulars().unconditional_update
+        self.strategy().unconditional_update
     }
 
     fn is_kept_in_memory(&self) -> bool {
-        self.particulars().kept_in_memory
+        self.strategy().kept_in_memory
     }
 
     fn creates_on_update(&self) -> bool {
-        self.particulars().creates_on_update
+        self.strategy().creates_on_update
     }
 
     fn field(&self, object: &Value, field: &str) -> String {

@@ -1,7 +1,7 @@
 //! What is particular about events. There are two views of them: that of the core group, in which they are stored, and
 //! that of a group of their own, which has other names for their fields and asks for more.
 
-use super::core::{Particulars, Written, unqualified_finalizers};
+use super::core::{RestStrategy, ValidationContext, unqualified_finalizers};
 use crate::discovery::api_version;
 use scantling_cel::data::names;
 use scantling_schema::DecodeError;
@@ -10,7 +10,7 @@ use scantling_schema::meta::{self, NameRule, Scope};
 use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value};
 
 /// Those of the core group.
-pub(super) static PARTICULARS: Particulars = Particulars {
+pub(super) static PARTICULARS: RestStrategy = RestStrategy {
     scope: Scope::Namespaced,
     names: NameRule::PathSegment,
     selectable: &[
@@ -34,12 +34,12 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     kept_in_memory: false,
     complete: |_| {},
     prepare: |_, _| {},
-    check: |written| check(written.object, written.metadata, "reportingComponent"),
+    check: |ctx| check(ctx.object, ctx.metadata, "reportingComponent"),
     warn: |_| Vec::new(),
 };
 
 /// Those of their own group.
-pub(super) static NEW_PARTICULARS: Particulars = Particulars {
+pub(super) static NEW_PARTICULARS: RestStrategy = RestStrategy {
     selectable: &[
         "metadata.name",
         "metadata.namespace",
@@ -162,11 +162,11 @@ fn check(event: &Map, metadata: &Map, reporter: &str) -> ErrorList {
 }
 
 /// What is asked of the events of their own group. Most fields are told of by the names that they have in the core group.
-fn check_strictly(written: &Written<'_>) -> ErrorList {
-    let event = renamed(written.object.clone(), CoreKind::Event);
-    let metadata = written.metadata;
+fn check_strictly(ctx: &ValidationContext<'_>) -> ErrorList {
+    let event = renamed(ctx.object.clone(), CoreKind::Event);
+    let metadata = ctx.metadata;
     let mut errors = check(&event, metadata, "reportingController");
-    match written.old.and_then(Value::as_object) {
+    match ctx.old.and_then(Value::as_object) {
         None => {
             let whole = Value::Object(metadata.clone());
             let at = Path::ROOT.field("metadata");
@@ -253,13 +253,13 @@ fn changes(old: &Map, new: &Map) -> ErrorList {
                 name => name,
             };
             let at = Path::ROOT.field(told);
-            FieldError::invalid(&at, shown(name, new.get(name)), "field is immutable")
+            FieldError::invalid(&at, bad_value(name, new.get(name)), "field is immutable")
         })
         .collect()
 }
 
 /// A field as refusals show it: parts in the form that a server has them in, which has all fields under names of Go.
-fn shown(name: &str, value: Option<&Value>) -> BadValue {
+fn bad_value(name: &str, value: Option<&Value>) -> BadValue {
     const SOURCE: [(&str, &str); 2] = [("Component", "component"), ("Host", "host")];
     const REFERENCE: [(&str, &str); 7] = [
         ("Kind", "kind"),

@@ -1,11 +1,11 @@
 //! What is particular about leases.
 
-use super::core::{Particulars, Written};
+use super::core::{RestStrategy, ValidationContext};
 use scantling_cel::data::names;
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 
-pub(super) static PARTICULARS: Particulars = Particulars {
+pub(super) static PARTICULARS: RestStrategy = RestStrategy {
     scope: Scope::Namespaced,
     names: NameRule::Subdomain,
     selectable: &super::NAMES,
@@ -34,10 +34,10 @@ fn prepare(lease: &mut Map, old: Option<&Value>) {
     }
 }
 
-fn check(written: &Written<'_>) -> ErrorList {
+fn check(ctx: &ValidationContext<'_>) -> ErrorList {
     let root = Path::ROOT;
     let at = root.field("spec");
-    let field = |name: &str| written.object.get("spec").and_then(|spec| spec.get(name));
+    let field = |name: &str| ctx.object.get("spec").and_then(|spec| spec.get(name));
     let mut errors = ErrorList::new();
     for (name, least, why) in [
         ("leaseDurationSeconds", 1, "must be greater than 0"),

@@ -1,6 +1,6 @@
 //! What is particular about namespaces.
 
-use super::core::{Part, Particulars, Written};
+use super::core::{RestStrategy, ValidationContext, WritePart};
 use crate::rest::write::metadata_mut;
 use scantling_cel::data::names;
 use scantling_schema::meta::{NameRule, Scope};
@@ -9,7 +9,7 @@ use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 /// The finalizer that every namespace has.
 const KUBERNETES: &str = "kubernetes";
 
-pub(super) static PARTICULARS: Particulars = Particulars {
+pub(super) static PARTICULARS: RestStrategy = RestStrategy {
     scope: Scope::Cluster,
     names: NameRule::Label,
     selectable: &["metadata.name", "status.phase"],
@@ -23,8 +23,8 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     warn: |_| Vec::new(),
 };
 
-fn check(written: &Written<'_>) -> ErrorList {
-    let Written { part, object, .. } = *written;
+fn check(ctx: &ValidationContext<'_>) -> ErrorList {
+    let ValidationContext { part, object, .. } = *ctx;
     let root = Path::ROOT;
     let mut errors = ErrorList::new();
     let spec = root.field("spec");
@@ -36,16 +36,16 @@ fn check(written: &Written<'_>) -> ErrorList {
         errors.extend(unqualified(finalizer, at));
     };
     match part {
-        Part::New => finalizers.iter().for_each(|f| check(f, &at)),
-        Part::Finalizers => {
+        WritePart::New => finalizers.iter().for_each(|f| check(f, &at)),
+        WritePart::Finalizers => {
             let indexed = finalizers.iter().enumerate();
             indexed.for_each(|(i, f)| check(f, &at.index(i)));
         }
-        Part::Whole | Part::Status => {}
+        WritePart::Whole | WritePart::Status => {}
     }
-    if part == Part::Status {
+    if part == WritePart::Status {
         let phase = object.get("status").and_then(|s| s.get("phase")?.as_str());
-        let (only, when) = match written.metadata.get("deletionTimestamp") {
+        let (only, when) = match ctx.metadata.get("deletionTimestamp") {
             None => ("Active", "is empty"),
             Some(_) => ("Terminating", "is not empty"),
         };

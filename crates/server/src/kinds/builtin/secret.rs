@@ -3,7 +3,7 @@
 mod pair;
 
 use super::config_map::{MAX_SIZE, changes_of_immutable, key_errors};
-use super::core::{Particulars, Written};
+use super::core::{RestStrategy, ValidationContext};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use scantling_schema::meta::{NameRule, Scope};
@@ -20,7 +20,7 @@ const KEY: &str = "tls.key";
 /// The annotation that names whose token a secret holds.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-pub(super) static PARTICULARS: Particulars = Particulars {
+pub(super) static PARTICULARS: RestStrategy = RestStrategy {
     scope: Scope::Namespaced,
     names: NameRule::Subdomain,
     selectable: &["metadata.name", "metadata.namespace", "type"],
@@ -34,7 +34,7 @@ pub(super) static PARTICULARS: Particulars = Particulars {
     warn,
 };
 
-/// What is written as text becomes data, and counts more than the data of the same name; a secret that says no type is
+/// What is ctx as text becomes data, and counts more than the data of the same name; a secret that says no type is
 /// of the one that means nothing.
 fn complete(secret: &mut Value) {
     let Some(members) = secret.as_object_mut() else {
@@ -54,12 +54,12 @@ fn complete(secret: &mut Value) {
     }
 }
 
-fn check(written: &Written<'_>) -> ErrorList {
-    let secret = written.object;
+fn check(ctx: &ValidationContext<'_>) -> ErrorList {
+    let secret = ctx.object;
     let mut errors = ErrorList::new();
     let root = Path::ROOT;
     let ty = secret.text("type");
-    if let Some(old) = written.old {
+    if let Some(old) = ctx.old {
         if ty != old.text("type") {
             errors.push_with(|| FieldError::invalid(&root.field("type"), ty, "field is immutable"));
         }
@@ -78,7 +78,7 @@ fn check(written: &Written<'_>) -> ErrorList {
     if size > MAX_SIZE {
         errors.push_with(|| FieldError::too_long(&at, MAX_SIZE));
     }
-    errors.extend(asked_by_type(ty, data, written.metadata));
+    errors.extend(asked_by_type(ty, data, ctx.metadata));
     errors
 }
 

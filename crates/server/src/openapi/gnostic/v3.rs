@@ -1,7 +1,8 @@
 //! OpenAPI v3 as the protocol buffers of gnostic's `openapi.v3`.
 
 use super::{
-    additional, any, extensions, flag, items, limits, members, named, operations, text, texts, wrapped,
+    additional, any, extensions, flag, items, limits, members, named, operations, texts, wrapped,
+    write_string,
 };
 use crate::codec::protobuf::{boolean, bytes, double, string};
 use scantling_value::Value;
@@ -9,11 +10,11 @@ use scantling_value::Value;
 /// A whole document.
 pub(in crate::openapi) fn document(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    text(&mut out, 1, value, "openapi");
+    write_string(&mut out, 1, value, "openapi");
     let mut info = Vec::new();
     if let Some(found) = value.get("info") {
-        text(&mut info, 1, found, "title");
-        text(&mut info, 6, found, "version");
+        write_string(&mut info, 1, found, "title");
+        write_string(&mut info, 6, found, "version");
     }
     bytes(&mut out, 2, &info);
     let mut paths = Vec::new();
@@ -46,12 +47,12 @@ fn path_item(value: &Value) -> Vec<u8> {
 fn operation(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     texts(&mut out, 1, value, "tags");
-    text(&mut out, 3, value, "description");
-    text(&mut out, 5, value, "operationId");
+    write_string(&mut out, 3, value, "description");
+    write_string(&mut out, 5, value, "operationId");
     parameters(&mut out, 6, value);
     if let Some(body) = value.get("requestBody") {
         let mut m = Vec::new();
-        text(&mut m, 1, body, "description");
+        write_string(&mut m, 1, body, "description");
         bytes(&mut m, 2, &content(body));
         flag(&mut m, 3, body, "required");
         bytes(&mut out, 7, &wrapped(1, &m));
@@ -59,7 +60,7 @@ fn operation(value: &Value) -> Vec<u8> {
     let mut responses = Vec::new();
     for (code, response) in members(value, "responses") {
         let mut m = Vec::new();
-        text(&mut m, 1, response, "description");
+        write_string(&mut m, 1, response, "description");
         if response.get("content").is_some() {
             bytes(&mut m, 3, &content(response));
         }
@@ -84,9 +85,9 @@ fn content(value: &Value) -> Vec<u8> {
 fn parameters(out: &mut Vec<u8>, field: u64, value: &Value) {
     for parameter in items(value, "parameters") {
         let mut m = Vec::new();
-        text(&mut m, 1, parameter, "name");
-        text(&mut m, 2, parameter, "in");
-        text(&mut m, 3, parameter, "description");
+        write_string(&mut m, 1, parameter, "name");
+        write_string(&mut m, 2, parameter, "in");
+        write_string(&mut m, 3, parameter, "description");
         flag(&mut m, 4, parameter, "required");
         schema_in(&mut m, 10, parameter, "schema");
         bytes(out, field, &wrapped(1, &m));
@@ -116,9 +117,9 @@ fn schema(value: &Value) -> Vec<u8> {
     if let Some(example) = value.get("example") {
         bytes(&mut out, 7, &any(example));
     }
-    text(&mut out, 9, value, "title");
+    write_string(&mut out, 9, value, "title");
     limits(&mut out, 10, value);
-    text(&mut out, 25, value, "type");
+    write_string(&mut out, 25, value, "type");
     for (field, key) in [(26, "allOf"), (27, "oneOf"), (28, "anyOf")] {
         for found in items(value, key) {
             bytes(&mut out, field, &schema_or_reference(found));
@@ -137,8 +138,8 @@ fn schema(value: &Value) -> Vec<u8> {
     if let Some(found) = value.get("default") {
         bytes(&mut out, 33, &default(found));
     }
-    text(&mut out, 34, value, "description");
-    text(&mut out, 35, value, "format");
+    write_string(&mut out, 34, value, "description");
+    write_string(&mut out, 35, value, "format");
     extensions(&mut out, 36, value);
     out
 }

@@ -39,7 +39,7 @@ struct Address {
 }
 
 impl Address {
-    fn of(client: &WebhookClient) -> Result<Address, String> {
+    fn parse(client: &WebhookClient) -> Result<Address, String> {
         match (&client.service, &client.url) {
             (Some(service), _) => Address::of_service(service),
             (None, Some(url)) => Address::of_url(url),
@@ -140,7 +140,7 @@ impl Client {
     /// A client for a webhook that these authorities certify, in PEM.
     pub(super) fn new(webhook: &WebhookClient, bundle: &[u8]) -> Result<Client, String> {
         Ok(Client {
-            address: Address::of(webhook)?,
+            address: Address::parse(webhook)?,
             tls: TlsConnector::from(Arc::new(trust::client_config(bundle)?)),
             idle: Mutex::default(),
         })
@@ -346,7 +346,7 @@ mod tests {
             ),
         ];
         for (client, host, port, shown) in table {
-            let address = Address::of(&client).unwrap();
+            let address = Address::parse(&client).unwrap();
             assert_eq!((address.host.as_str(), address.port), (host, port));
             assert_eq!(address.failed("why"), format!("Post \"{shown}\": why"));
         }

@@ -5,7 +5,7 @@
 //! conversion is made, and it runs again: with the same input it comes to the same place, and further.
 
 use super::Webhook;
-use crate::api::Call;
+use crate::api::ResourceRequest;
 use scantling_value::Value;
 use std::sync::{Mutex, PoisonError};
 
@@ -13,58 +13,58 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     made: Vec<Made>,
-    wanted: Mutex<Option<Wanted>>,
+    key: Mutex<Option<ConversionKey>>,
 }
 
-/// An object that is wanted in another version, which an `apiVersion` names.
+/// An object that is key in another version, which an `apiVersion` names.
 #[derive(Clone, Debug, PartialEq)]
-struct Wanted {
+struct ConversionKey {
     object: Value,
     api_version: String,
 }
 
 #[derive(Debug)]
 struct Made {
-    wanted: Wanted,
+    key: ConversionKey,
     result: Result<Value, String>,
 }
 
 impl Memo {
     /// An object in another version, if that is known. If not, the computation fails, and runs again.
     pub(crate) fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
-        let is_it = |made: &&Made| made.wanted.api_version == api_version && made.wanted.object == *object;
+        let is_it = |made: &&Made| made.key.api_version == api_version && made.key.object == *object;
         if let Some(made) = self.made.iter().find(is_it) {
             return made.result.clone();
         }
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        wanted.get_or_insert_with(|| Wanted {
+        let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        key.get_or_insert_with(|| ConversionKey {
             object: object.clone(),
             api_version: api_version.to_owned(),
         });
         Err("the conversion is still to be made".to_owned())
     }
 
-    fn take_wanted(&self) -> Option<Wanted> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn take_key(&self) -> Option<ConversionKey> {
+        self.key.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    async fn make(&mut self, webhook: &Webhook, wanted: Wanted) {
-        let result = webhook.convert(&wanted.object, &wanted.api_version).await;
-        self.made.push(Made { wanted, result });
+    async fn make(&mut self, webhook: &Webhook, key: ConversionKey) {
+        let result = webhook.convert(&key.object, &key.api_version).await;
+        self.made.push(Made { key, result });
     }
 }
 
 /// What a computation comes to with all conversions that it asks for. It has to be a function of these alone.
-pub(crate) async fn with_conversions<T>(call: &Call<'_>, compute: impl Fn(&Memo) -> T) -> T {
+pub(crate) async fn with_conversions<T>(call: &ResourceRequest<'_>, compute: impl Fn(&Memo) -> T) -> T {
     let mut memo = Memo::default();
     loop {
-        let (webhook, wanted) = {
+        let (webhook, key) = {
             let computed = compute(&memo);
-            match (call.kind.strategy.by_webhook(), memo.take_wanted()) {
-                (Some(by), Some(wanted)) => (by.webhook, wanted),
+            match (call.kind.strategy.by_webhook(), memo.take_key()) {
+                (Some(by), Some(key)) => (by.webhook, key),
                 _ => return computed,
             }
         };
-        Box::pin(memo.make(webhook, wanted)).await;
+        Box::pin(memo.make(webhook, key)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `ConversionReview`: the question to a webhook, and what its answer has to be, in a server's words.
+//! `ConversionReview`: the request to a webhook, and what its answer has to be, in a server's words.
 
 use super::client::Answer;
 use crate::codec::scheme::Scheme;
@@ -40,9 +40,9 @@ impl ReviewVersion {
 
 const KIND: &str = "ConversionReview";
 
-/// A question: what is this object in another version?
+/// A request: what is this object in another version?
 #[derive(Debug)]
-pub(super) struct Question<'a> {
+pub(super) struct ConversionRequest<'a> {
     pub(super) version: ReviewVersion,
     pub(super) uid: &'a str,
     pub(super) object: &'a Value,
@@ -54,7 +54,7 @@ pub(super) struct Question<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// No review came.
-    Call(String),
+    ResourceRequest(String),
     /// The review answers nothing, or says no.
     Malformed(String),
     /// It answers with another number of objects than there were.
@@ -67,7 +67,7 @@ impl Fault {
     /// How metrics name it.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Fault::Call(_) => "conversion_webhook_call_failure",
+            Fault::ResourceRequest(_) => "conversion_webhook_call_failure",
             Fault::Malformed(_) => "conversion_webhook_malformed_response_failure",
             Fault::Count(_) => "conversion_webhook_partial_response_failure",
             Fault::Object(_) => "conversion_webhook_invalid_converted_object_failure",
@@ -75,8 +75,8 @@ impl Fault {
     }
 }
 
-impl Question<'_> {
-    /// The text of the question.
+impl ConversionRequest<'_> {
+    /// The text of the request.
     pub(super) fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(2048);
         out.extend_from_slice(b"{\"kind\":\"ConversionReview\",\"apiVersion\":");
@@ -95,7 +95,7 @@ impl Question<'_> {
 
     /// The object that an answer brings.
     pub(super) fn read(&self, answer: &Answer) -> Result<Value, Fault> {
-        let review = body(answer).map_err(Fault::Call)?;
+        let review = body(answer).map_err(Fault::ResourceRequest)?;
         let [object] =
             <[Value; 1]>::try_from(self.objects(review)?).map_err(|objects| Fault::Count(objects.len()))?;
         let object = identified(object).map_err(Fault::Object)?;
@@ -115,18 +115,22 @@ impl Question<'_> {
     /// The objects that a review answers with, if it does.
     fn objects(&self, mut review: Value) -> Result<Vec<Value>, Fault> {
         let wanted = self.version.api_version();
-        let (api_version, kind) = well_formed_type_meta(&review).map_err(Fault::Call)?;
+        let (api_version, kind) = well_formed_type_meta(&review).map_err(Fault::ResourceRequest)?;
         let said = group_version_kind(api_version, kind);
         let filled = |said: &str, otherwise: &str| if said.is_empty() { otherwise } else { said }.to_owned();
         let (api_version, kind) = (filled(api_version, &wanted), filled(kind, KIND));
         if (api_version.as_str(), kind.as_str()) != (&wanted, KIND) {
             let ty = format!("{}.{KIND}", self.version.name());
-            return Err(Fault::Call(Scheme::Webhook.mismatch(&api_version, &kind, &ty)));
+            return Err(Fault::ResourceRequest(Scheme::Webhook.mismatch(
+                &api_version,
+                &kind,
+                &ty,
+            )));
         }
         // Whatever the objects are, and however deep: they are read later.
         let objects = take_objects(&mut review);
         let read = CoreKind::ConversionReview.decode(review);
-        let read = read.map_err(|e| Fault::Call(e.to_string()))?.members;
+        let read = read.map_err(|e| Fault::ResourceRequest(e.to_string()))?.members;
         let expected = group_version_kind(&wanted, KIND);
         let is_strict = self.version == ReviewVersion::V1;
         if is_strict && said != expected {
@@ -384,7 +388,7 @@ mod tests {
         let object = decoded(
             r#"{"apiVersion":"g/v1","kind":"K","metadata":{"name":"a","uid":"u","labels":{"l":"1"},"generation":3}}"#,
         );
-        let question = Question {
+        let request = ConversionRequest {
             version: ReviewVersion::V1Beta1,
             uid: "7",
             object: &object,
@@ -393,19 +397,19 @@ mod tests {
         expect![[r#"
             {"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1","request":{"uid":"7","desiredAPIVersion":"g/v2","objects":[{"apiVersion":"g/v1","kind":"K","metadata":{"generation":3,"labels":{"l":"1"},"name":"a","uid":"u"}}]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}
         "#]]
-        .assert_eq(&String::from_utf8(question.to_json()).unwrap());
+        .assert_eq(&String::from_utf8(request.to_json()).unwrap());
         // In this version, nobody looks at the uid or at what the answer says that it is. Metadata stay, but for labels
         // and annotations.
         let text = r#"{"response":{"result":{"status":"Success"},"convertedObjects":[{"apiVersion":"g/v2","kind":"K",
             "metadata":{"name":"a","uid":"u","generation":9,"annotations":{"b":"2"}},"spec":{"x":1}}]}}"#;
-        let read = question.read(&answer(200, None, text)).unwrap();
+        let read = request.read(&answer(200, None, text)).unwrap();
         expect![[
             r#"{"apiVersion":"g/v2","kind":"K","metadata":{"annotations":{"b":"2"},"generation":3,"name":"a","uid":"u"},"spec":{"x":1}}"#
         ]]
         .assert_eq(&read.to_json());
-        let strict = Question {
+        let strict = ConversionRequest {
             version: ReviewVersion::V1,
-            ..question
+            ..request
         };
         let why = "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=";
         assert_eq!(

@@ -30,7 +30,7 @@ impl Write<'_> {
                 ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and \
                  may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
             ),
-            Ownership::Settled => format!(
+            Ownership::Merged => format!(
                 ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server \
                  dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your \
                  requests; duplicate UID(s) observed: {uids}"

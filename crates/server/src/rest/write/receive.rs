@@ -3,12 +3,12 @@
 use super::refusals::{
     cannot_be_handled, cannot_be_read_strictly, immutable, not_converted, patch_refusal, unnamed,
 };
-use super::{Ownership, Write, text};
+use super::{Ownership, Write, metadata_str};
 use crate::api::MAX_BODY;
 use crate::codec::media::Encoding;
-use crate::kinds::builtin::{joined, settle_findings};
+use crate::kinds::builtin::{joined, report_joined_findings};
 use crate::rest::body;
-use crate::status::{About, ApiError, ApiResult};
+use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_admit::{FieldValidation, Outcome, Refusal};
 use scantling_schema::names::group_version;
 use scantling_value::{Map, Value, json};
@@ -31,7 +31,7 @@ pub(crate) enum Source<'a> {
 /// What refusals say of an object that a patch made.
 pub(crate) trait Patched: Sync {
     /// What the patch made of an object, or the patch.
-    fn shown(&self, old: &Value) -> String;
+    fn quoted(&self, old: &Value) -> String;
 
     /// Whether what the patch made is converted, not decoded: then it is of the kind that it was made from, whatever it
     /// says that it is.
@@ -54,7 +54,7 @@ impl Write<'_> {
         if let (Source::Patch(patched), Some(old)) = (source, old) {
             if patched.is_converted() {
                 let converted = strategy.convert(version, object);
-                let unknown = converted.map_err(|why| patch_refusal(patched.shown(old), &why))?;
+                let unknown = converted.map_err(|why| patch_refusal(patched.quoted(old), &why))?;
                 found = joined(&found, unknown).into();
             }
             self.check_type(object, patched, old, mode)?;
@@ -66,7 +66,7 @@ impl Write<'_> {
         let received = match ownership {
             Ownership::Update => strategy.receive(version, object, &found, mode),
             // The apply has decided about what was found.
-            Ownership::Settled => strategy
+            Ownership::Merged => strategy
                 .receive_applied(version, object)
                 .map(|()| found.into_owned()),
         };
@@ -98,7 +98,7 @@ impl Write<'_> {
         mode: FieldValidation,
     ) -> ApiResult<()> {
         let call = self.call;
-        let undecodable = |why: String| Err(patch_refusal(patched.shown(old), &why));
+        let undecodable = |why: String| Err(patch_refusal(patched.quoted(old), &why));
         let read = match patched.is_converted() {
             true => body::type_meta(object),
             false => body::well_formed_type_meta(object),
@@ -114,7 +114,7 @@ impl Write<'_> {
                 let fields = object.as_object().into_iter().flat_map(Map::keys);
                 let unknown = fields.filter(|f| !matches!(f.as_str(), "apiVersion" | "kind"));
                 let unknown = unknown.map(|f| format!("unknown field \"{f}\"")).collect();
-                self.settle_unknown(unknown, object, patched, old, mode)?;
+                self.report_unknown(unknown, object, patched, old, mode)?;
                 return Err(unnamed(call.path.name.as_deref().unwrap_or_default()));
             }
             let is_version =
@@ -136,7 +136,7 @@ impl Write<'_> {
                     Err(why) => return undecodable(why),
                 };
                 *object = sent.object;
-                self.settle_unknown(sent.found, object, patched, old, mode)?;
+                self.report_unknown(sent.found, object, patched, old, mode)?;
             }
             if let Some(members) = object.as_object_mut() {
                 members.insert("apiVersion", expected.into());
@@ -145,7 +145,7 @@ impl Write<'_> {
             return Ok(());
         }
         if kind.is_empty() {
-            return undecodable(format!("Object 'Kind' is missing in '{}'", patched.shown(old)));
+            return undecodable(format!("Object 'Kind' is missing in '{}'", patched.quoted(old)));
         }
         if object.get("apiVersion").is_some_and(Value::is_null) {
             return undecodable(body::NO_VERSION.to_owned());
@@ -154,7 +154,7 @@ impl Write<'_> {
     }
 
     /// Refuses what a patch made for its unknown fields, or warns of them.
-    fn settle_unknown(
+    fn report_unknown(
         &mut self,
         unknown: Vec<String>,
         object: &Value,
@@ -162,7 +162,7 @@ impl Write<'_> {
         old: &Value,
         mode: FieldValidation,
     ) -> ApiResult<()> {
-        let settled = settle_findings(&[], unknown, mode);
+        let settled = report_joined_findings(&[], unknown, mode);
         let found =
             settled.map_err(|refusal| self.refused(refusal, object, Source::Patch(patched), Some(old)))?;
         self.warnings.extend(found);
@@ -212,15 +212,15 @@ impl Write<'_> {
     fn refused(&self, refusal: Refusal, object: &Value, source: Source<'_>, old: Option<&Value>) -> ApiError {
         let call = self.call;
         let kind = object_kind(object, &call.kind.kind);
-        let about = About {
+        let about = GroupResource {
             group: match call.kind.built_in {
                 true => call.kind.own_group(),
                 false => object_group(object, &call.kind.group),
             },
             kind,
         };
-        let name = text(object, "name");
-        let shown = |patched: &dyn Patched| old.map(|old| patched.shown(old)).unwrap_or_default();
+        let name = metadata_str(object, "name");
+        let shown = |patched: &dyn Patched| old.map(|old| patched.quoted(old)).unwrap_or_default();
         match (refusal, source) {
             (Refusal::Undecodable(why), Source::Apply(config)) if call.kind.built_in => {
                 not_converted(call, config, &why)

@@ -1,32 +1,32 @@
 //! What a write must fit, and in which words it is refused.
 
 use super::receive::object_kind;
-use super::{metadata_mut, text};
-use crate::api::Call;
+use super::{metadata_mut, metadata_str};
+use crate::api::ResourceRequest;
 use crate::request::parse_uint;
 use crate::rest::conversion::group_version_kind;
 use crate::rest::options::WriteOptions;
 use crate::rest::read;
-use crate::status::{About, ApiError, ApiResult};
+use crate::status::{ApiError, ApiResult, GroupResource};
 use scantling_schema::names::group_version;
 use scantling_store::Entry;
 use scantling_value::{FieldError, Path, Value, go};
 
 /// The refusal of a body that says what it is but cannot be read as that.
-pub(crate) fn cannot_be_handled(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
+pub(crate) fn cannot_be_handled(call: &ResourceRequest<'_>, object: &Value, why: &str) -> ApiError {
     let kind = object_kind(object, &call.kind.kind);
     cannot_be_handled_as(&call.kind.kind, kind, said_version(call, object), why)
 }
 
 /// The refusal of a body that was read, and in which there is more than there should be.
-pub(super) fn cannot_be_read_strictly(call: &Call<'_>, object: &Value, why: &str) -> ApiError {
+pub(super) fn cannot_be_read_strictly(call: &ResourceRequest<'_>, object: &Value, why: &str) -> ApiError {
     let kind = object_kind(object, &call.kind.kind);
     let wanted = if call.kind.built_in { &call.kind.kind } else { kind };
     cannot_be_handled_as(wanted, kind, said_version(call, object), why)
 }
 
 /// The version that a body says it is of.
-fn said_version<'a>(call: &'a Call<'_>, object: &'a Value) -> &'a str {
+fn said_version<'a>(call: &'a ResourceRequest<'_>, object: &'a Value) -> &'a str {
     match object.get("apiVersion") {
         // Built-in kinds know their version by themselves.
         None if call.kind.built_in => &call.version.name,
@@ -36,7 +36,7 @@ fn said_version<'a>(call: &'a Call<'_>, object: &'a Value) -> &'a str {
 
 /// The refusal of a body whose kind and version are those of the path where it says nothing.
 pub(crate) fn cannot_be_handled_by_default(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     api_version: &str,
     kind: &str,
     why: &str,
@@ -61,12 +61,12 @@ fn cannot_be_handled_as(wanted: &str, kind: &str, version: &str, why: &str) -> A
 pub(crate) fn patch_refusal(shown: String, why: &str) -> ApiError {
     let root = Path::ROOT;
     let error = FieldError::invalid(&root.field("patch"), shown, why);
-    ApiError::invalid(About { group: "", kind: "" }, "", &[error])
+    ApiError::invalid(GroupResource { group: "", kind: "" }, "", &[error])
 }
 
 /// The refusal of what an apply made, where it does not fit the types of its kind. It names what was applied.
-pub(super) fn not_converted(call: &Call<'_>, config: &Value, why: &str) -> ApiError {
-    let (namespace, name) = (text(config, "namespace"), text(config, "name"));
+pub(super) fn not_converted(call: &ResourceRequest<'_>, config: &Value, why: &str) -> ApiError {
+    let (namespace, name) = (metadata_str(config, "namespace"), metadata_str(config, "name"));
     let of = group_version_kind(&call.api_version(), &call.kind.kind);
     ApiError::internal(format!(
         "failed to convert new object ({namespace}/{name}; {of}) to proper version: unable to convert unstructured \
@@ -75,13 +75,13 @@ pub(super) fn not_converted(call: &Call<'_>, config: &Value, why: &str) -> ApiEr
 }
 
 /// The refusal of a change to what cannot change: 400, with the causes of each field.
-pub(super) fn immutable(about: About<'_>, name: &str, errors: &[FieldError]) -> ApiError {
+pub(super) fn immutable(about: GroupResource<'_>, name: &str, errors: &[FieldError]) -> ApiError {
     ApiError::invalid(about, name, errors).with_code(400, "BadRequest")
 }
 
 /// The refusal of a write to an object that is another one than was meant.
 pub(super) fn other_uid(
-    call: &Call<'_>,
+    call: &ResourceRequest<'_>,
     name: &str,
     key: &str,
     options: &WriteOptions,
@@ -96,26 +96,26 @@ pub(super) fn other_uid(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
          UID in precondition: {asked}, UID in object meta: {found}"
     );
-    ApiError::conflict(call.about(), name, &why)
+    ApiError::conflict(call.group_resource(), name, &why)
 }
 
 /// A write that came too late.
-pub(crate) fn modified(about: About<'_>, name: &str) -> ApiError {
+pub(crate) fn modified(about: GroupResource<'_>, name: &str) -> ApiError {
     let why = "the object has been modified; please apply your changes to the latest version and try again";
     ApiError::conflict(about, name, why)
 }
 
 /// The refusal of a name that is taken.
-pub(super) fn taken(call: &Call<'_>, name: &str, wanted: &Value, current: &Entry) -> ApiError {
-    let mut e = ApiError::already_exists(call.about(), name);
-    if !text(wanted, "generateName").is_empty() {
+pub(super) fn taken(call: &ResourceRequest<'_>, name: &str, wanted: &Value, current: &Entry) -> ApiError {
+    let mut e = ApiError::already_exists(call.group_resource(), name);
+    if !metadata_str(wanted, "generateName").is_empty() {
         let why = format!(
             "{}, the server was not able to generate a unique name for the object",
             e.message()
         );
         e = e.with_message(why).retry_after(1);
     }
-    let leaving = read::stored(current).is_ok_and(|o| !text(&o, "deletionTimestamp").is_empty());
+    let leaving = read::stored(current).is_ok_and(|o| !metadata_str(&o, "deletionTimestamp").is_empty());
     if leaving {
         let why = format!("object is being deleted: {}", e.message());
         return e.with_message(why);
@@ -124,8 +124,13 @@ pub(super) fn taken(call: &Call<'_>, name: &str, wanted: &Value, current: &Entry
 }
 
 /// The version that the client's object is of: required, a number, and the stored one.
-pub(super) fn check_version(call: &Call<'_>, name: &str, object: &Value, current: u64) -> ApiResult<()> {
-    let asked = match text(object, "resourceVersion") {
+pub(super) fn check_version(
+    call: &ResourceRequest<'_>,
+    name: &str,
+    object: &Value,
+    current: u64,
+) -> ApiResult<()> {
+    let asked = match metadata_str(object, "resourceVersion") {
         "" => 0,
         asked => parse_uint(asked).map_err(ApiError::internal)?,
     };
@@ -137,9 +142,9 @@ pub(super) fn check_version(call: &Call<'_>, name: &str, object: &Value, current
         let at = root.field("metadata");
         let why = "must be specified for an update";
         let error = FieldError::invalid(&at.field("resourceVersion"), Value::Int(0), why);
-        return Err(ApiError::invalid(call.about(), name, &[error]));
+        return Err(ApiError::invalid(call.group_resource(), name, &[error]));
     }
-    Err(modified(call.about(), name))
+    Err(modified(call.group_resource(), name))
 }
 
 /// The refusal of an object without a name.
@@ -150,8 +155,8 @@ pub(super) fn unnamed(name: &str) -> ApiError {
 }
 
 /// The name in the body is that of the path.
-pub(crate) fn fit_name(object: &Value, name: &str) -> ApiResult<()> {
-    match text(object, "name") {
+pub(crate) fn check_name_matches_path(object: &Value, name: &str) -> ApiResult<()> {
+    match metadata_str(object, "name") {
         "" => Err(unnamed(name)),
         other if other != name => Err(ApiError::bad_request(format!(
             "the name of the object ({other}) does not match the name on the URL ({name})"
@@ -161,7 +166,7 @@ pub(crate) fn fit_name(object: &Value, name: &str) -> ApiResult<()> {
 }
 
 /// The namespace in the body is that of the path, or is set to it.
-pub(crate) fn fit_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
+pub(crate) fn check_namespace_matches_path(call: &ResourceRequest<'_>, object: &mut Value) -> ApiResult<()> {
     let found = match object.at(["metadata", "namespace"]) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(found)) => found.to_string(),

@@ -16,10 +16,10 @@ const MOST: usize = 8;
 
 /// The definitions that this server wrote last.
 #[derive(Debug, Default)]
-pub(crate) struct Fresh(Mutex<VecDeque<Written>>);
+pub(crate) struct PendingDefinitions(Mutex<VecDeque<PendingDefinition>>);
 
 #[derive(Debug)]
-struct Written {
+struct PendingDefinition {
     text: Packed,
     /// Where in the text the resource version belongs.
     place: Option<usize>,
@@ -27,14 +27,14 @@ struct Written {
     sketch: Definition,
 }
 
-impl Fresh {
+impl PendingDefinitions {
     /// Notes a definition that is about to be stored, in the form in which it is shown.
-    pub(crate) fn note(&self, stored: &Stored, sketch: Definition) {
+    pub(crate) fn add(&self, stored: &Stored, sketch: Definition) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST {
             all.pop_front();
         }
-        all.push_back(Written {
+        all.push_back(PendingDefinition {
             text: stored.value.clone(),
             place: stored.place,
             sketch,
@@ -45,8 +45,8 @@ impl Fresh {
     pub(crate) fn take(&self, kind: &Kind, entry: &Entry) -> Option<Definition> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let position = all.iter().position(|written| written.text == entry.value)?;
-        let Written { place, sketch, .. } = all.remove(position)?;
-        text::note(kind, entry, place, Typed::Perhaps);
+        let PendingDefinition { place, sketch, .. } = all.remove(position)?;
+        text::cache_normalized(kind, entry, place, Typed::Perhaps);
         Some(sketch)
     }
 }

@@ -8,7 +8,7 @@ use crate::kinds::kind::{Kind, Version};
 use crate::metrics::Label;
 use crate::request::{ObjectPath, Query, no_segment};
 use crate::rest::view::Shape;
-use crate::status::{About, ApiError, ApiResult};
+use crate::status::{ApiError, ApiResult, GroupResource};
 use std::sync::Arc;
 
 /// The most bytes of a name.
@@ -16,7 +16,7 @@ const MAX_NAME: usize = 253;
 
 /// A request that names objects of a kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Call<'a> {
+pub(crate) struct ResourceRequest<'a> {
     pub(crate) api: &'a Arc<Api>,
     pub(crate) kind: &'a Arc<Kind>,
     pub(crate) version: &'a Version,
@@ -27,18 +27,18 @@ pub(crate) struct Call<'a> {
     pub(crate) label: &'a Label,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ResourceRequest<'a> {
     /// How errors name the resource.
-    pub(crate) fn about(&self) -> About<'a> {
-        About {
+    pub(crate) fn group_resource(&self) -> GroupResource<'a> {
+        GroupResource {
             group: &self.kind.group,
             kind: &self.kind.plural,
         }
     }
 
     /// How errors about an object's content name it.
-    pub(crate) fn about_kind(&self) -> About<'a> {
-        About {
+    pub(crate) fn about_kind(&self) -> GroupResource<'a> {
+        GroupResource {
             group: self.kind.own_group(),
             kind: &self.kind.kind,
         }
@@ -65,7 +65,7 @@ impl<'a> Call<'a> {
             )));
         }
         if !self.names_fit(name) {
-            return Err(ApiError::not_found(self.about(), name));
+            return Err(ApiError::not_found(self.group_resource(), name));
         }
         let key = self.api.keys.object(
             self.kind.key_group(),
@@ -73,7 +73,7 @@ impl<'a> Call<'a> {
             self.path.namespace.as_deref(),
             name,
         );
-        key.map_err(|_| ApiError::not_found(self.about(), name))
+        key.map_err(|_| ApiError::not_found(self.group_resource(), name))
     }
 
     /// Whether there can be objects of such names at all.
@@ -96,7 +96,7 @@ impl<'a> Call<'a> {
     }
 
     /// What the client would have the answer be.
-    pub(crate) fn wanted(&self) -> ApiResult<media::Wanted> {
+    pub(crate) fn wanted(&self) -> ApiResult<media::Negotiated> {
         let no_protobuf = self.kind.strategy.no_protobuf();
         let has_form = self.kind.built_in
             && no_protobuf.is_none()
@@ -107,14 +107,14 @@ impl<'a> Call<'a> {
             _ => true,
         };
         let offer = match (has_form, has_columns) {
-            (false, true) => media::Offer::Custom,
-            (false, false) => media::Offer::CustomWithoutColumns,
-            (true, false) => media::Offer::WithoutColumns,
-            (true, true) => media::Offer::BuiltIn,
+            (false, true) => media::Supported::Custom,
+            (false, false) => media::Supported::CustomWithoutColumns,
+            (true, false) => media::Supported::WithoutColumns,
+            (true, true) => media::Supported::BuiltIn,
         };
         media::wanted(self.accept, offer).map_err(|e| match no_protobuf {
             Some(why) => {
-                let offered = media::without_protobuf(self.accept.spoken).join(", ");
+                let offered = media::without_protobuf(self.accept.encodings).join(", ");
                 ApiError::not_acceptable(format!(
                     "only the following media types are accepted: {offered}: {why}"
                 ))

@@ -1,6 +1,6 @@
 //! Blocking HTTP/1.1 over TLS. Requests are bytes, so that an attack can send what no client library would.
 
-use crate::Failure;
+use crate::AttackError;
 use base64::Engine as _;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -46,7 +46,7 @@ pub(crate) struct Request {
 
 /// The answer to a request.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     /// The size of the body.
     pub(crate) length: usize,
@@ -57,14 +57,14 @@ pub(crate) struct Answer {
 pub(crate) type Tls = StreamOwned<ClientConnection, TcpStream>;
 
 /// One connection.
-pub(crate) struct Connection {
+pub(crate) struct RawConnection {
     pub(crate) stream: Tls,
     buffer: Vec<u8>,
 }
 
 impl Endpoint {
     /// Reads what the server wrote for its administrator.
-    pub(crate) fn from_kubeconfig(address: SocketAddr, text: &str) -> Result<Endpoint, Failure> {
+    pub(crate) fn from_kubeconfig(address: SocketAddr, text: &str) -> Result<Endpoint, AttackError> {
         let field = |name: &str| {
             let line = text.lines().find_map(|l| l.trim().strip_prefix(name));
             line.map(str::trim)
@@ -100,7 +100,7 @@ impl Endpoint {
     }
 
     /// A TCP connection from an address, before any TLS.
-    pub(crate) fn tcp(&self, source: Ipv4Addr, patience: Duration) -> Result<TcpStream, Failure> {
+    pub(crate) fn tcp(&self, source: Ipv4Addr, patience: Duration) -> Result<TcpStream, AttackError> {
         self.tcp_with_window(source, patience, None)
     }
 
@@ -110,7 +110,7 @@ impl Endpoint {
         source: Ipv4Addr,
         patience: Duration,
         window: Option<usize>,
-    ) -> Result<TcpStream, Failure> {
+    ) -> Result<TcpStream, AttackError> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         if let Some(bytes) = window {
             socket.set_recv_buffer_size(bytes)?;
@@ -124,7 +124,7 @@ impl Endpoint {
     }
 
     /// A connection with the TLS handshake done.
-    pub(crate) fn tls(&self, socket: TcpStream, protocol: Protocol) -> Result<Tls, Failure> {
+    pub(crate) fn tls(&self, socket: TcpStream, protocol: Protocol) -> Result<Tls, AttackError> {
         let config = match protocol {
             Protocol::Http1 => &self.http1,
             Protocol::Http2 => &self.http2,
@@ -141,9 +141,9 @@ impl Endpoint {
     }
 
     /// A connection of HTTP/1.1; reads and writes fail when they wait for longer than `patience`.
-    pub(crate) fn connect(&self, source: Ipv4Addr, patience: Duration) -> Result<Connection, Failure> {
+    pub(crate) fn connect(&self, source: Ipv4Addr, patience: Duration) -> Result<RawConnection, AttackError> {
         let stream = self.tls(self.tcp(source, patience)?, Protocol::Http1)?;
-        Ok(Connection {
+        Ok(RawConnection {
             stream,
             buffer: Vec::new(),
         })
@@ -176,7 +176,7 @@ impl Endpoint {
     }
 
     /// Sends one request on a connection of its own.
-    pub(crate) fn ask(&self, request: &Request, patience: Duration) -> Result<Answer, Failure> {
+    pub(crate) fn ask(&self, request: &Request, patience: Duration) -> Result<HttpResponse, AttackError> {
         let mut connection = self.connect(ATTACKER, patience)?;
         connection.ask(&self.bytes(request), Instant::now() + patience)
     }
@@ -200,9 +200,9 @@ pub(crate) fn read(stream: &mut Tls, into: &mut Vec<u8>) -> std::io::Result<usiz
     }
 }
 
-impl Connection {
+impl RawConnection {
     /// Sends a request and reads the answer to its end.
-    pub(crate) fn ask(&mut self, request: &[u8], deadline: Instant) -> Result<Answer, Failure> {
+    pub(crate) fn ask(&mut self, request: &[u8], deadline: Instant) -> Result<HttpResponse, AttackError> {
         self.set_patience(deadline)?;
         // A server that refuses a body may stop reading it: its answer counts.
         let sent = self.send(request);
@@ -214,13 +214,13 @@ impl Connection {
     }
 
     /// Sends bytes.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), AttackError> {
         self.stream.write_all(bytes)?;
         self.stream.flush()?;
         Ok(())
     }
 
-    fn set_patience(&self, deadline: Instant) -> Result<(), Failure> {
+    fn set_patience(&self, deadline: Instant) -> Result<(), AttackError> {
         let left = deadline
             .saturating_duration_since(Instant::now())
             .max(Duration::from_millis(1));
@@ -230,7 +230,7 @@ impl Connection {
     }
 
     /// Reads more; false at the end of the stream.
-    fn fill(&mut self, deadline: Instant) -> Result<bool, Failure> {
+    fn fill(&mut self, deadline: Instant) -> Result<bool, AttackError> {
         if Instant::now() >= deadline {
             return Err("no answer in time".into());
         }
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// Takes bytes up to and including a mark off the buffer.
-    fn take_until(&mut self, mark: &[u8], deadline: Instant) -> Result<Vec<u8>, Failure> {
+    fn take_until(&mut self, mark: &[u8], deadline: Instant) -> Result<Vec<u8>, AttackError> {
         let mut searched = 0;
         loop {
             let rest = self.buffer.get(searched..).unwrap_or_default();
@@ -263,7 +263,7 @@ impl Connection {
     }
 
     /// Takes so many bytes of a body, keeps the first ones.
-    fn take(&mut self, mut length: usize, kept: &mut Vec<u8>, deadline: Instant) -> Result<(), Failure> {
+    fn take(&mut self, mut length: usize, kept: &mut Vec<u8>, deadline: Instant) -> Result<(), AttackError> {
         while length > 0 {
             if self.buffer.is_empty() && !self.fill(deadline)? {
                 return Err("the server closed the connection in a body".into());
@@ -278,7 +278,7 @@ impl Connection {
     }
 
     /// Reads one answer.
-    pub(crate) fn answer(&mut self, deadline: Instant) -> Result<Answer, Failure> {
+    pub(crate) fn answer(&mut self, deadline: Instant) -> Result<HttpResponse, AttackError> {
         let head = self.take_until(b"\r\n\r\n", deadline)?;
         let head = String::from_utf8_lossy(&head).into_owned();
         let status: u16 = head
@@ -318,22 +318,22 @@ impl Connection {
             body.extend_from_slice(rest.get(..rest.len().min(KEPT)).unwrap_or_default());
             rest.len()
         };
-        Ok(Answer { status, length, body })
+        Ok(HttpResponse { status, length, body })
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// The beginning of the body as text.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn body_text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// The answer, if it has one of these statuses.
-    pub(crate) fn expect(self, statuses: &[u16]) -> Result<Answer, Failure> {
+    pub(crate) fn expect(self, statuses: &[u16]) -> Result<HttpResponse, AttackError> {
         if statuses.contains(&self.status) {
             return Ok(self);
         }
-        let text: String = self.text().chars().take(300).collect();
+        let text: String = self.body_text().chars().take(300).collect();
         Err(format!("{} instead of {statuses:?}: {text}", self.status).into())
     }
 }

@@ -1,6 +1,6 @@
 //! Frames of HTTP/2 written by hand: attacks send what a client library refuses to send.
 
-use crate::Failure;
+use crate::AttackError;
 use crate::http::{Endpoint, Protocol, Tls};
 use std::io::Write as _;
 use std::net::Ipv4Addr;
@@ -33,7 +33,7 @@ impl Http2 {
         source: Ipv4Addr,
         patience: Duration,
         window: u32,
-    ) -> Result<Http2, Failure> {
+    ) -> Result<Http2, AttackError> {
         let stream = endpoint.tls(endpoint.tcp(source, patience)?, Protocol::Http2)?;
         let mut connection = Http2 {
             stream,
@@ -47,7 +47,7 @@ impl Http2 {
         Ok(connection)
     }
 
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), AttackError> {
         self.stream.write_all(bytes)?;
         self.stream.flush()?;
         Ok(())

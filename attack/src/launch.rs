@@ -3,7 +3,7 @@
 //! A program is started through this binary (`--launch LIMITS PROGRAM ARGUMENTS`), which asks the kernel for its own end
 //! when its parent ends, sets the limits, and then becomes that program: both stay in force, and the process id, too.
 
-use crate::Failure;
+use crate::AttackError;
 use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
@@ -13,9 +13,9 @@ use std::process::Command;
 /// The word that makes this binary a launcher.
 pub(crate) const WORD: &str = "--launch";
 
-/// Limits on what a program uses.
+/// ProcessLimits on what a program uses.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Limits {
+pub(crate) struct ProcessLimits {
     /// The number of files it may have open.
     pub(crate) files: Option<u64>,
     /// The largest size of a file it writes.
@@ -23,7 +23,7 @@ pub(crate) struct Limits {
 }
 
 /// A command that starts a program with limits.
-pub(crate) fn command(program: &Path, limits: Limits) -> Result<Command, Failure> {
+pub(crate) fn command(program: &Path, limits: ProcessLimits) -> Result<Command, AttackError> {
     let number = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let mut command = Command::new(std::env::current_exe()?);
     command
@@ -36,7 +36,7 @@ pub(crate) fn command(program: &Path, limits: Limits) -> Result<Command, Failure
 }
 
 /// Becomes the program that the arguments name.
-pub(crate) fn launch(arguments: &[OsString]) -> Result<(), Failure> {
+pub(crate) fn launch(arguments: &[OsString]) -> Result<(), AttackError> {
     let [parent, files, file_size, program, rest @ ..] = arguments else {
         return Err("--launch is for this program's own use".into());
     };
@@ -50,7 +50,7 @@ pub(crate) fn launch(arguments: &[OsString]) -> Result<(), Failure> {
     Err(Command::new(program).args(rest).exec().into())
 }
 
-fn limit(resource: Resource, text: &OsStr) -> Result<(), Failure> {
+fn limit(resource: Resource, text: &OsStr) -> Result<(), AttackError> {
     if text == "-" {
         return Ok(());
     }

@@ -25,13 +25,13 @@ mod run;
 mod server;
 
 use plan::Size;
-use run::{Options, Verdict};
+use run::{AttackVerdict, RunOptions};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// An error of any kind.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type AttackError = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "usage: attack [--short] [--only NAME]... [--binary PATH] [--limit SECONDS] [--list]
 
@@ -44,12 +44,12 @@ const USAGE: &str = "usage: attack [--short] [--only NAME]... [--binary PATH] [-
 ";
 
 struct Arguments {
-    options: Options,
+    options: RunOptions,
     only: Vec<String>,
     list: bool,
 }
 
-fn arguments() -> Result<Arguments, Failure> {
+fn arguments() -> Result<Arguments, AttackError> {
     let mut binary = None;
     let mut limit = None;
     let (mut short, mut list, mut markdown) = (false, false, false);
@@ -80,7 +80,7 @@ fn arguments() -> Result<Arguments, Failure> {
         )
     })?;
     Ok(Arguments {
-        options: Options {
+        options: RunOptions {
             binary,
             size: if short { Size::Short } else { Size::Full },
             limit: Duration::from_secs(limit.unwrap_or(75)),
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
         run += 1;
         let outcome = run::run(&attack, &options);
         println!("{}", outcome.line(&attack, &options));
-        if let Verdict::Broken(_) = outcome.verdict {
+        if let AttackVerdict::Broken(_) = outcome.verdict {
             broken.push(attack.name);
         }
     }

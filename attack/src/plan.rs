@@ -1,8 +1,8 @@
 //! An attack as a row of a table: the preparation of the server, the requests, and the expected answers.
 
-use crate::Failure;
+use crate::AttackError;
 use crate::http::Request;
-use crate::launch::{self, Limits};
+use crate::launch::{self, ProcessLimits};
 use crate::server::{Server, Totals, Usage, run_limited};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -15,7 +15,7 @@ const CONNECTIONS: usize = 3;
 /// Makes requests; called once per run, so that large bodies exist only while they are needed.
 type Requests = Box<dyn Fn(Size) -> Vec<Request>>;
 /// An attack that is more than requests and their answers.
-type Program = Box<dyn Fn(&Scene<'_>) -> Result<String, Failure>>;
+type Program = Box<dyn Fn(&Scene<'_>) -> Result<String, AttackError>>;
 
 /// The size of an attack.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -35,7 +35,7 @@ impl Size {
     }
 
     /// A number, or a twentieth of it in the short form.
-    pub(crate) fn of(self, full: usize) -> usize {
+    pub(crate) fn scale(self, full: usize) -> usize {
         self.pick(full, full.div_ceil(20))
     }
 }
@@ -64,7 +64,7 @@ pub(crate) struct Attack {
     /// A short description of the request.
     pub(crate) request: &'static str,
     pub(crate) flags: &'static [&'static str],
-    pub(crate) limits: Limits,
+    pub(crate) limits: ProcessLimits,
     pub(crate) prepare: Vec<Preparation>,
     pub(crate) strike: Strike,
     pub(crate) expect: &'static [u16],
@@ -89,7 +89,7 @@ pub(crate) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    pub(crate) fn server(&self) -> Result<&'a Server, Failure> {
+    pub(crate) fn server(&self) -> Result<&'a Server, AttackError> {
         self.server.ok_or_else(|| "this attack has no server".into())
     }
 
@@ -103,10 +103,10 @@ impl<'a> Scene<'a> {
     }
 
     /// Starts a server on the data directory.
-    pub(crate) fn start(&self, flags: &[&str]) -> Result<Server, Failure> {
+    pub(crate) fn start(&self, flags: &[&str]) -> Result<Server, AttackError> {
         Server::start(
             self.program,
-            Limits::default(),
+            ProcessLimits::default(),
             self.directory,
             &self.data(),
             flags,
@@ -115,8 +115,11 @@ impl<'a> Scene<'a> {
     }
 
     /// Runs the program with other arguments to its end: how it ended, what it printed, and what it used.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Result<(Option<ExitStatus>, String, Usage), Failure> {
-        let mut command = launch::command(self.program, Limits::default())?;
+    pub(crate) fn command(
+        &self,
+        arguments: &[&str],
+    ) -> Result<(Option<ExitStatus>, String, Usage), AttackError> {
+        let mut command = launch::command(self.program, ProcessLimits::default())?;
         run_limited(command.args(arguments), self.left(), &self.totals)
     }
 
@@ -132,7 +135,7 @@ impl Attack {
             name,
             request,
             flags: &[],
-            limits: Limits::default(),
+            limits: ProcessLimits::default(),
             prepare: Vec::new(),
             strike,
             expect: &[200, 201],
@@ -162,7 +165,7 @@ impl Attack {
     pub(crate) fn program(
         name: &'static str,
         request: &'static str,
-        run: impl Fn(&Scene<'_>) -> Result<String, Failure> + 'static,
+        run: impl Fn(&Scene<'_>) -> Result<String, AttackError> + 'static,
     ) -> Attack {
         Attack::new(name, request, Strike::Program(Box::new(run)))
     }
@@ -171,7 +174,7 @@ impl Attack {
     pub(crate) fn offline(
         name: &'static str,
         request: &'static str,
-        run: impl Fn(&Scene<'_>) -> Result<String, Failure> + 'static,
+        run: impl Fn(&Scene<'_>) -> Result<String, AttackError> + 'static,
     ) -> Attack {
         Attack::new(name, request, Strike::Offline(Box::new(run)))
     }
@@ -182,8 +185,8 @@ impl Attack {
         self
     }
 
-    /// Limits of the server's process.
-    pub(crate) fn limits(mut self, limits: Limits) -> Attack {
+    /// ProcessLimits of the server's process.
+    pub(crate) fn limits(mut self, limits: ProcessLimits) -> Attack {
         self.limits = limits;
         self
     }

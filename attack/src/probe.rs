@@ -1,7 +1,7 @@
 //! The second client: it reads a small object at a steady rate on a connection of its own while an attack runs, and
 //! measures how long it waits.
 
-use crate::http::{BYSTANDER, Connection, Endpoint, Request};
+use crate::http::{BYSTANDER, Endpoint, RawConnection, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_millis(5);
 /// The number of requests per connection: new clients must be served, too.
 const RECONNECT: usize = 50;
 /// The time after which a request counts as failed.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The waits of the second client.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +81,7 @@ impl Probe {
 fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender<()>) -> Waits {
     let request = endpoint.bytes(&Request::get("/api/v1/namespaces/default"));
     let mut waits = Waits::default();
-    let mut connection: Option<Connection> = None;
+    let mut connection: Option<RawConnection> = None;
     let mut due = Instant::now();
     let mut sent = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -98,9 +98,9 @@ fn watch(endpoint: &Endpoint, stop: &AtomicBool, ready: &std::sync::mpsc::Sender
         let asked = (|| {
             let mut current = match connection.take() {
                 Some(current) if sent % RECONNECT != 0 => current,
-                _ => endpoint.connect(BYSTANDER, PATIENCE)?,
+                _ => endpoint.connect(BYSTANDER, PROBE_TIMEOUT)?,
             };
-            let answer = current.ask(&request, Instant::now() + PATIENCE)?;
+            let answer = current.ask(&request, Instant::now() + PROBE_TIMEOUT)?;
             connection = Some(current);
             answer.expect(&[200])
         })();

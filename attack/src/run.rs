@@ -1,7 +1,7 @@
 //! Runs one attack, measures it, and judges it against the bounds.
 
-use crate::Failure;
-use crate::http::{ATTACKER, Answer, Connection, Request};
+use crate::AttackError;
+use crate::http::{ATTACKER, HttpResponse, RawConnection, Request};
 use crate::plan::{Attack, Scene, Size, Strike};
 use crate::probe::{Probe, Waits};
 use crate::server::{Server, Totals, Usage};
@@ -30,7 +30,7 @@ const AT_LEAST: usize = 10;
 const RECOVERY: Duration = Duration::from_secs(5);
 
 /// Settings of a run.
-pub(crate) struct Options {
+pub(crate) struct RunOptions {
     pub(crate) binary: PathBuf,
     pub(crate) size: Size,
     /// The time limit of one attack.
@@ -38,29 +38,29 @@ pub(crate) struct Options {
     pub(crate) markdown: bool,
 }
 
-pub(crate) enum Verdict {
+pub(crate) enum AttackVerdict {
     Held,
     /// The bounds that were broken.
     Broken(Vec<String>),
 }
 
 /// The result of an attack.
-pub(crate) struct Outcome {
+pub(crate) struct AttackOutcome {
     used: Usage,
     waits: Waits,
     answer: String,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: AttackVerdict,
 }
 
-impl Outcome {
+impl AttackOutcome {
     /// The line of the report.
-    pub(crate) fn line(&self, attack: &Attack, options: &Options) -> String {
+    pub(crate) fn line(&self, attack: &Attack, options: &RunOptions) -> String {
         let cpu = self.used.cpu.as_secs_f64();
         let peak = self.used.peak / 1024;
         let (p99, longest) = (self.waits.p99().as_millis(), self.waits.longest().as_millis());
         let verdict = match &self.verdict {
-            Verdict::Held => "ok".to_owned(),
-            Verdict::Broken(why) => format!("BROKEN: {}", why.join("; ").replace('\n', " ")),
+            AttackVerdict::Held => "ok".to_owned(),
+            AttackVerdict::Broken(why) => format!("BROKEN: {}", why.join("; ").replace('\n', " ")),
         };
         let (name, request, answer) = (attack.name, attack.request, &self.answer);
         if options.markdown {
@@ -75,12 +75,12 @@ impl Outcome {
 }
 
 /// Runs an attack on a server of its own.
-pub(crate) fn run(attack: &Attack, options: &Options) -> Outcome {
-    let mut outcome = Outcome {
+pub(crate) fn run(attack: &Attack, options: &RunOptions) -> AttackOutcome {
+    let mut outcome = AttackOutcome {
         used: Usage::default(),
         waits: Waits::default(),
         answer: String::new(),
-        verdict: Verdict::Held,
+        verdict: AttackVerdict::Held,
     };
     let mut broken = Vec::new();
     match measure(attack, options, &mut outcome) {
@@ -102,12 +102,16 @@ pub(crate) fn run(attack: &Attack, options: &Options) -> Outcome {
         ));
     }
     if !broken.is_empty() {
-        outcome.verdict = Verdict::Broken(broken);
+        outcome.verdict = AttackVerdict::Broken(broken);
     }
     outcome
 }
 
-fn measure(attack: &Attack, options: &Options, outcome: &mut Outcome) -> Result<String, Failure> {
+fn measure(
+    attack: &Attack,
+    options: &RunOptions,
+    outcome: &mut AttackOutcome,
+) -> Result<String, AttackError> {
     let directory = tempfile::Builder::new().prefix("scantling-attack-").tempdir()?;
     let window = options
         .size
@@ -188,7 +192,7 @@ fn measure(attack: &Attack, options: &Options, outcome: &mut Outcome) -> Result<
 
 /// Sends what prepares an attack. The requests of one preparation do not depend on each other: several connections send
 /// them, so that the disk flushes them together.
-fn prepare(attack: &Attack, options: &Options, server: &Server) -> Result<(), Failure> {
+fn prepare(attack: &Attack, options: &RunOptions, server: &Server) -> Result<(), AttackError> {
     for preparation in &attack.prepare {
         let right: &[u16] = if preparation.may_be_refused {
             &[201, 422]
@@ -197,7 +201,7 @@ fn prepare(attack: &Attack, options: &Options, server: &Server) -> Result<(), Fa
         };
         let requests = (preparation.make)(options.size);
         let deadline = Instant::now() + options.limit;
-        let send = |requests: &[Request]| -> Result<(), Failure> {
+        let send = |requests: &[Request]| -> Result<(), AttackError> {
             let mut connection = server.endpoint.connect(ATTACKER, options.limit)?;
             for request in requests {
                 let answered = connection
@@ -224,7 +228,7 @@ fn send_requests(
     scene: &Scene<'_>,
     server: &Server,
     requests: &[Vec<u8>],
-) -> Result<String, Failure> {
+) -> Result<String, AttackError> {
     let statuses: Mutex<BTreeMap<u16, usize>> = Mutex::default();
     let begin = Instant::now();
     let (send, receive) = mpsc::channel();
@@ -265,9 +269,9 @@ fn repeat(
     server: &Server,
     requests: &[Vec<u8>],
     begin: Instant,
-    mut tell: impl FnMut(Answer) -> bool,
-) -> Result<(), Failure> {
-    let mut connection: Option<Connection> = None;
+    mut tell: impl FnMut(HttpResponse) -> bool,
+) -> Result<(), AttackError> {
+    let mut connection: Option<RawConnection> = None;
     let mut sent = 0;
     loop {
         for request in requests {
@@ -298,9 +302,9 @@ fn repeat(
     }
 }
 
-fn judge(attack: &Attack, answer: &Answer) -> Result<(), Failure> {
+fn judge(attack: &Attack, answer: &HttpResponse) -> Result<(), AttackError> {
     if !attack.expect.contains(&answer.status) && !BUSY.contains(&answer.status) {
-        let text: String = answer.text().chars().take(200).collect();
+        let text: String = answer.body_text().chars().take(200).collect();
         return Err(format!("{} instead of {:?}: {text}", answer.status, attack.expect).into());
     }
     if answer.status >= 400 && answer.length > MAX_ERROR_BYTES {

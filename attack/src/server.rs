@@ -1,8 +1,8 @@
 //! The server under attack: a process of its own, measured from outside and stopped by its id.
 
-use crate::Failure;
+use crate::AttackError;
 use crate::http::Endpoint;
-use crate::launch::{self, Limits};
+use crate::launch::{self, ProcessLimits};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -110,12 +110,12 @@ impl Server {
     /// Starts a server on a free loopback port and waits until it serves.
     pub(crate) fn start(
         program: &Path,
-        limits: Limits,
+        limits: ProcessLimits,
         directory: &Path,
         data: &Path,
         flags: &[&str],
         totals: &Totals,
-    ) -> Result<Server, Failure> {
+    ) -> Result<Server, AttackError> {
         let mut command = launch::command(program, limits)?;
         let log = directory.join("server.log");
         let kubeconfig = directory.join("attack.kubeconfig");
@@ -240,7 +240,7 @@ pub(crate) fn run_limited(
     command: &mut Command,
     limit: Duration,
     totals: &Totals,
-) -> Result<(Option<ExitStatus>, String, Usage), Failure> {
+) -> Result<(Option<ExitStatus>, String, Usage), AttackError> {
     let output = tempfile::tempfile()?;
     command.stdout(output.try_clone()?).stderr(output.try_clone()?);
     let mut process = command

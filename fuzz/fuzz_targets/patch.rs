@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use scantling_merge::fields::Set;
-use scantling_merge::patch::{Patch, PatchType, Reading};
+use scantling_merge::patch::{Patch, PatchType, PatchDecoding};
 use scantling_value::{Limits, json};
 
 fuzz_target!(|text: &[u8]| {
@@ -16,7 +16,7 @@ fuzz_target!(|text: &[u8]| {
         assert_eq!(Set::from_fields(&set.to_fields()), Ok(set));
     }
     for ty in [PatchType::Json, PatchType::Merge, PatchType::Apply] {
-        if let Ok(patch) = Patch::decode(ty, patch, Reading::Strict, Limits::SAFE)
+        if let Ok(patch) = Patch::decode(ty, patch, PatchDecoding::Strict, Limits::SAFE)
             && patch.apply(&document, None).is_ok()
         {
             let _ = patch.findings(|| document.to_json());

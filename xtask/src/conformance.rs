@@ -3,17 +3,17 @@
 use crate::run::{cargo, output};
 
 /// A body of evidence: its name, and the test targets that print its counts.
-struct Set {
+struct ConformanceSet {
     name: &'static str,
     targets: &'static [(&'static str, &'static str)],
 }
 
-const SETS: &[Set] = &[
-    Set {
+const SETS: &[ConformanceSet] = &[
+    ConformanceSet {
         name: "cel",
         targets: &[("scantling-cel", "conformance")],
     },
-    Set {
+    ConformanceSet {
         name: "corpus",
         targets: &[
             ("scantling-schema", "corpus_definitions"),
@@ -21,7 +21,7 @@ const SETS: &[Set] = &[
             ("scantling-admit", "corpus"),
         ],
     },
-    Set {
+    ConformanceSet {
         name: "scenarios",
         targets: &[("scantling-server", "scenarios")],
     },

@@ -88,41 +88,41 @@ pub(crate) fn table() -> Vec<Attack> {
         checked(
             "validate/any-of",
             "anyOf of 2 000 branches, 20 000 items",
-            move |size| items(&json!({"type": "integer", "anyOf": branches(size.of(2_000))})),
-            |size| numbers(size.of(20_000)),
+            move |size| items(&json!({"type": "integer", "anyOf": branches(size.scale(2_000))})),
+            |size| numbers(size.scale(20_000)),
         ),
         checked(
             "validate/any-of-10-clients",
             "anyOf of 2 000 branches, 20 000 items, 10 connections",
-            move |size| items(&json!({"type": "integer", "anyOf": branches(size.of(2_000))})),
-            |size| numbers(size.of(20_000)),
+            move |size| items(&json!({"type": "integer", "anyOf": branches(size.scale(2_000))})),
+            |size| numbers(size.scale(20_000)),
         )
         .expect(&[201, 400, 413, 422, 429, 500, 504])
         .connections(10),
         checked(
             "validate/one-of",
             "oneOf of 2 000 branches, 20 000 items",
-            move |size| items(&json!({"type": "integer", "oneOf": branches(size.of(2_000))})),
-            |size| numbers(size.of(20_000)),
+            move |size| items(&json!({"type": "integer", "oneOf": branches(size.scale(2_000))})),
+            |size| numbers(size.scale(20_000)),
         ),
         checked(
             "validate/all-of",
             "allOf of 2 000 broken branches, 20 000 items",
-            move |size| items(&json!({"type": "integer", "allOf": branches(size.of(2_000))})),
-            |size| numbers(size.of(20_000)),
+            move |size| items(&json!({"type": "integer", "allOf": branches(size.scale(2_000))})),
+            |size| numbers(size.scale(20_000)),
         ),
         checked(
             "validate/not-nest",
             "not in not, 200 deep, around anyOf, 100 000 items",
             move |size| {
                 let mut nest = json!({"anyOf": branches(50)});
-                for _ in 0..size.of(200) {
+                for _ in 0..size.scale(200) {
                     nest = json!({"not": nest});
                 }
                 nest["type"] = json!("integer");
                 items(&nest)
             },
-            |size| numbers(size.of(100_000)),
+            |size| numbers(size.scale(100_000)),
         ),
         checked(
             "validate/any-of-nest",
@@ -136,16 +136,16 @@ pub(crate) fn table() -> Vec<Attack> {
                 nest["type"] = json!("integer");
                 items(&nest)
             },
-            |size| numbers(size.of(20_000)),
+            |size| numbers(size.scale(20_000)),
         ),
         checked(
             "validate/any-of-required",
             "anyOf of 2 000 × required over 10 000 objects",
             move |size| {
-                let any: Value = (0..size.of(2_000)).map(|i| json!({"required": [format!("a{i}")]})).collect();
+                let any: Value = (0..size.scale(2_000)).map(|i| json!({"required": [format!("a{i}")]})).collect();
                 items(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "anyOf": any}))
             },
-            |size| format!(r#"{{"l":[{}]}}"#, repeated("{}", size.of(10_000))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated("{}", size.scale(10_000))),
         ),
         checked(
             "validate/set-of-objects",
@@ -154,7 +154,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "set",
                     "items": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": {"type": "integer"}}}}}})
             },
-            |size| format!(r#"{{"l":[{}]}}"#, numbered(size.of(50_000), |i| format!(r#"{{"a":{i}}}"#))),
+            |size| format!(r#"{{"l":[{}]}}"#, numbered(size.scale(50_000), |i| format!(r#"{{"a":{i}}}"#))),
         ),
         checked(
             "validate/list-map-duplicates",
@@ -164,7 +164,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"],
                     "properties": {"k": {"type": "string"}}}}}})
             },
-            |size| format!(r#"{{"l":[{}]}}"#, repeated(r#"{"k":"a"}"#, size.of(100_000))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated(r#"{"k":"a"}"#, size.scale(100_000))),
         ),
         checked(
             "validate/enum-of-objects",
@@ -172,23 +172,23 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| {
                 let value = |i: usize| json!({"a": "x".repeat(100), "b": i});
                 items(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                    "enum": (0..size.of(2_000)).map(value).collect::<Value>()}))
+                    "enum": (0..size.scale(2_000)).map(value).collect::<Value>()}))
             },
             |size| {
-                let last = json!({"a": "x".repeat(100), "b": size.of(2_000) - 1}).to_string();
-                format!(r#"{{"l":[{}]}}"#, repeated(&last, size.of(10_000)))
+                let last = json!({"a": "x".repeat(100), "b": size.scale(2_000) - 1}).to_string();
+                format!(r#"{{"l":[{}]}}"#, repeated(&last, size.scale(10_000)))
             },
         ),
         checked(
             "validate/wide-properties",
             "10 000 properties required of 2 000 objects",
             |size| {
-                let n = size.of(10_000);
+                let n = size.scale(10_000);
                 items(&json!({"type": "object",
                     "properties": members(n, |i| (format!("p{i}"), json!({"type": "string"}))),
                     "required": (0..n).map(|i| json!(format!("p{i}"))).collect::<Value>()}))
             },
-            |size| format!(r#"{{"l":[{}]}}"#, repeated("{}", size.of(2_000))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated("{}", size.scale(2_000))),
         ),
         checked(
             "validate/additional-properties",
@@ -196,40 +196,40 @@ pub(crate) fn table() -> Vec<Attack> {
             |_| {
                 json!({"type": "object", "additionalProperties": {"type": "string", "pattern": "^[a-z0-9]+$", "maxLength": 3}})
             },
-            |size| format!("{{{}}}", numbered(size.of(200_000), |i| format!(r#""k{i}":"A""#))),
+            |size| format!("{{{}}}", numbered(size.scale(200_000), |i| format!(r#""k{i}":"A""#))),
         ),
         checked(
             "pattern/many-states",
             "[01]*1[01]{900} on 1 MB",
             |_| pattern("^[01]*1[01]{900}$"),
-            |size| string(&"0110100110010110".repeat(size.of(62_500))),
+            |size| string(&"0110100110010110".repeat(size.scale(62_500))),
         ),
         checked(
             "pattern/nested-repetition",
             "((a{1,30}){1,30})*b on 1 MB",
             |_| pattern("^((a{1,30}){1,30})*b$"),
-            |size| string(&"a".repeat(size.of(1_000_000))),
+            |size| string(&"a".repeat(size.scale(1_000_000))),
         ),
         checked(
             "pattern/unicode",
             "(\\pL|\\pN|\\pS){1,60} on 1 MB",
             |_| pattern(r"^(\pL|\pN|\pS){1,60}$"),
-            |size| string(&"é".repeat(size.of(500_000))),
+            |size| string(&"é".repeat(size.scale(500_000))),
         ),
         checked(
             "pattern/alternatives",
             "(.*a.*b.*c.*d.*e.*f)+$ on 1 MB",
             |_| pattern("^(.*a.*b.*c.*d.*e.*f.*)+z$"),
-            |size| string(&"abcdef".repeat(size.of(160_000))),
+            |size| string(&"abcdef".repeat(size.scale(160_000))),
         ),
         checked(
             "pattern/many-items",
             "a pattern of 900 states on 100 000 items",
             |_| items(&json!({"type": "string", "pattern": "[01]*1[01]{900}$"})),
-            |size| format!(r#"{{"l":[{}]}}"#, repeated(r#""010110110""#, size.of(100_000))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated(r#""010110110""#, size.scale(100_000))),
         ),
         Attack::one("pattern/compile-unicode", "200 patterns of (\\pL{1,100}){1,9} in a definition", |size| {
-            let properties = members(size.of(200), |i| {
+            let properties = members(size.scale(200), |i| {
                 (format!("p{i}"), json!({"type": "string", "pattern": format!(r"(\pL{{1,100}}){{1,9}}{i}")}))
             });
             let mut definition = things(&with_spec(&json!({"type": "object", "properties": properties})));
@@ -241,14 +241,14 @@ pub(crate) fn table() -> Vec<Attack> {
             "pattern/compile-on-use",
             "200 patterns of (\\pL{1,50}) each with a value",
             |size| {
-                json!({"type": "object", "properties": members(size.of(200), |i| {
+                json!({"type": "object", "properties": members(size.scale(200), |i| {
                     (format!("p{i}"), json!({"type": "string", "pattern": format!(r"^(\pL{{1,50}}|x{i})$")}))
                 })})
             },
-            |size| format!("{{{}}}", numbered(size.of(200), |i| format!(r#""p{i}":"é""#))),
+            |size| format!("{{{}}}", numbered(size.scale(200), |i| format!(r#""p{i}":"é""#))),
         ),
         Attack::one("pattern/compile-repetition", "100 patterns of ((a{1000}){1000}) in a definition", |size| {
-            let properties = members(size.of(100), |i| {
+            let properties = members(size.scale(100), |i| {
                 (format!("p{i}"), json!({"type": "string", "pattern": format!("((a{{1,1000}}){{1,1000}}){i}")}))
             });
             Request {
@@ -258,37 +258,37 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(&[201, 422, 500, 504]),
         ruled("rules/all-pairs", "l.all(x, l.exists(y, y > x)), 1 000 items", "self.l.all(x, self.l.exists(y, y > x))", (1_000, 10), |size| {
-            numbers(size.of(1_000))
+            numbers(size.scale(1_000))
         }),
         ruled("rules/matches", "s.matches('[01]*1[01]{900}$'), 1 MB", "self.s.matches('[01]*1[01]{900}$')", (10, 2_000_000), |size| {
-            string(&"0110100110010110".repeat(size.of(62_500)))
+            string(&"0110100110010110".repeat(size.scale(62_500)))
         }),
         ruled("rules/matches-dynamic", "s.matches(s) of 100 kB", "self.s.matches(self.s)", (10, 100_000), |size| {
-            string(&"(a|b)*".repeat(size.of(16_000)))
+            string(&"(a|b)*".repeat(size.scale(16_000)))
         }),
         ruled("rules/matches-dynamic-classes", "t.all(p, s.matches(p)), 100 large patterns", "self.t.all(p, !self.s.matches(p))", (10, 10_000), |size| {
-            let patterns = numbered(size.of(100), |i| format!(r#""(\\pL{{1,90}}){{1,9}}{i}""#));
+            let patterns = numbered(size.scale(100), |i| format!(r#""(\\pL{{1,90}}){{1,9}}{i}""#));
             format!(r#"{{"t":[{patterns}],"s":"{}"}}"#, "é".repeat(10_000))
         }),
         ruled("rules/replace", "s.replace('', 'xxxxxxxxxx').size() of 300 kB", "self.s.replace('', 'xxxxxxxxxxxxxxxxxxxx').size() > 1", (10, 2_000_000), |size| {
-            string(&"a".repeat(size.of(300_000)))
+            string(&"a".repeat(size.scale(300_000)))
         }),
-        ruled("rules/split", "s.split('').size() of 1 MB", "self.s.split('').size() > 1", (10, 2_000_000), |size| string(&"a".repeat(size.of(1_000_000)))),
+        ruled("rules/split", "s.split('').size() of 1 MB", "self.s.split('').size() > 1", (10, 2_000_000), |size| string(&"a".repeat(size.scale(1_000_000)))),
         ruled("rules/concat", "a string of 300 kB, 256 times itself", "[self.s].all(a, [a+a+a+a].all(b, [b+b+b+b].all(c, [c+c+c+c].all(d, [d+d+d+d].all(e, e.size() > 1)))))", (10, 2_000_000), |size| {
-            string(&"a".repeat(size.of(300_000)))
+            string(&"a".repeat(size.scale(300_000)))
         }),
-        ruled("rules/map-lists", "l.map(x, l + l).size(), 1 000 items", "self.l.map(x, self.l + self.l).size() >= 0", (1_000, 10), |size| numbers(size.of(1_000))),
-        ruled("rules/format", "'%s'.format([l]) in l.all, 3 000 items", "self.l.all(x, '%s'.format([self.l]).size() > 0)", (3_000, 10), |size| numbers(size.of(3_000))),
-        ruled("rules/sort", "l.sort() in l.all, 1 000 items", "self.l.all(x, self.l.sort().size() > 0)", (1_000, 10), |size| numbers(size.of(1_000))),
+        ruled("rules/map-lists", "l.map(x, l + l).size(), 1 000 items", "self.l.map(x, self.l + self.l).size() >= 0", (1_000, 10), |size| numbers(size.scale(1_000))),
+        ruled("rules/format", "'%s'.format([l]) in l.all, 3 000 items", "self.l.all(x, '%s'.format([self.l]).size() > 0)", (3_000, 10), |size| numbers(size.scale(3_000))),
+        ruled("rules/sort", "l.sort() in l.all, 1 000 items", "self.l.all(x, self.l.sort().size() > 0)", (1_000, 10), |size| numbers(size.scale(1_000))),
         ruled("rules/sets", "sets.equivalent(l, l), 1 500 items", "sets.equivalent(self.l, self.l) && sets.contains(self.l, self.l)", (1_500, 10), |size| {
-            format!(r#"{{"l":[{}]}}"#, numbered(size.of(1_500), |i| i.to_string()))
+            format!(r#"{{"l":[{}]}}"#, numbered(size.scale(1_500), |i| i.to_string()))
         }),
         ruled("rules/index-of", "s.indexOf('ab…') of 1 MB", "self.s.indexOf('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab') < 0", (10, 2_000_000), |size| {
-            string(&"a".repeat(size.of(1_000_000)))
+            string(&"a".repeat(size.scale(1_000_000)))
         }),
         ruled("rules/conditions", "a chain of eight conditions", CONDITIONS, (10, 10), |_| numbers(1)),
         Attack::one("rules/many", "a definition with 4 000 rules", |size| {
-            let rules: Value = (0..size.of(4_000)).map(|i| json!({"rule": format!("self.a{} != {i}", i % 10)})).collect();
+            let rules: Value = (0..size.scale(4_000)).map(|i| json!({"rule": format!("self.a{} != {i}", i % 10)})).collect();
             let properties = members(10, |i| (format!("a{i}"), json!({"type": "integer"})));
             Request {
                 path: format!("{DEFINITIONS}?dryRun=All"),
@@ -297,7 +297,7 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(&[201, 422, 500, 504]),
         Attack::one("rules/long", "a rule of 1 MB", |size| {
-            let rule = vec!["self.a0 == 1"; size.of(80_000)].join(" || ");
+            let rule = vec!["self.a0 == 1"; size.scale(80_000)].join(" || ");
             Request {
                 path: format!("{DEFINITIONS}?dryRun=All"),
                 ..define(&things(&with_spec(&json!({"type": "object", "properties": {"a0": {"type": "integer"}},
@@ -306,7 +306,7 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(&[201, 422, 500, 504]),
         Attack::one("rules/deep-parentheses", "a rule of 200 000 parentheses", |size| {
-            let rule = format!("{}true{}", "(".repeat(size.of(200_000)), ")".repeat(size.of(200_000)));
+            let rule = format!("{}true{}", "(".repeat(size.scale(200_000)), ")".repeat(size.scale(200_000)));
             Request {
                 path: format!("{DEFINITIONS}?dryRun=All"),
                 ..define(&things(&with_spec(&json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}]}))))
@@ -315,7 +315,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[201, 422, 500, 504]),
         Attack::requests("rules/update-transition", "oldSelf over a list map of 5 000 items, updated", |size| {
             let body = |value: &str| {
-                format!(r#"{{"l":[{}]}}"#, numbered(size.of(5_000), |i| format!(r#"{{"k":{i},"v":"{value}"}}"#)))
+                format!(r#"{{"l":[{}]}}"#, numbered(size.scale(5_000), |i| format!(r#"{{"k":{i},"v":"{value}"}}"#)))
             };
             let mut object = thing("a", &json!({}));
             ["a", "b"]
@@ -336,10 +336,10 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[200, 400, 409, 413, 422, 500, 504]),
         Attack::requests("validate/update-ratchet", "updates of 100 000 bad items that are forgiven", |size| {
             let object = |n: usize| thing("a", &json!({"l": list(&json!("bad"), n)}));
-            vec![put(THING, &object(size.of(100_000))), put(THING, &object(size.of(100_000) + 1))]
+            vec![put(THING, &object(size.scale(100_000))), put(THING, &object(size.scale(100_000) + 1))]
         })
         .after_one(|_| define(&things(&open())))
-        .after_one(|size| create_text("", &format!(r#"{{"l":[{}]}}"#, repeated(r#""bad""#, size.of(100_000)))))
+        .after_one(|size| create_text("", &format!(r#"{{"l":[{}]}}"#, repeated(r#""bad""#, size.scale(100_000)))))
         .after_one(|_| {
             let schema = with_spec(&items(&json!({"type": "string", "maxLength": 1})));
             let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
@@ -347,7 +347,7 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(&[200, 400, 409, 413, 422, 500, 504]),
         Attack::requests("validate/bulk-writes", "creates of 1 MB, deleted again", |size| {
-            let spec = format!(r#"{{"s":"{}"}}"#, "x".repeat(size.of(1_000_000)));
+            let spec = format!(r#"{{"s":"{}"}}"#, "x".repeat(size.scale(1_000_000)));
             vec![create_text("", &spec), Request::new("DELETE", format!("{THINGS}/a"), "", "")]
         })
         .after_one(|_| define(&things(&open())))

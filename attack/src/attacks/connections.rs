@@ -1,14 +1,14 @@
 //! Connections that say nothing, too little, too much, or do not listen; and stops of the server while they do.
 
 use super::reading::many_objects;
-use crate::Failure;
+use crate::AttackError;
 use crate::cluster::{CONFIG_MAPS, JSON, THING, THINGS, create_text, define, open, patch, post, things};
-use crate::http::{ATTACKER, Connection, Endpoint, Protocol, Request};
+use crate::http::{ATTACKER, Endpoint, Protocol, RawConnection, Request};
 use crate::http2::{
     CONTINUATION, DATA, END_HEADERS, HEADERS, Http2, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
     literal,
 };
-use crate::launch::Limits;
+use crate::launch::ProcessLimits;
 use crate::plan::{Attack, Scene};
 use rustix::process::Signal;
 use serde_json::json;
@@ -27,7 +27,7 @@ fn source(i: usize) -> Ipv4Addr {
 }
 
 /// Keeps what was opened for the time of the attack, and tells how much of it the server still has at the end.
-fn hold<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<String, Failure> {
+fn hold<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<String, AttackError> {
     scene.sleep(scene.window);
     let server = scene.server()?;
     let text = format!(
@@ -40,7 +40,7 @@ fn hold<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<String, Fai
 }
 
 /// Keeps silent connections until the server has dropped them.
-fn until_dropped<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<String, Failure> {
+fn until_dropped<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<String, AttackError> {
     let server = scene.server()?;
     let begin = Instant::now();
     scene.sleep(scene.window);
@@ -66,13 +66,13 @@ fn until_dropped<T>(scene: &Scene<'_>, held: Vec<T>, wanted: usize) -> Result<St
     ))
 }
 
-fn silent_tcp(scene: &Scene<'_>, n: usize, from: fn(usize) -> Ipv4Addr) -> Result<String, Failure> {
+fn silent_tcp(scene: &Scene<'_>, n: usize, from: fn(usize) -> Ipv4Addr) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let held: Vec<_> = (0..n).filter_map(|i| endpoint.tcp(from(i), SHORT).ok()).collect();
     until_dropped(scene, held, n)
 }
 
-fn connect_many(endpoint: &Endpoint, n: usize, from: fn(usize) -> Ipv4Addr) -> Vec<Connection> {
+fn connect_many(endpoint: &Endpoint, n: usize, from: fn(usize) -> Ipv4Addr) -> Vec<RawConnection> {
     (0..n)
         .filter_map(|i| endpoint.connect(from(i), SHORT).ok())
         .collect()
@@ -83,7 +83,7 @@ fn attacker(_: usize) -> Ipv4Addr {
 }
 
 /// Connections that send a beginning, and then the rest byte by byte.
-fn drip(scene: &Scene<'_>, n: usize, begin: &[u8]) -> Result<String, Failure> {
+fn drip(scene: &Scene<'_>, n: usize, begin: &[u8]) -> Result<String, AttackError> {
     let mut held = connect_many(&scene.server()?.endpoint, n, source);
     let opened = held.len();
     for connection in &mut held {
@@ -100,7 +100,11 @@ fn drip(scene: &Scene<'_>, n: usize, begin: &[u8]) -> Result<String, Failure> {
 }
 
 /// Requests whose bodies end just before their ends.
-fn unfinished_bodies(scene: &Scene<'_>, n: usize, from: fn(usize) -> Ipv4Addr) -> Result<String, Failure> {
+fn unfinished_bodies(
+    scene: &Scene<'_>,
+    n: usize,
+    from: fn(usize) -> Ipv4Addr,
+) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let length = 3_000_000;
     let mut begin = endpoint.head("POST", CONFIG_MAPS).into_bytes();
@@ -124,7 +128,7 @@ fn unread(
     requests: usize,
     path: &str,
     from: fn(usize) -> Ipv4Addr,
-) -> Result<String, Failure> {
+) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let request = endpoint.bytes(&Request::get(path)).repeat(requests);
     let mut held = Vec::new();
@@ -142,7 +146,7 @@ fn unread(
 }
 
 /// Watches by clients that do not read, over plain HTTP or WebSocket, while a large object changes.
-fn unread_watches(scene: &Scene<'_>, n: usize, upgrade: &str) -> Result<String, Failure> {
+fn unread_watches(scene: &Scene<'_>, n: usize, upgrade: &str) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let mut head = endpoint.head("GET", &format!("{THINGS}?watch=true"));
     head.push_str(upgrade);
@@ -165,7 +169,7 @@ const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSoc
                          dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: https://example.com\r\n";
 
 /// Changes a large object for the time of the attack.
-fn change_object(scene: &Scene<'_>) -> Result<(), Failure> {
+fn change_object(scene: &Scene<'_>) -> Result<(), AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let mut connection = endpoint.connect(ATTACKER, scene.left())?;
     let end = Instant::now() + scene.window;
@@ -184,7 +188,7 @@ fn flood(
     scene: &Scene<'_>,
     connections: usize,
     frames: impl Fn(&Http2, u32) -> Vec<u8>,
-) -> Result<String, Failure> {
+) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let mut held = Vec::new();
     for i in 0..connections {
@@ -224,7 +228,7 @@ fn unread_streams(
     requests: usize,
     path: &str,
     window: u32,
-) -> Result<String, Failure> {
+) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let mut held = Vec::new();
     for i in 0..connections {
@@ -245,7 +249,7 @@ fn unread_streams(
 }
 
 /// Bodies on streams of HTTP/2 that never end.
-fn unfinished_streams(scene: &Scene<'_>, connections: usize) -> Result<String, Failure> {
+fn unfinished_streams(scene: &Scene<'_>, connections: usize) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let mut held = Vec::new();
     for i in 0..connections {
@@ -270,7 +274,7 @@ fn unfinished_streams(scene: &Scene<'_>, connections: usize) -> Result<String, F
 }
 
 /// Sends bytes on a connection and reads the status of the answer, which may be none.
-fn raw(scene: &Scene<'_>, bytes: &[u8]) -> Result<u16, Failure> {
+fn raw(scene: &Scene<'_>, bytes: &[u8]) -> Result<u16, AttackError> {
     let mut connection = scene.server()?.endpoint.connect(ATTACKER, SHORT)?;
     connection.send(bytes)?;
     Ok(connection
@@ -279,7 +283,7 @@ fn raw(scene: &Scene<'_>, bytes: &[u8]) -> Result<u16, Failure> {
 }
 
 /// Bodies in chunks that are no chunks: each is the client's mistake.
-fn broken_chunks(scene: &Scene<'_>) -> Result<String, Failure> {
+fn broken_chunks(scene: &Scene<'_>) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let head = endpoint.head("POST", CONFIG_MAPS)
         + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -302,7 +306,7 @@ fn broken_chunks(scene: &Scene<'_>) -> Result<String, Failure> {
 }
 
 /// Heads that are no heads.
-fn broken_heads(scene: &Scene<'_>) -> Result<String, Failure> {
+fn broken_heads(scene: &Scene<'_>) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let plain = endpoint.head("GET", "/api");
     let heads = [
@@ -331,7 +335,7 @@ fn broken_heads(scene: &Scene<'_>) -> Result<String, Failure> {
 }
 
 /// Bytes that are no TLS, on many connections.
-fn garbage(scene: &Scene<'_>) -> Result<String, Failure> {
+fn garbage(scene: &Scene<'_>) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let end = Instant::now() + scene.window;
     let mut n = 0;
@@ -345,7 +349,7 @@ fn garbage(scene: &Scene<'_>) -> Result<String, Failure> {
 }
 
 /// Handshakes over and over.
-fn handshakes(scene: &Scene<'_>) -> Result<String, Failure> {
+fn handshakes(scene: &Scene<'_>) -> Result<String, AttackError> {
     let endpoint = &scene.server()?.endpoint;
     let end = Instant::now() + scene.window;
     let mut n = 0;
@@ -360,15 +364,15 @@ fn handshakes(scene: &Scene<'_>) -> Result<String, Failure> {
 /// Writes until the server is told to stop in the middle of an attack; then looks for all that was acknowledged.
 fn stop_during(
     scene: &Scene<'_>,
-    attack: impl FnOnce(&Scene<'_>, &Endpoint) -> Result<Box<dyn std::any::Any>, Failure>,
-) -> Result<String, Failure> {
+    attack: impl FnOnce(&Scene<'_>, &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError>,
+) -> Result<String, AttackError> {
     let server = scene.start(&[])?;
     let endpoint = server.endpoint.clone();
     let ask = |request: &Request| endpoint.ask(request, scene.left())?.expect(&[200, 201]);
     ask(&define(&things(&open())))?;
     ask(&create_text(
         "",
-        &format!(r#"{{"l":[{}]}}"#, vec!["0"; scene.size.of(700_001)].join(",")),
+        &format!(r#"{{"l":[{}]}}"#, vec!["0"; scene.size.scale(700_001)].join(",")),
     ))?;
     let attack = attack(scene, &endpoint)?;
     // A writer goes on while the stop is asked for.
@@ -413,8 +417,8 @@ fn stop_during(
 }
 
 /// Sends expensive patches without waiting for their answers.
-fn busy(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, Failure> {
-    let operations = vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); scene.size.of(10_000)];
+fn busy(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError> {
+    let operations = vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); scene.size.scale(10_000)];
     let request = endpoint.bytes(&patch(THING, crate::cluster::JSON_PATCH, &operations.into()));
     let mut held = connect_many(endpoint, 4, attacker);
     for connection in &mut held {
@@ -424,7 +428,7 @@ fn busy(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>
 }
 
 /// Watches by clients that do not read, and events for them.
-fn deaf(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, Failure> {
+fn deaf(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError> {
     let mut held = Vec::new();
     for upgrade in ["", WEBSOCKET].into_iter().cycle().take(20) {
         let socket = endpoint.tcp_with_window(ATTACKER, SHORT, Some(4 << 10))?;
@@ -441,7 +445,7 @@ fn deaf(scene: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>
 }
 
 /// Connections of all kinds that say nothing more.
-fn mute(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, Failure> {
+fn mute(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError> {
     let tcp: Vec<_> = (0..50)
         .filter_map(|i| endpoint.tcp(source(i), SHORT).ok())
         .collect();
@@ -462,7 +466,7 @@ fn mute(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, Fa
 }
 
 /// Lists by clients that do not read.
-fn unread_lists(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, Failure> {
+fn unread_lists(_: &Scene<'_>, endpoint: &Endpoint) -> Result<Box<dyn std::any::Any>, AttackError> {
     let mut held = Vec::new();
     for i in 0..10 {
         let socket = endpoint.tcp_with_window(source(i), SHORT, Some(4 << 10))?;
@@ -490,19 +494,19 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::program(
             "idle/tcp-one-peer",
             "1 500 silent connections from one address",
-            |scene| silent_tcp(scene, scene.size.of(1_500), attacker),
+            |scene| silent_tcp(scene, scene.size.scale(1_500), attacker),
         ),
         Attack::program(
             "idle/tcp-many-peers",
             "1 500 silent connections from 250 addresses",
-            |scene| silent_tcp(scene, scene.size.of(1_500), source),
+            |scene| silent_tcp(scene, scene.size.scale(1_500), source),
         ),
         Attack::program(
             "idle/descriptors",
             "400 silent connections, 256 descriptors",
             |scene| silent_tcp(scene, 400, source),
         )
-        .limits(Limits {
+        .limits(ProcessLimits {
             files: Some(256),
             file_size: None,
         }),
@@ -510,7 +514,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "idle/tls",
             "300 connections that are silent after the handshake",
             |scene| {
-                let n = scene.size.of(300);
+                let n = scene.size.scale(300);
                 until_dropped(scene, connect_many(&scene.server()?.endpoint, n, source), n)
             },
         ),
@@ -520,7 +524,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |scene| {
                 let endpoint = &scene.server()?.endpoint;
                 let request = endpoint.bytes(&Request::get("/api"));
-                let n = scene.size.of(300);
+                let n = scene.size.scale(300);
                 let mut held = connect_many(endpoint, n, source);
                 for connection in &mut held {
                     connection.ask(&request, Instant::now() + SHORT)?;
@@ -533,7 +537,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "300 connections that send half a ClientHello",
             |scene| {
                 let endpoint = &scene.server()?.endpoint;
-                let n = scene.size.of(300);
+                let n = scene.size.scale(300);
                 let mut held: Vec<_> = (0..n)
                     .filter_map(|i| endpoint.tcp(source(i), SHORT).ok())
                     .collect();
@@ -545,12 +549,12 @@ pub(crate) fn table() -> Vec<Attack> {
         ),
         Attack::program("slow/head", "200 heads, byte by byte", |scene| {
             let head = scene.server()?.endpoint.head("GET", "/api") + "X: ";
-            drip(scene, scene.size.of(200), head.as_bytes())
+            drip(scene, scene.size.scale(200), head.as_bytes())
         }),
         Attack::program("slow/body", "200 bodies, byte by byte", |scene| {
             let head = scene.server()?.endpoint.head("POST", CONFIG_MAPS)
                 + "Content-Type: application/json\r\nContent-Length: 3000000\r\n\r\n{";
-            drip(scene, scene.size.of(200), head.as_bytes())
+            drip(scene, scene.size.scale(200), head.as_bytes())
         }),
         Attack::program(
             "slow/bodies-one-peer",
@@ -575,7 +579,15 @@ pub(crate) fn table() -> Vec<Attack> {
         with_objects(Attack::program(
             "unread/http1-pipelined",
             "20 connections with 500 lists each that nobody reads",
-            |scene| unread(scene, scene.size.pick(20, 4), scene.size.of(500), THINGS, source),
+            |scene| {
+                unread(
+                    scene,
+                    scene.size.pick(20, 4),
+                    scene.size.scale(500),
+                    THINGS,
+                    source,
+                )
+            },
         )),
         with_objects(Attack::program(
             "unread/http1-pretty",
@@ -604,27 +616,27 @@ pub(crate) fn table() -> Vec<Attack> {
         with_objects(Attack::program(
             "unread/http2",
             "2 connections with 900 lists, no window",
-            |scene| unread_streams(scene, 2, scene.size.of(900), THINGS, 0),
+            |scene| unread_streams(scene, 2, scene.size.scale(900), THINGS, 0),
         )),
         with_objects(Attack::program(
             "unread/http2-window",
             "2 connections with 900 lists, windows never updated",
-            |scene| unread_streams(scene, 2, scene.size.of(900), THINGS, 65_535),
+            |scene| unread_streams(scene, 2, scene.size.scale(900), THINGS, 65_535),
         )),
         with_objects(Attack::program(
             "unread/http2-one-byte",
             "2 connections with 900 lists, windows of a byte",
-            |scene| unread_streams(scene, 2, scene.size.of(900), THINGS, 1),
+            |scene| unread_streams(scene, 2, scene.size.scale(900), THINGS, 1),
         )),
         with_objects(Attack::program(
             "unread/http2-large-window",
             "2 connections with 900 lists, windows of 2 GB, never read",
-            |scene| unread_streams(scene, 2, scene.size.of(900), THINGS, 0x7fff_ffff),
+            |scene| unread_streams(scene, 2, scene.size.scale(900), THINGS, 0x7fff_ffff),
         )),
         with_objects(Attack::program(
             "unread/http2-openapi",
             "4 connections with 500 × /openapi/v2, no window",
-            |scene| unread_streams(scene, 4, scene.size.of(500), "/openapi/v2", 0),
+            |scene| unread_streams(scene, 4, scene.size.scale(500), "/openapi/v2", 0),
         )),
         with_object(Attack::program(
             "unread/watches",
@@ -670,7 +682,7 @@ pub(crate) fn table() -> Vec<Attack> {
         )),
         Attack::program("watch/many", "1 000 watches", |scene| {
             let endpoint = &scene.server()?.endpoint;
-            let n = scene.size.of(1_000);
+            let n = scene.size.scale(1_000);
             let request = endpoint.bytes(&Request::get(format!("{CONFIG_MAPS}?watch=true")));
             let mut held = connect_many(endpoint, n, source);
             for connection in &mut held {
@@ -704,7 +716,7 @@ pub(crate) fn table() -> Vec<Attack> {
             unread(
                 scene,
                 scene.size.pick(10, 2),
-                scene.size.of(20_000),
+                scene.size.scale(20_000),
                 "/api",
                 source,
             )

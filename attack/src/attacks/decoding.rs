@@ -40,7 +40,7 @@ fn unknown(name: &'static str, request: &'static str, query: &'static str, n: us
     Attack::one(name, request, move |size| {
         create_text(
             query,
-            &format!("{{{}}}", numbered(size.of(n), |i| format!(r#""f{i}":0"#))),
+            &format!("{{{}}}", numbered(size.scale(n), |i| format!(r#""f{i}":0"#))),
         )
     })
     .after_one(|_| define(&things(&closed())))
@@ -146,7 +146,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::one("warnings/duplicate-keys", "200 000 duplicate keys", |size| {
             create_text(
                 "?dryRun=All&fieldValidation=Warn",
-                &format!("{{{}}}", repeated(r#""known":"a""#, size.of(200_000))),
+                &format!("{{{}}}", repeated(r#""known":"a""#, size.scale(200_000))),
             )
         })
         .after_one(|_| define(&things(&closed())))
@@ -157,7 +157,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| {
                 create_text(
                     "?dryRun=All&fieldValidation=Strict",
-                    &format!("{{{}}}", repeated(r#""known":"a""#, size.of(200_000))),
+                    &format!("{{{}}}", repeated(r#""known":"a""#, size.scale(200_000))),
                 )
             },
         )
@@ -166,13 +166,13 @@ pub(crate) fn table() -> Vec<Attack> {
         open_yaml(
             "warnings/duplicate-yaml-keys",
             "400 000 lines of one key",
-            |size| "  a: b\n".repeat(size.of(400_000)),
+            |size| "  a: b\n".repeat(size.scale(400_000)),
         ),
         Attack::one(
             "warnings/config-map",
             "60 000 unknown fields of a ConfigMap",
             |size| {
-                let fields = numbered(size.of(60_000), |i| format!(r#""f{i}":0"#));
+                let fields = numbered(size.scale(60_000), |i| format!(r#""f{i}":0"#));
                 let body =
                     format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},{fields}}}"#);
                 Request::new(
@@ -188,7 +188,7 @@ pub(crate) fn table() -> Vec<Attack> {
             "warnings/definition",
             "60 000 unknown fields in a definition",
             |size| {
-                let fields = numbered(size.of(60_000), |i| format!(r#""f{i}":0"#));
+                let fields = numbered(size.scale(60_000), |i| format!(r#""f{i}":0"#));
                 let text =
                     things(&open())
                         .to_string()
@@ -205,46 +205,49 @@ pub(crate) fn table() -> Vec<Attack> {
         open_json("json/deep-lists", "lists 1 000 000 deep", |size| {
             format!(
                 "{}{}",
-                "[".repeat(size.of(1_000_000)),
-                "]".repeat(size.of(1_000_000))
+                "[".repeat(size.scale(1_000_000)),
+                "]".repeat(size.scale(1_000_000))
             )
         }),
         open_json("json/deep-objects", "objects 9 900 deep", |size| {
             format!(
                 "{}1{}",
-                r#"{"a":"#.repeat(size.of(9_900)),
-                "}".repeat(size.of(9_900))
+                r#"{"a":"#.repeat(size.scale(9_900)),
+                "}".repeat(size.scale(9_900))
             )
         }),
         open_json("json/unclosed", "500 000 open brackets", |size| {
-            "[".repeat(size.of(500_000))
+            "[".repeat(size.scale(500_000))
         }),
         open_json("json/numbers", "a number of 2 000 000 digits", |size| {
-            format!(r#"{{"a":{}}}"#, "9".repeat(size.of(2_000_000)))
+            format!(r#"{{"a":{}}}"#, "9".repeat(size.scale(2_000_000)))
         }),
         open_json("json/exponents", "200 000 × 1e400", |size| {
-            format!(r#"{{"a":[{}]}}"#, repeated("1e400", size.of(200_000)))
+            format!(r#"{{"a":[{}]}}"#, repeated("1e400", size.scale(200_000)))
         }),
         open_json("json/fractions", "60 000 fractions of 40 digits", |size| {
             format!(
                 r#"{{"a":[{}]}}"#,
-                repeated("0.1234567890123456789012345678901234567890e-3", size.of(60_000))
+                repeated(
+                    "0.1234567890123456789012345678901234567890e-3",
+                    size.scale(60_000)
+                )
             )
         }),
         open_json("json/escapes", "400 000 escapes", |size| {
-            format!(r#"{{"a":"{}"}}"#, r"\u0000".repeat(size.of(400_000)))
+            format!(r#"{{"a":"{}"}}"#, r"\u0000".repeat(size.scale(400_000)))
         }),
         open_json("json/empty-objects", "900 000 empty objects", |size| {
-            format!(r#"{{"a":[{}]}}"#, repeated("{}", size.of(900_000)))
+            format!(r#"{{"a":[{}]}}"#, repeated("{}", size.scale(900_000)))
         }),
         open_json("json/small-keys", "300 000 objects of one member", |size| {
-            format!(r#"{{"a":[{}]}}"#, repeated(r#"{"a":0}"#, size.of(300_000)))
+            format!(r#"{{"a":[{}]}}"#, repeated(r#"{"a":0}"#, size.scale(300_000)))
         }),
         open_json("json/whitespace", "2.9 MB of spaces", |size| {
-            format!("{}{{}}", " ".repeat(size.of(2_900_000)))
+            format!("{}{{}}", " ".repeat(size.scale(2_900_000)))
         }),
         open_json("json/long-key", "a key of 2.9 MB", |size| {
-            format!(r#"{{"{}":0}}"#, "k".repeat(size.of(2_900_000)))
+            format!(r#"{{"{}":0}}"#, "k".repeat(size.scale(2_900_000)))
         }),
         open_json("json/too-large", "a body of 4 MB", |_| {
             format!(r#"{{"a":"{}"}}"#, "x".repeat(4_000_000))
@@ -253,7 +256,7 @@ pub(crate) fn table() -> Vec<Attack> {
         open_json(
             "json/many-decoders",
             "900 000 empty objects, 8 connections",
-            |size| format!(r#"{{"a":[{}]}}"#, repeated("{}", size.of(900_000))),
+            |size| format!(r#"{{"a":[{}]}}"#, repeated("{}", size.scale(900_000))),
         )
         .expect(&[201, 400, 413, 429, 504])
         .connections(8),
@@ -272,8 +275,8 @@ pub(crate) fn table() -> Vec<Attack> {
             "yaml/alias-of-large-value",
             "20 000 aliases to a string of 100 kB",
             |size| {
-                let mut text = format!("  a: &a {}\n  l:\n", "x".repeat(size.of(100_000)));
-                text.push_str(&"  - *a\n".repeat(size.of(20_000)));
+                let mut text = format!("  a: &a {}\n  l:\n", "x".repeat(size.scale(100_000)));
+                text.push_str(&"  - *a\n".repeat(size.scale(20_000)));
                 text
             },
         )
@@ -281,53 +284,53 @@ pub(crate) fn table() -> Vec<Attack> {
         open_yaml("yaml/merge-keys", "2 000 merges of 2 000 members", |size| {
             let mut text = format!(
                 "  a: &a {{{}}}\n  l:\n",
-                numbered(size.of(2_000), |i| format!("k{i}: 0"))
+                numbered(size.scale(2_000), |i| format!("k{i}: 0"))
             );
-            text.push_str(&"  - <<: *a\n".repeat(size.of(2_000)));
+            text.push_str(&"  - <<: *a\n".repeat(size.scale(2_000)));
             text
         }),
         open_yaml("yaml/anchors", "150 000 anchors", |size| {
-            (0..size.of(150_000))
+            (0..size.scale(150_000))
                 .map(|i| format!("  k{i}: &x{i} 0\n"))
                 .collect()
         }),
         open_yaml("yaml/deep-flow", "flow lists 100 000 deep", |size| {
             format!(
                 "  a: {}{}\n",
-                "[".repeat(size.of(100_000)),
-                "]".repeat(size.of(100_000))
+                "[".repeat(size.scale(100_000)),
+                "]".repeat(size.scale(100_000))
             )
         }),
         open_yaml("yaml/deep-blocks", "blocks 1 500 deep by indentation", |size| {
-            (1..size.of(1_500))
+            (1..size.scale(1_500))
                 .map(|i| format!("{}a:\n", " ".repeat(i + 1)))
                 .collect()
         }),
         open_yaml("yaml/deep-sequences", "- - - 100 000 deep", |size| {
-            format!("  a:\n   {} x\n", "- ".repeat(size.of(100_000)))
+            format!("  a:\n   {} x\n", "- ".repeat(size.scale(100_000)))
         }),
         open_yaml("yaml/comments", "1 000 000 comments", |size| {
-            format!("{}  a: b\n", "#\n".repeat(size.of(1_000_000)))
+            format!("{}  a: b\n", "#\n".repeat(size.scale(1_000_000)))
         }),
         open_yaml("yaml/documents", "500 000 document markers", |size| {
-            format!("  a: b\n{}", "---\n".repeat(size.of(500_000)))
+            format!("  a: b\n{}", "---\n".repeat(size.scale(500_000)))
         }),
         open_yaml("yaml/long-scalar", "a folded scalar of 400 000 lines", |size| {
-            format!("  a: >\n{}", "    x\n".repeat(size.of(400_000)))
+            format!("  a: >\n{}", "    x\n".repeat(size.scale(400_000)))
         }),
         open_yaml("yaml/quoted", "a quoted scalar of 600 000 escapes", |size| {
-            format!("  a: \"{}\"\n", "\\x41".repeat(size.of(600_000)))
+            format!("  a: \"{}\"\n", "\\x41".repeat(size.scale(600_000)))
         }),
         open_yaml("yaml/timestamps", "100 000 dates", |size| {
-            (0..size.of(100_000))
+            (0..size.scale(100_000))
                 .map(|i| format!("  k{i}: 2001-01-01\n"))
                 .collect()
         }),
         open_yaml("yaml/complex-keys", "50 000 complex keys", |size| {
-            "  ? [a, b]\n  : 0\n".repeat(size.of(50_000))
+            "  ? [a, b]\n  : 0\n".repeat(size.scale(50_000))
         }),
         cbor("cbor/deep", "lists 1 000 000 deep", |size| {
-            let mut spec = vec![0x81; size.of(1_000_000)];
+            let mut spec = vec![0x81; size.scale(1_000_000)];
             spec.push(0);
             spec
         }),
@@ -342,22 +345,22 @@ pub(crate) fn table() -> Vec<Attack> {
         cbor(
             "cbor/claimed-maps",
             "100 000 maps that claim 4 294 967 295 members",
-            |size| cbor_head(5, u32::MAX).repeat(size.of(100_000)),
+            |size| cbor_head(5, u32::MAX).repeat(size.scale(100_000)),
         ),
         cbor("cbor/indefinite", "a text of 600 000 empty chunks", |size| {
             let mut spec = vec![0x7f];
-            spec.extend(vec![0x60; size.of(600_000)]);
+            spec.extend(vec![0x60; size.scale(600_000)]);
             spec.push(0xff);
             spec
         }),
         cbor("cbor/duplicate-keys", "400 000 equal keys", |size| {
-            let n = size.of(400_000);
+            let n = size.scale(400_000);
             let mut spec = cbor_head(5, u32::try_from(n).unwrap_or(0));
             spec.extend(b"\x61a\x00".repeat(n));
             spec
         }),
         cbor("cbor/big-numbers", "10 000 big numbers of 200 bytes", |size| {
-            let n = size.of(10_000);
+            let n = size.scale(10_000);
             let mut spec = cbor_head(4, u32::try_from(n).unwrap_or(0));
             let mut number = vec![0xc2, 0x58, 200];
             number.extend(vec![0xff; 200]);
@@ -365,18 +368,18 @@ pub(crate) fn table() -> Vec<Attack> {
             spec
         }),
         cbor("cbor/tags", "1 000 000 tags", |size| {
-            let mut spec = vec![0xc1; size.of(1_000_000)];
+            let mut spec = vec![0xc1; size.scale(1_000_000)];
             spec.push(0);
             spec
         }),
         cbor("cbor/empty-maps", "2 900 000 empty maps", |size| {
-            let n = size.of(2_900_000);
+            let n = size.scale(2_900_000);
             let mut spec = cbor_head(4, u32::try_from(n).unwrap_or(0));
             spec.extend(vec![0xa0; n]);
             spec
         }),
         proto("protobuf/empty-fields", "1 000 000 empty fields", |size| {
-            proto_field(2, b"").repeat(size.of(1_000_000))
+            proto_field(2, b"").repeat(size.scale(1_000_000))
         }),
         proto("protobuf/claimed-length", "a field that claims 4 GB", |_| {
             vec![0x12, 0xff, 0xff, 0xff, 0xff, 0x0f]
@@ -384,13 +387,13 @@ pub(crate) fn table() -> Vec<Attack> {
         proto(
             "protobuf/many-owners",
             "1 000 000 empty owner references",
-            |size| proto_field(1, &proto_field(13, b"").repeat(size.of(1_000_000))),
+            |size| proto_field(1, &proto_field(13, b"").repeat(size.scale(1_000_000))),
         ),
         proto("protobuf/unknown-fields", "1 400 000 unknown fields", |size| {
-            [0x78, 1].repeat(size.of(1_400_000))
+            [0x78, 1].repeat(size.scale(1_400_000))
         }),
         proto("protobuf/groups", "1 000 000 nested groups", |size| {
-            vec![0x7b; size.of(1_000_000)]
+            vec![0x7b; size.scale(1_000_000)]
         }),
         Attack::one(
             "compressed/request-bomb",
@@ -398,7 +401,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| {
                 let zeros = vec![b' '; 1 << 20];
                 let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-                for _ in 0..size.of(300) {
+                for _ in 0..size.scale(300) {
                     let _ = std::io::Write::write_all(&mut encoder, &zeros);
                 }
                 let body = encoder.finish().unwrap_or_default();
@@ -412,7 +415,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 "POST",
                 format!("{THINGS}?dryRun=All"),
                 JSON,
-                thing_text("{}").repeat(size.of(20_000)),
+                thing_text("{}").repeat(size.scale(20_000)),
             )
         })
         .after_one(|_| define(&things(&open())))

@@ -1,9 +1,9 @@
 //! Damaged, truncated and unbounded files; full and read-only disks; who may read what is stored.
 
-use crate::Failure;
+use crate::AttackError;
 use crate::cluster::{CONFIG_MAPS, post};
 use crate::http::{ATTACKER, Request};
-use crate::launch::{self, Limits};
+use crate::launch::{self, ProcessLimits};
 use crate::plan::{Attack, Scene};
 use crate::server::{Server, run_limited};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
@@ -21,7 +21,7 @@ const OBJECTS: usize = 200;
 const MAX_PEAK: u64 = 512 << 10;
 
 /// Makes a store of objects and ends its server at once, in the middle of whatever it does.
-fn killed_store(scene: &Scene<'_>) -> Result<(), Failure> {
+fn killed_store(scene: &Scene<'_>) -> Result<(), AttackError> {
     let server = scene.start(&[])?;
     fill(&server, scene, "c", OBJECTS)?;
     server.signal(Signal::KILL);
@@ -31,7 +31,7 @@ fn killed_store(scene: &Scene<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn fill(server: &Server, scene: &Scene<'_>, name: &str, n: usize) -> Result<(), Failure> {
+fn fill(server: &Server, scene: &Scene<'_>, name: &str, n: usize) -> Result<(), AttackError> {
     let mut connection = server.endpoint.connect(ATTACKER, scene.left())?;
     for i in 0..n {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{name}{i}")},
@@ -47,7 +47,7 @@ fn fill(server: &Server, scene: &Scene<'_>, name: &str, n: usize) -> Result<(), 
 }
 
 /// All files below a directory.
-fn files(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files(directory: &Path) -> Result<Vec<PathBuf>, AttackError> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
@@ -62,7 +62,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// The files of the journal.
-fn journal(scene: &Scene<'_>) -> Result<Vec<PathBuf>, Failure> {
+fn journal(scene: &Scene<'_>) -> Result<Vec<PathBuf>, AttackError> {
     let all = files(&scene.data())?;
     let found: Vec<PathBuf> = all
         .iter()
@@ -79,7 +79,10 @@ fn journal(scene: &Scene<'_>) -> Result<Vec<PathBuf>, Failure> {
 
 /// Damages a store and requires that nothing pretends it to be sound: `store check` fails and the server does not start,
 /// or everything is still there.
-fn damaged(scene: &Scene<'_>, damage: impl Fn(&Scene<'_>) -> Result<(), Failure>) -> Result<String, Failure> {
+fn damaged(
+    scene: &Scene<'_>,
+    damage: impl Fn(&Scene<'_>) -> Result<(), AttackError>,
+) -> Result<String, AttackError> {
     killed_store(scene)?;
     damage(scene)?;
     let data = scene.data();
@@ -93,7 +96,7 @@ fn damaged(scene: &Scene<'_>, damage: impl Fn(&Scene<'_>) -> Result<(), Failure>
             let list = server
                 .endpoint
                 .ask(&Request::get(format!("{CONFIG_MAPS}?limit=1")), scene.left())?;
-            let text = list.text();
+            let text = list.body_text();
             let last = server.endpoint.ask(
                 &Request::get(format!("{CONFIG_MAPS}/c{}", OBJECTS - 1)),
                 scene.left(),
@@ -119,7 +122,7 @@ fn damaged(scene: &Scene<'_>, damage: impl Fn(&Scene<'_>) -> Result<(), Failure>
     }
 }
 
-fn no_panic(text: &str) -> Result<(), Failure> {
+fn no_panic(text: &str) -> Result<(), AttackError> {
     if text.contains("panicked at") || text.contains("RUST_BACKTRACE") {
         return Err(format!(
             "a panic instead of an error: {}",
@@ -131,7 +134,7 @@ fn no_panic(text: &str) -> Result<(), Failure> {
 }
 
 /// Gives each file of the journal another length.
-fn resize(scene: &Scene<'_>, length: impl Fn(u64) -> u64) -> Result<(), Failure> {
+fn resize(scene: &Scene<'_>, length: impl Fn(u64) -> u64) -> Result<(), AttackError> {
     for path in journal(scene)? {
         let file = OpenOptions::new().write(true).open(path)?;
         let now = file.metadata()?.len();
@@ -141,7 +144,7 @@ fn resize(scene: &Scene<'_>, length: impl Fn(u64) -> u64) -> Result<(), Failure>
 }
 
 /// Inverts bytes in the middle of files whose names contain a word.
-fn invert(scene: &Scene<'_>, word: &str, from: u64, n: usize) -> Result<(), Failure> {
+fn invert(scene: &Scene<'_>, word: &str, from: u64, n: usize) -> Result<(), AttackError> {
     for path in files(&scene.data())?
         .iter()
         .filter(|p| p.to_string_lossy().contains(word))
@@ -163,7 +166,7 @@ fn invert(scene: &Scene<'_>, word: &str, from: u64, n: usize) -> Result<(), Fail
 }
 
 /// Everything that the server and `store export` write is for its owner alone.
-fn modes(scene: &Scene<'_>) -> Result<String, Failure> {
+fn modes(scene: &Scene<'_>) -> Result<String, AttackError> {
     killed_store(scene)?;
     let data = scene.data();
     let export = scene.directory.join("export.jsonl");
@@ -207,7 +210,7 @@ fn modes(scene: &Scene<'_>) -> Result<String, Failure> {
 struct Mount(PathBuf);
 
 impl Mount {
-    fn new(directory: &Path, options: &str) -> Result<Mount, Failure> {
+    fn new(directory: &Path, options: &str) -> Result<Mount, AttackError> {
         std::fs::create_dir_all(directory)?;
         let options = std::ffi::CString::new(options)?;
         mount(
@@ -245,7 +248,7 @@ fn incompressible(n: usize) -> String {
 }
 
 /// Fills the disk: writes fail with an error, reads go on, `/readyz` fails, and once there is room, all is well again.
-fn full_disk(scene: &Scene<'_>) -> Result<String, Failure> {
+fn full_disk(scene: &Scene<'_>) -> Result<String, AttackError> {
     let Ok(_mounted) = Mount::new(&scene.data(), "size=96m") else {
         return Ok(NO_MOUNT.to_owned());
     };
@@ -308,7 +311,7 @@ fn full_disk(scene: &Scene<'_>) -> Result<String, Failure> {
 }
 
 /// `store check` on a file system that cannot be written.
-fn read_only(scene: &Scene<'_>) -> Result<String, Failure> {
+fn read_only(scene: &Scene<'_>) -> Result<String, AttackError> {
     let Ok(mounted) = Mount::new(&scene.data(), "size=256m") else {
         return Ok(NO_MOUNT.to_owned());
     };
@@ -329,12 +332,16 @@ fn read_only(scene: &Scene<'_>) -> Result<String, Failure> {
 }
 
 /// A command that reads from input without end says so, in time and without taking it all.
-fn endless(scene: &Scene<'_>, arguments: &[&str]) -> Result<String, Failure> {
+fn endless(scene: &Scene<'_>, arguments: &[&str]) -> Result<String, AttackError> {
     let (status, text, used) = scene.command(arguments)?;
     judge_endless(status, &text, used.peak)
 }
 
-fn judge_endless(status: Option<std::process::ExitStatus>, text: &str, peak: u64) -> Result<String, Failure> {
+fn judge_endless(
+    status: Option<std::process::ExitStatus>,
+    text: &str,
+    peak: u64,
+) -> Result<String, AttackError> {
     let status = status.ok_or("it reads on and on")?;
     if peak > MAX_PEAK {
         return Err(format!("it took {} MB", peak >> 10).into());
@@ -353,7 +360,7 @@ fn judge_endless(status: Option<std::process::ExitStatus>, text: &str, peak: u64
 }
 
 /// A pipe whose writer never stops.
-fn fifo(scene: &Scene<'_>) -> Result<String, Failure> {
+fn fifo(scene: &Scene<'_>) -> Result<String, AttackError> {
     let path = scene.directory.join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&path).status()?;
     if !made.success() {
@@ -366,14 +373,14 @@ fn fifo(scene: &Scene<'_>) -> Result<String, Failure> {
             while pipe.write_all(&[b' '; 64 << 10]).is_ok() {}
         }
     });
-    let mut command = launch::command(scene.program, Limits::default())?;
+    let mut command = launch::command(scene.program, ProcessLimits::default())?;
     let (status, text, used) = run_limited(command.arg("validate").arg(&path), scene.left(), &scene.totals)?;
     judge_endless(status, &text, used.peak)
 }
 
 /// The kubeconfig of a server in memory is gone when the server is.
-fn temporary_kubeconfig(scene: &Scene<'_>) -> Result<String, Failure> {
-    let mut command = launch::command(scene.program, Limits::default())?;
+fn temporary_kubeconfig(scene: &Scene<'_>) -> Result<String, AttackError> {
+    let mut command = launch::command(scene.program, ProcessLimits::default())?;
     command
         .args(["serve", "--in-memory", "--secure-port", "0"])
         .env("TMPDIR", scene.directory)
@@ -415,7 +422,10 @@ fn temporary_kubeconfig(scene: &Scene<'_>) -> Result<String, Failure> {
 }
 
 /// Files of input that have no end, or say that they have none.
-fn import(scene: &Scene<'_>, make: impl Fn(&mut File) -> Result<(), Failure>) -> Result<String, Failure> {
+fn import(
+    scene: &Scene<'_>,
+    make: impl Fn(&mut File) -> Result<(), AttackError>,
+) -> Result<String, AttackError> {
     let path = scene.directory.join("import.jsonl");
     make(&mut File::create(&path)?)?;
     let (data, file) = (scene.data(), path);

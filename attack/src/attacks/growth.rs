@@ -43,7 +43,7 @@ fn read_with_defaults(
     })
     .after_one(|_| define(&things(&open())))
     .after(|size| {
-        let body = empty_items(size.of(1_000));
+        let body = empty_items(size.scale(1_000));
         (0..size.pick(20, 5))
             .map(|i| {
                 let text = create_text("", &body);
@@ -57,7 +57,7 @@ fn read_with_defaults(
             .chain([create_text("", &body)])
             .collect()
     })
-    .after_one(|size| redefine(&defaulted(size.of(9_000), &json!("x"))))
+    .after_one(|size| redefine(&defaulted(size.scale(9_000), &json!("x"))))
     .expect(&[200, 413, 422, 500, 504])
 }
 
@@ -71,20 +71,20 @@ pub(crate) fn table() -> Vec<Attack> {
         .after_one(|size| define(&things(&defaulted(size.pick(9_000, 4_000), &json!("x")))))
         .expect(&[400, 413, 422, 500]),
         Attack::one("defaults/large-value", "a default of 100 kB for each of 100 000 items", |size| {
-            create_text("", &empty_items(size.of(100_000)))
+            create_text("", &empty_items(size.scale(100_000)))
         })
-        .after_one(|size| define(&things(&defaulted(1, &json!("x".repeat(size.of(100_000)))))))
+        .after_one(|size| define(&things(&defaulted(1, &json!("x".repeat(size.scale(100_000)))))))
         .expect(&[400, 413, 422, 500]),
         Attack::one("defaults/list-value", "a default list of 50 000 for each of 10 000 items", |size| {
-            create_text("", &empty_items(size.of(10_000)))
+            create_text("", &empty_items(size.scale(10_000)))
         })
         .after_one(|size| {
             define(&things(&with_spec(&json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "object",
-                "properties": {"l": {"type": "array", "items": {"type": "integer"}, "default": list(&json!(0), size.of(50_000))}}}}}}))))
+                "properties": {"l": {"type": "array", "items": {"type": "integer"}, "default": list(&json!(0), size.scale(50_000))}}}}}}))))
         })
         .expect(&[400, 413, 422, 500]),
         Attack::one("defaults/nested", "defaults in defaults: 20 levels of empty objects for 20 000 items", |size| {
-            create_text("", &empty_items(size.of(20_000)))
+            create_text("", &empty_items(size.scale(20_000)))
         })
         .after_one(|_| {
             let mut schema = json!({"type": "object", "properties": {"v": {"type": "string", "default": "x".repeat(50)}}});
@@ -95,7 +95,7 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(GROWN),
         Attack::one("defaults/tree", "defaults of a tree of 3^9 leaves for 200 items", |size| {
-            create_text("", &empty_items(size.of(200)))
+            create_text("", &empty_items(size.scale(200)))
         })
         .after_one(|size| {
             let mut schema = json!({"type": "string", "default": "x"});
@@ -139,7 +139,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 .collect();
             define(&definition("things", &versions))
         })
-        .after_one(|size| create_text("", &empty_items(size.of(5_000))))
+        .after_one(|size| create_text("", &empty_items(size.scale(5_000))))
         .expect(&[200, 413, 422, 500, 504]),
         Attack::requests("scale/patches", "patches of a scale whose object has 700 000 items", |_| {
             vec![
@@ -155,7 +155,7 @@ pub(crate) fn table() -> Vec<Attack> {
                 json!({"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}});
             define(&definition)
         })
-        .after_one(|size| create_text("", &format!(r#"{{"replicas":0,"l":[{}]}}"#, repeated("0", size.of(700_000)))))
+        .after_one(|size| create_text("", &format!(r#"{{"replicas":0,"l":[{}]}}"#, repeated("0", size.scale(700_000)))))
         .expect(&[200, 409, 422, 500, 504]),
     ]
 }

@@ -1,6 +1,6 @@
 //! Who asks: anonymous requests, impersonation, tokens.
 
-use crate::Failure;
+use crate::AttackError;
 use crate::cluster::{JSON, define, open, things};
 use crate::http::Request;
 use crate::plan::{Attack, Scene};
@@ -18,7 +18,7 @@ fn who_am_i() -> Request {
 }
 
 /// What a user without privileges is refused, and what the administrator may.
-fn impersonation(scene: &Scene<'_>) -> Result<String, Failure> {
+fn impersonation(scene: &Scene<'_>) -> Result<String, AttackError> {
     let tokens = scene.directory.join("tokens.csv");
     std::fs::write(&tokens, "bob-token,bob,1000,\"developers\"\n")?;
     let server = scene.start(&[
@@ -61,14 +61,14 @@ fn impersonation(scene: &Scene<'_>) -> Result<String, Failure> {
     let answer = admin
         .ask(&header("Impersonate-User", "bob"), scene.left())?
         .expect(&[201])?;
-    if !answer.text().contains(r#""username":"bob""#) {
-        return Err(format!("the administrator does not become bob: {}", answer.text()).into());
+    if !answer.body_text().contains(r#""username":"bob""#) {
+        return Err(format!("the administrator does not become bob: {}", answer.body_text()).into());
     }
     Ok(format!("{} × 403", forbidden.len()))
 }
 
 /// The answers to a client without a token.
-fn anonymous(scene: &Scene<'_>) -> Result<String, Failure> {
+fn anonymous(scene: &Scene<'_>) -> Result<String, AttackError> {
     let server = scene.server()?;
     let nobody = server.endpoint.with_token("");
     let wrong = server.endpoint.with_token("wrong");
@@ -112,7 +112,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::one("identity/long-token", "a token of 200 kB", |size| {
             Request::get("/api").header("X-Padding", "a").header(
                 "Authorization",
-                format!("Bearer {}", "a".repeat(size.of(200_000))),
+                format!("Bearer {}", "a".repeat(size.scale(200_000))),
             )
         })
         .expect(&[200, 400, 401, 431]),
@@ -135,7 +135,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     "POST",
                     crate::cluster::THINGS,
                     JSON,
-                    " ".repeat(size.of(2_900_000)),
+                    " ".repeat(size.scale(2_900_000)),
                 )
                 .header("Authorization", "Bearer wrong")
             },

@@ -26,7 +26,7 @@ fn on_long_list(
         patch(THING, JSON_PATCH, &Value::Array(operations(size)))
     })
     .after_one(|_| define(&things(&open())))
-    .after_one(|size| long_list(size.of(700_001)))
+    .after_one(|size| long_list(size.scale(700_001)))
     .expect(DONE_OR_REFUSED)
 }
 
@@ -96,29 +96,29 @@ pub(crate) fn table() -> Vec<Attack> {
         on_long_list(
             "json-patch/insert-front",
             "2 000 × add /spec/l/0, 700 001 items",
-            |size| vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); size.of(2_000)],
+            |size| vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); size.scale(2_000)],
         ),
         on_long_list(
             "json-patch/insert-front-10000",
             "10 000 × add /spec/l/0, 700 001 items",
-            |size| vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); size.of(10_000)],
+            |size| vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); size.scale(10_000)],
         ),
         on_long_list(
             "json-patch/insert-front-10-clients",
             "2 000 × add /spec/l/0, 700 001 items, 10 connections",
-            |size| vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); size.of(2_000)],
+            |size| vec![json!({"op": "add", "path": "/spec/l/0", "value": 1}); size.scale(2_000)],
         )
         .expect(&[200, 400, 409, 413, 422, 429, 500, 504])
         .connections(10),
         on_long_list(
             "json-patch/remove-front",
             "10 000 × remove /spec/l/0, 700 001 items",
-            |size| vec![json!({"op": "remove", "path": "/spec/l/0"}); size.of(10_000)],
+            |size| vec![json!({"op": "remove", "path": "/spec/l/0"}); size.scale(10_000)],
         ),
         on_long_list(
             "json-patch/move-front-to-end",
             "10 000 × move /spec/l/0 to /spec/l/-, 700 001 items",
-            |size| vec![json!({"op": "move", "from": "/spec/l/0", "path": "/spec/l/-"}); size.of(10_000)],
+            |size| vec![json!({"op": "move", "from": "/spec/l/0", "path": "/spec/l/-"}); size.scale(10_000)],
         ),
         on_long_list(
             "json-patch/move-list-around",
@@ -126,7 +126,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| {
                 let there = json!({"op": "move", "from": "/spec/l", "path": "/spec/m"});
                 let back = json!({"op": "move", "from": "/spec/m", "path": "/spec/l"});
-                [there, back].into_iter().cycle().take(size.of(10_000)).collect()
+                [there, back].into_iter().cycle().take(size.scale(10_000)).collect()
             },
         ),
         on_long_list(
@@ -137,19 +137,19 @@ pub(crate) fn table() -> Vec<Attack> {
         on_long_list(
             "json-patch/test-list",
             "10 000 × test of /spec/l",
-            |size| vec![json!({"op": "test", "path": "/spec/l", "value": [0]}); size.of(10_000)],
+            |size| vec![json!({"op": "test", "path": "/spec/l", "value": [0]}); size.scale(10_000)],
         ),
         on_long_list(
             "json-patch/replace-middle",
             "10 000 × replace and remove in the middle of 700 001 items",
             |size| {
-                let middle = size.of(700_001) / 2;
+                let middle = size.scale(700_001) / 2;
                 let path = format!("/spec/l/{middle}");
                 let (replace, remove) = (
                     json!({"op": "replace", "path": path, "value": 1}),
                     json!({"op": "remove", "path": path}),
                 );
-                [replace, remove].into_iter().cycle().take(size.of(10_000)).collect()
+                [replace, remove].into_iter().cycle().take(size.scale(10_000)).collect()
             },
         ),
         on_long_list("json-patch/too-many-operations", "60 000 operations", |_| {
@@ -158,26 +158,26 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[413]),
         on_long_list("json-patch/deep-path", "1 000 × add at a path of 1 000 steps", |size| {
             let path = "/a".repeat(1_000);
-            vec![json!({"op": "add", "path": path, "value": 1}); size.of(1_000)]
+            vec![json!({"op": "add", "path": path, "value": 1}); size.scale(1_000)]
         }),
         Attack::one(
             "json-patch/insert-between-members",
             "5 000 × add a member that sorts first, 100 000 members",
             |size| {
-                let operations = (0..size.of(5_000))
+                let operations = (0..size.scale(5_000))
                     .map(|i| json!({"op": "add", "path": format!("/spec/a{:06}", 999_999 - i), "value": 0}));
                 patch(THING, JSON_PATCH, &operations.collect())
             },
         )
         .after_one(|_| define(&things(&open())))
-        .after_one(|size| create_text("", &format!("{{{}}}", numbered(size.of(100_000), |i| format!(r#""z{i}":0"#)))))
+        .after_one(|size| create_text("", &format!("{{{}}}", numbered(size.scale(100_000), |i| format!(r#""z{i}":0"#)))))
         .expect(DONE_OR_REFUSED),
         Attack::one(
             "json-patch/grow-string-in-many-places",
             "10 000 × copy of a string of 250 kB",
             |size| {
                 let operations =
-                    (0..size.of(10_000)).map(|i| json!({"op": "copy", "from": "/spec/s", "path": format!("/spec/s{i}")}));
+                    (0..size.scale(10_000)).map(|i| json!({"op": "copy", "from": "/spec/s", "path": format!("/spec/s{i}")}));
                 patch(THING, JSON_PATCH, &operations.collect())
             },
         )
@@ -187,39 +187,39 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::one(
             "merge-patch/members",
             "a merge patch of 60 000 members on as many others",
-            |size| patch(THING, MERGE_PATCH, &json!({"spec": members(size.of(60_000), |i| (format!("b{i}"), json!(i)))})),
+            |size| patch(THING, MERGE_PATCH, &json!({"spec": members(size.scale(60_000), |i| (format!("b{i}"), json!(i)))})),
         )
         .after_one(|_| define(&things(&open())))
-        .after_one(|size| create_text("", &format!("{{{}}}", numbered(size.of(60_000), |i| format!(r#""a{i}":0"#)))))
+        .after_one(|size| create_text("", &format!("{{{}}}", numbered(size.scale(60_000), |i| format!(r#""a{i}":0"#)))))
         .expect(DONE_OR_REFUSED),
         Attack::one(
             "merge-patch/nulls",
             "a merge patch of 250 000 nulls in lists",
-            |size| patch(THING, MERGE_PATCH, &json!({"spec": {"l": list(&json!({"a": null}), size.of(250_000))}})),
+            |size| patch(THING, MERGE_PATCH, &json!({"spec": {"l": list(&json!({"a": null}), size.scale(250_000))}})),
         )
         .after_one(|_| define(&things(&open())))
         .after_one(|_| create_text("", "{}"))
         .expect(DONE_OR_REFUSED),
         Attack::one("merge-patch/deep", "a merge patch of 9 000 levels", |size| {
-            let n = size.of(9_000);
+            let n = size.scale(9_000);
             let body = format!(r#"{{"spec":{}1{}}}"#, r#"{"a":"#.repeat(n), "}".repeat(n));
             Request::new("PATCH", THING, MERGE_PATCH, body)
         })
         .after_one(|_| define(&things(&open())))
         .after_one(|size| {
-            let n = size.of(9_000);
+            let n = size.scale(9_000);
             create_text("", &format!("{}1{}", r#"{"a":"#.repeat(n), "}".repeat(n)))
         })
         .expect(DONE_OR_REFUSED),
         on_metadata(
             "strategic/owner-references",
             "5 000 owner references against as many others",
-            |size| json!({"ownerReferences": owners(size.of(5_000))}),
+            |size| json!({"ownerReferences": owners(size.scale(5_000))}),
             STRATEGIC_PATCH,
             |size| {
-                let mut patch = owners(size.of(5_000) * 2);
+                let mut patch = owners(size.scale(5_000) * 2);
                 if let Some(items) = patch.as_array_mut() {
-                    items.drain(..size.of(5_000));
+                    items.drain(..size.scale(5_000));
                 }
                 json!({"metadata": {"ownerReferences": patch}})
             },
@@ -227,22 +227,22 @@ pub(crate) fn table() -> Vec<Attack> {
         on_metadata(
             "strategic/owner-references-deleted",
             "$patch: delete of 5 000 owner references",
-            |size| json!({"ownerReferences": owners(size.of(5_000))}),
+            |size| json!({"ownerReferences": owners(size.scale(5_000))}),
             STRATEGIC_PATCH,
             |size| {
                 let delete = |i: usize| json!({"$patch": "delete", "uid": format!("{i:08}")});
-                json!({"metadata": {"ownerReferences": (0..size.of(5_000)).rev().map(delete).collect::<Value>()}})
+                json!({"metadata": {"ownerReferences": (0..size.scale(5_000)).rev().map(delete).collect::<Value>()}})
             },
         ),
         on_metadata(
             "strategic/element-order",
             "$setElementOrder of 5 000 owner references in reverse",
-            |size| json!({"ownerReferences": owners(size.of(5_000))}),
+            |size| json!({"ownerReferences": owners(size.scale(5_000))}),
             STRATEGIC_PATCH,
             |size| {
                 let order = |i: usize| json!({"uid": format!("{i:08}")});
                 json!({"metadata": {
-                    "$setElementOrder/ownerReferences": (0..size.of(5_000)).rev().map(order).collect::<Value>(),
+                    "$setElementOrder/ownerReferences": (0..size.scale(5_000)).rev().map(order).collect::<Value>(),
                     "ownerReferences": [{"uid": "00000001", "name": "x"}],
                 }})
             },
@@ -250,25 +250,25 @@ pub(crate) fn table() -> Vec<Attack> {
         on_metadata(
             "strategic/finalizers",
             "20 000 finalizers added to as many",
-            |size| json!({"finalizers": finalizers(size.of(20_000))}),
+            |size| json!({"finalizers": finalizers(size.scale(20_000))}),
             STRATEGIC_PATCH,
             |size| {
-                let added = (0..size.of(20_000)).map(|i| json!(format!("example.org/g{i}")));
+                let added = (0..size.scale(20_000)).map(|i| json!(format!("example.org/g{i}")));
                 json!({"metadata": {"finalizers": added.collect::<Value>()}})
             },
         ),
         on_metadata(
             "strategic/finalizers-deleted",
             "$deleteFromPrimitiveList of 40 000 finalizers",
-            |size| json!({"finalizers": finalizers(size.of(40_000))}),
+            |size| json!({"finalizers": finalizers(size.scale(40_000))}),
             STRATEGIC_PATCH,
             |size| {
-                let removed = (0..size.of(40_000)).rev().map(|i| json!(format!("example.com/f{i}")));
+                let removed = (0..size.scale(40_000)).rev().map(|i| json!(format!("example.com/f{i}")));
                 json!({"metadata": {"$deleteFromPrimitiveList/finalizers": removed.collect::<Value>()}})
             },
         ),
         Attack::requests("apply/list-map", "12 000 items by key, two managers, reversed", |size| {
-            let n = size.of(12_000);
+            let n = size.scale(12_000);
             let reversed = format!(r#"{{"l":[{}]}}"#, numbered(n, |i| format!(r#"{{"k":{},"v":"b"}}"#, n - i)));
             vec![
                 apply(THING, "one", thing_text(&keyed_items(n, "a"))),
@@ -278,7 +278,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .after_one(|_| define(&keyed("map")))
         .expect(&[200, 201, 400, 413, 422, 500, 504]),
         Attack::requests("apply/set", "30 000 numbers of a set, two managers, reversed", |size| {
-            let n = size.of(30_000);
+            let n = size.scale(30_000);
             vec![
                 apply(THING, "one", thing_text(&format!(r#"{{"l":[{}]}}"#, numbered(n, |i| i.to_string())))),
                 apply(THING, "two", thing_text(&format!(r#"{{"l":[{}]}}"#, numbered(n, |i| (n + n - i).to_string())))),
@@ -297,17 +297,17 @@ pub(crate) fn table() -> Vec<Attack> {
         .after_one(|_| define(&things(&open())))
         .expect(&[200, 201, 400, 413, 422, 500, 504]),
         Attack::one("apply/conflicts", "an apply that conflicts in 60 000 fields", |size| {
-            let fields = numbered(size.of(60_000), |i| format!(r#""f{i}":1"#));
+            let fields = numbered(size.scale(60_000), |i| format!(r#""f{i}":1"#));
             Request::new("PATCH", format!("{THING}?fieldManager=two"), APPLY, thing_text(&format!("{{{fields}}}")))
         })
         .after_one(|_| define(&things(&open())))
         .after_one(|size| {
-            let fields = numbered(size.of(60_000), |i| format!(r#""f{i}":0"#));
+            let fields = numbered(size.scale(60_000), |i| format!(r#""f{i}":0"#));
             apply(THING, "one", thing_text(&format!("{{{fields}}}")))
         })
         .expect(&[409]),
         Attack::one("apply/deep-fields", "an apply of 9 000 levels", |size| {
-            let n = size.of(9_000);
+            let n = size.scale(9_000);
             apply(THING, "one", thing_text(&format!("{}1{}", r#"{"a":"#.repeat(n), "}".repeat(n))))
         })
         .after_one(|_| define(&things(&open())))
@@ -318,7 +318,7 @@ pub(crate) fn table() -> Vec<Attack> {
                     "fieldsType": "FieldsV1", "time": "2020-01-01T00:00:00Z",
                     "fieldsV1": {"f:spec": members(20, |k| (format!("f:a{k}"), json!({})))}})
             };
-            let entries: Value = (0..size.of(3_000)).map(entry).collect();
+            let entries: Value = (0..size.scale(3_000)).map(entry).collect();
             Request::new("POST", "/apis/attack.example.com/v1/namespaces/default/things", "application/json",
                 json!({"apiVersion": "attack.example.com/v1", "kind": "Things",
                     "metadata": {"generateName": "a", "managedFields": entries}, "spec": {"a0": 1}}).to_string())

@@ -52,20 +52,20 @@ fn republished(
 pub(crate) fn table() -> Vec<Attack> {
     let deep = |size: Size| {
         let mut schema = json!({"type": "string"});
-        for _ in 0..size.of(3_000) {
+        for _ in 0..size.scale(3_000) {
             schema = json!({"type": "object", "properties": {"a": schema}});
         }
         with_spec(&schema)
     };
     vec![
         republished("openapi/v2-versions", "/openapi/v2 after each change of a definition of 1 000 versions", "/openapi/v2",
-            |size| many_versions(size.of(1_000), &open())),
+            |size| many_versions(size.scale(1_000), &open())),
         republished("openapi/v3-versions", "/openapi/v3 after each change of a definition of 1 000 versions", "/openapi/v3",
-            |size| many_versions(size.of(1_000), &open())),
+            |size| many_versions(size.scale(1_000), &open())),
         republished("openapi/v3-wide", "/openapi/v3 of one version with 12 000 properties",
-            "/openapi/v3/apis/attack.example.com/v1", |size| things(&wide_schema(size.of(12_000)))),
-        republished("openapi/v2-wide", "/openapi/v2 with 12 000 properties", "/openapi/v2", |size| things(&wide_schema(size.of(12_000)))),
-        republished("discovery/versions", "aggregated discovery of 1 000 versions", "/apis", |size| many_versions(size.of(1_000), &open())),
+            "/openapi/v3/apis/attack.example.com/v1", |size| things(&wide_schema(size.scale(12_000)))),
+        republished("openapi/v2-wide", "/openapi/v2 with 12 000 properties", "/openapi/v2", |size| things(&wide_schema(size.scale(12_000)))),
+        republished("discovery/versions", "aggregated discovery of 1 000 versions", "/apis", |size| many_versions(size.scale(1_000), &open())),
         Attack::requests("definitions/many", "150 definitions of 200 properties, deleted again", |size| {
             let n = size.pick(150, 10);
             let create = (0..n).map(|i| define(&definition(&format!("things{i}"), &[version("v1", true, &wide_schema(200))])));
@@ -74,7 +74,7 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(&[200, 201, 403, 404]),
         Attack::one("definitions/wide", "a definition of 30 000 properties", |size| {
-            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&things(&wide_schema(size.of(30_000)))) }
+            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&things(&wide_schema(size.scale(30_000)))) }
         })
         .expect(&[201, 413, 422, 504]),
         Attack::one("definitions/deep", "a schema 3 000 deep", move |size| {
@@ -83,7 +83,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[201, 400, 413, 422, 504]),
         Attack::one("definitions/deep-any-of", "anyOf 2 000 deep", |size| {
             let mut schema = json!({"minimum": 1});
-            for _ in 0..size.of(2_000) {
+            for _ in 0..size.scale(2_000) {
                 schema = json!({"anyOf": [schema]});
             }
             schema["type"] = json!("integer");
@@ -92,23 +92,23 @@ pub(crate) fn table() -> Vec<Attack> {
         })
         .expect(&[201, 400, 413, 422, 504]),
         Attack::one("definitions/versions", "a definition of 3 000 versions", |size| {
-            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&many_versions(size.of(3_000), &open())) }
+            Request { path: format!("{DEFINITIONS}?dryRun=All"), ..define(&many_versions(size.scale(3_000), &open())) }
         })
         .expect(&[201, 400, 413, 422, 504]),
         Attack::requests("definitions/updates", "updates of a definition of 12 000 properties", |size| {
             (0..2)
                 .map(|i| {
-                    let mut d = things(&wide_schema(size.of(12_000)));
+                    let mut d = things(&wide_schema(size.scale(12_000)));
                     d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!(i.to_string());
                     let change = json!({"spec": {"versions": d["spec"]["versions"]}});
                     Request::new("PATCH", format!("{DEFINITIONS}/things.attack.example.com"), "application/merge-patch+json", change.to_string())
                 })
                 .collect()
         })
-        .after_one(|size| define(&things(&wide_schema(size.of(12_000)))))
+        .after_one(|size| define(&things(&wide_schema(size.scale(12_000)))))
         .expect(&[200, 409, 413, 422, 504]),
         Attack::one("definitions/rules-times-properties", "3 000 properties with two rules each", |size| {
-            let properties = members(size.of(3_000), |i| {
+            let properties = members(size.scale(3_000), |i| {
                 (format!("p{i}"), json!({"type": "string", "maxLength": 10, "x-kubernetes-validations": [
                     {"rule": format!("self != 'a{i}'")}, {"rule": "self == oldSelf"}]}))
             });
@@ -118,7 +118,7 @@ pub(crate) fn table() -> Vec<Attack> {
         .expect(&[201, 413, 422, 504]),
         Attack::one("definitions/status-update", "an update of a definition's status with 30 000 conditions", |size| {
             let mut d = things(&open());
-            let conditions: Vec<Value> = (0..size.of(30_000)).map(|i| json!({"type": format!("c{i}"), "status": "x"})).collect();
+            let conditions: Vec<Value> = (0..size.scale(30_000)).map(|i| json!({"type": format!("c{i}"), "status": "x"})).collect();
             d["status"] = json!({"conditions": conditions, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": vec!["v9"; 1_000]});
             put(&format!("{DEFINITIONS}/things.attack.example.com/status"), &d)
         })

@@ -74,7 +74,7 @@ fn columns(name: &'static str, request: &'static str, path: &'static str, column
                 "",
                 &format!(
                     r#"{{"l":[{}]}}"#,
-                    numbered(size.of(50_000), |i| format!(r#"{{"a":{i},"b":"x"}}"#))
+                    numbered(size.scale(50_000), |i| format!(r#"{{"a":{i},"b":"x"}}"#))
                 ),
             )
         })
@@ -134,7 +134,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| {
                 format!(
                     "{THINGS}?labelSelector=a%20notin%20({})",
-                    numbered(size.of(2_000), |i| format!("w{i}"))
+                    numbered(size.scale(2_000), |i| format!("w{i}"))
                 )
             },
             &[],
@@ -145,7 +145,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| {
                 format!(
                     "{THINGS}?labelSelector={}",
-                    numbered(size.of(2_000), |i| format!("k{i}!=v"))
+                    numbered(size.scale(2_000), |i| format!("k{i}!=v"))
                 )
             },
             &[],
@@ -156,7 +156,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| {
                 format!(
                     "{THINGS}?fieldSelector={}",
-                    numbered(size.of(2_000), |i| format!("metadata.name!=x{i}"))
+                    numbered(size.scale(2_000), |i| format!("metadata.name!=x{i}"))
                 )
             },
             &[],
@@ -240,7 +240,7 @@ pub(crate) fn table() -> Vec<Attack> {
             |size| {
                 format!(
                     "{THINGS}?watch=true&resourceVersion=0&timeoutSeconds=1&labelSelector={}",
-                    numbered(size.of(2_000), |i| format!("k{i}!=v"))
+                    numbered(size.scale(2_000), |i| format!("k{i}!=v"))
                 )
             },
             &[],
@@ -257,49 +257,49 @@ pub(crate) fn table() -> Vec<Attack> {
             "an object 9 000 deep, pretty-printed",
             "/apis/attack.example.com/v1/namespaces/default/things/a?pretty=true",
             "application/json",
-            |size| deep(size.of(9_000)),
+            |size| deep(size.scale(9_000)),
         ),
         of_one(
             "read/yaml-deep",
             "an object 9 000 deep in YAML",
             THING,
             "application/yaml",
-            |size| deep(size.of(9_000)),
+            |size| deep(size.scale(9_000)),
         ),
         of_one(
             "read/pretty-wide-deep",
             "400 objects 500 deep, pretty-printed",
             "/apis/attack.example.com/v1/namespaces/default/things/a?pretty=true",
             "application/json",
-            |size| format!(r#"{{"l":[{}]}}"#, repeated(&deep(500), size.of(400))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated(&deep(500), size.scale(400))),
         ),
         of_one(
             "read/yaml-wide-deep",
             "400 objects 500 deep in YAML",
             THING,
             "application/yaml",
-            |size| format!(r#"{{"l":[{}]}}"#, repeated(&deep(500), size.of(400))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated(&deep(500), size.scale(400))),
         ),
         of_one(
             "read/yaml-strings",
             "a string of 1 MB of control characters in YAML",
             THING,
             "application/yaml",
-            |size| format!(r#"{{"s":"{}"}}"#, r"\u0001".repeat(size.of(240_000))),
+            |size| format!(r#"{{"s":"{}"}}"#, r"\u0001".repeat(size.scale(240_000))),
         ),
         of_one(
             "read/table-one",
             "an object of 700 000 items as a table",
             THING,
             TABLE,
-            |size| format!(r#"{{"l":[{}]}}"#, repeated("0", size.of(700_000))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated("0", size.scale(700_000))),
         ),
         of_one(
             "read/gzip-large",
             "an object of 1.4 MB, compressed",
             THING,
             "application/json",
-            |size| format!(r#"{{"l":[{}]}}"#, repeated("0", size.of(700_000))),
+            |size| format!(r#"{{"l":[{}]}}"#, repeated("0", size.scale(700_000))),
         ),
         columns(
             "table/columns-wildcard",
@@ -357,13 +357,13 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::one("read/query-parameters", "4 000 query parameters", |size| {
             Request::get(format!(
                 "{THINGS}?{}",
-                numbered(size.of(4_000), |i| format!("k{i}=v&")).replace(',', "")
+                numbered(size.scale(4_000), |i| format!("k{i}=v&")).replace(',', "")
             ))
         })
         .after_one(|_| define(&things(&open())))
         .expect(&[200, 400, 414, 431]),
         Attack::one("read/headers", "2 000 headers", |size| {
-            (0..size.of(2_000)).fold(Request::get(THINGS), |request, i| {
+            (0..size.scale(2_000)).fold(Request::get(THINGS), |request, i| {
                 request.header(&format!("X-{i}"), "a")
             })
         })
@@ -372,7 +372,7 @@ pub(crate) fn table() -> Vec<Attack> {
         Attack::one("read/accept-header", "an Accept header of 1 000 types", |size| {
             Request::get(THINGS).header(
                 "Accept",
-                numbered(size.of(1_000), |i| format!("application/x{i};q=0.{i}")),
+                numbered(size.scale(1_000), |i| format!("application/x{i};q=0.{i}")),
             )
         })
         .after_one(|_| define(&things(&open())))

@@ -12,7 +12,7 @@ mod updater;
 
 pub use conflict::{Conflict, Conflicts};
 pub use managed::{ManagedError, ManagerId, Operation};
-pub use manager::{ApplyError, FieldManager, Force, Typed, Updated};
+pub use manager::{ApplyError, FieldManager, Force, TypeCheck, Updated};
 pub use scale::{ScaleMapping, scale_to_parent, scale_to_subresource};
 
 use crate::typed::ObjectType;

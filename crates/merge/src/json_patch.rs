@@ -10,8 +10,8 @@ mod tree;
 
 pub use text::patched_text;
 
-use text::Texts;
-use tree::{Kind, Opened, Tree};
+use text::TextPatcher;
+use tree::{LazyTree, Tree, TreeKind};
 
 use scantling_value::{DecodeError, Limits, Map, Str, Value, deadline, go, json};
 use std::fmt;
@@ -101,23 +101,23 @@ impl JsonPatch {
         let mut texts = self
             .text
             .as_ref()
-            .map(|text| Texts::new(&document.to_json(), text));
+            .map(|text| TextPatcher::new(&document.to_json(), text));
         if self.operations.len() <= FEW {
             self.apply_to(document, texts.as_mut())
         } else {
-            self.apply_to(Opened::from(document), texts.as_mut())
+            self.apply_to(LazyTree::from(document), texts.as_mut())
         }
     }
 
     fn apply_to<T: Tree>(
         &self,
         mut document: T,
-        mut texts: Option<&mut Texts>,
+        mut texts: Option<&mut TextPatcher>,
     ) -> Result<Value, JsonPatchError> {
         let mut copied = 0;
         for operation in &self.operations {
             deadline::tick();
-            let holds = texts.as_deref_mut().and_then(Texts::step).unwrap_or(true);
+            let holds = texts.as_deref_mut().and_then(TextPatcher::step).unwrap_or(true);
             apply(operation, &mut document, holds, &mut copied).map_err(JsonPatchError::Failed)?;
         }
         Ok(document.into_value())
@@ -239,14 +239,14 @@ fn replace<T: Tree>(operation: &Map, document: &mut T, path: Result<&str, String
     }
     let value = T::from(value_of(operation));
     match container.kind() {
-        Kind::Object => container.set_member(key, value),
-        Kind::List(length) => {
+        TreeKind::Object => container.set_member(key, value),
+        TreeKind::List(length) => {
             let index = index(&key, length, length)?;
             if let Some(slot) = container.element(index) {
                 *slot = value;
             }
         }
-        Kind::Scalar => {}
+        TreeKind::Scalar => {}
     }
     Ok(())
 }
@@ -273,12 +273,12 @@ fn find<'d, T: Tree>(document: &'d mut T, path: &str) -> Option<(&'d mut T, Str)
     for part in parents.split('/').skip(1) {
         let key = unescape(part);
         container = match container.kind() {
-            Kind::Object => container.member(&key)?,
-            Kind::List(length) => container.element(index(&key, length, length).ok()?)?,
-            Kind::Scalar => return None,
+            TreeKind::Object => container.member(&key)?,
+            TreeKind::List(length) => container.element(index(&key, length, length).ok()?)?,
+            TreeKind::Scalar => return None,
         };
     }
-    (!matches!(container.kind(), Kind::Scalar)).then(|| (container, unescape(last)))
+    (!matches!(container.kind(), TreeKind::Scalar)).then(|| (container, unescape(last)))
 }
 
 fn unescape(part: &str) -> Str {
@@ -314,17 +314,17 @@ fn index(key: &str, length: usize, limit: usize) -> Result<usize, String> {
 
 fn get<'d, T: Tree>(container: &'d mut T, key: &str) -> Result<Option<&'d mut T>, String> {
     match container.kind() {
-        Kind::Object => Ok(container.member(key)),
-        Kind::List(length) => index(key, length, length).map(|i| container.element(i)),
-        Kind::Scalar => Ok(None),
+        TreeKind::Object => Ok(container.member(key)),
+        TreeKind::List(length) => index(key, length, length).map(|i| container.element(i)),
+        TreeKind::Scalar => Ok(None),
     }
 }
 
 fn add<T: Tree>(container: &mut T, key: &str, value: T) -> Result<(), String> {
     match container.kind() {
-        Kind::Object => container.set_member(key.into(), value),
-        Kind::List(length) if key == "-" => container.insert_element(length, value),
-        Kind::List(length) => {
+        TreeKind::Object => container.set_member(key.into(), value),
+        TreeKind::List(length) if key == "-" => container.insert_element(length, value),
+        TreeKind::List(length) => {
             let after = length + 1;
             let position = index(key, after, after).map_err(|e| match e.strip_prefix("strconv") {
                 Some(_) => format!("value was not a proper array index: '{key}': {e}"),
@@ -332,23 +332,23 @@ fn add<T: Tree>(container: &mut T, key: &str, value: T) -> Result<(), String> {
             })?;
             container.insert_element(position, value);
         }
-        Kind::Scalar => {}
+        TreeKind::Scalar => {}
     }
     Ok(())
 }
 
 fn remove<T: Tree>(container: &mut T, key: &str) -> Result<T, String> {
     match container.kind() {
-        Kind::Object => container
+        TreeKind::Object => container
             .remove_member(key)
             .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
-        Kind::List(length) => {
+        TreeKind::List(length) => {
             let position = index(key, length, length)?;
             container
                 .remove_element(position)
                 .ok_or_else(|| format!("Unable to access invalid index: {key}: {MISSING}"))
         }
-        Kind::Scalar => Ok(T::default()),
+        TreeKind::Scalar => Ok(T::default()),
     }
 }
 
@@ -403,7 +403,7 @@ mod tests {
             document in prop::collection::vec(any_value(), 0..6),
             operations in prop::collection::vec(any_operation(), 0..40),
         ) {
-            let (mut plain, mut opened) = (Value::Array(document.clone()), Opened::from(Value::Array(document)));
+            let (mut plain, mut opened) = (Value::Array(document.clone()), LazyTree::from(Value::Array(document)));
             let (mut copied, mut copied_too) = (0, 0);
             for operation in patch(operations).operations {
                 let (mut tried, mut tried_too) = (plain.clone(), opened.clone());

@@ -5,48 +5,48 @@ use std::collections::BTreeMap;
 
 /// The members of an object: sorted in one vector as long as few changes come, where each moves what stands behind it,
 /// and in a tree where many do.
-pub(crate) enum Members {
+pub(crate) enum MergeMembers {
     Few(Map),
     Many(BTreeMap<Str, Value>),
 }
 
-impl Members {
+impl MergeMembers {
     /// The members of an object to which so many changes will be made.
     pub(crate) fn new(map: Map, changes: usize) -> Self {
         /// Up to here, moving members costs less than a tree.
         const FEW: usize = 32;
         if map.len().min(changes) <= FEW {
-            Members::Few(map)
+            MergeMembers::Few(map)
         } else {
-            Members::Many(map.into_iter().collect())
+            MergeMembers::Many(map.into_iter().collect())
         }
     }
 
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         match self {
-            Members::Few(map) => map.get_mut(name),
-            Members::Many(tree) => tree.get_mut(name),
+            MergeMembers::Few(map) => map.get_mut(name),
+            MergeMembers::Many(tree) => tree.get_mut(name),
         }
     }
 
     pub(crate) fn insert(&mut self, name: Str, value: Value) {
         match self {
-            Members::Few(map) => drop(map.insert(name, value)),
-            Members::Many(tree) => drop(tree.insert(name, value)),
+            MergeMembers::Few(map) => drop(map.insert(name, value)),
+            MergeMembers::Many(tree) => drop(tree.insert(name, value)),
         }
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> Option<Value> {
         match self {
-            Members::Few(map) => map.remove(name),
-            Members::Many(tree) => tree.remove(name),
+            MergeMembers::Few(map) => map.remove(name),
+            MergeMembers::Many(tree) => tree.remove(name),
         }
     }
 
     pub(crate) fn into_map(self) -> Map {
         match self {
-            Members::Few(map) => map,
-            Members::Many(tree) => tree.into_iter().collect(),
+            MergeMembers::Few(map) => map,
+            MergeMembers::Many(tree) => tree.into_iter().collect(),
         }
     }
 }
@@ -63,8 +63,8 @@ mod tests {
             changes in prop::collection::vec(("[a-e]{1,3}", prop::option::of(0i64..9)), 33..60),
         ) {
             let map: Map = names.iter().map(|name| (name.as_str(), Value::Int(0))).collect();
-            let (mut few, mut many) = (Members::new(map.clone(), 1), Members::new(map, changes.len()));
-            prop_assert!(matches!((&few, &many), (Members::Few(_), Members::Many(_))));
+            let (mut few, mut many) = (MergeMembers::new(map.clone(), 1), MergeMembers::new(map, changes.len()));
+            prop_assert!(matches!((&few, &many), (MergeMembers::Few(_), MergeMembers::Many(_))));
             for (name, change) in changes {
                 prop_assert_eq!(few.get_mut(&name), many.get_mut(&name));
                 match change {

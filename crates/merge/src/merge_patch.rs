@@ -2,8 +2,8 @@
 //!
 //! No crate is used: the algorithm is a few lines, and the departures are in the middle of it.
 
-use crate::members::Members;
-use crate::text::Node;
+use crate::members::MergeMembers;
+use crate::text::TextNode;
 use scantling_value::{Map, Value, deadline};
 
 /// Why a merge patch cannot be applied; a server answers with HTTP 400.
@@ -38,7 +38,7 @@ pub fn apply(mut document: Value, patch: Value) -> Result<Value, NotAnObject> {
 }
 
 fn merge(document: Map, patch: Map) -> Map {
-    let mut document = Members::new(document, patch.len());
+    let mut document = MergeMembers::new(document, patch.len());
     for (key, mut change) in patch {
         deadline::tick();
         if change.is_null() {
@@ -81,10 +81,10 @@ fn prune_nulls(value: &mut Value) {
 
 /// The text that a patch makes of the text of a document, as refusals show it: with the numbers and strings as the patch writes them.
 pub fn patched_text(document: &str, patch: &str) -> String {
-    let (mut made, mut patch) = (Node::read(document), Node::read(patch));
+    let (mut made, mut patch) = (TextNode::read(document), TextNode::read(patch));
     match patch.open() {
-        Node::Object(_) => merge_texts(&mut made, patch),
-        Node::List(_) | Node::Text(_) | Node::Null => {
+        TextNode::Object(_) => merge_texts(&mut made, patch),
+        TextNode::List(_) | TextNode::Text(_) | TextNode::Null => {
             prune_null_texts(&mut patch);
             made = patch;
         }
@@ -94,13 +94,13 @@ pub fn patched_text(document: &str, patch: &str) -> String {
     out
 }
 
-fn merge_texts(document: &mut Node, mut patch: Node) {
-    let Node::Object(members) = document.open() else {
+fn merge_texts(document: &mut TextNode, mut patch: TextNode) {
+    let TextNode::Object(members) = document.open() else {
         prune_null_texts(&mut patch);
         *document = patch;
         return;
     };
-    let Node::Object(changes) = patch.open() else {
+    let TextNode::Object(changes) = patch.open() else {
         *document = patch;
         return;
     };
@@ -118,14 +118,14 @@ fn merge_texts(document: &mut Node, mut patch: Node) {
     }
 }
 
-fn prune_null_texts(node: &mut Node) {
+fn prune_null_texts(node: &mut TextNode) {
     match node.open() {
-        Node::Object(members) => {
+        TextNode::Object(members) => {
             members.retain(|_, member| !member.is_null());
             members.values_mut().for_each(prune_null_texts);
         }
-        Node::List(items) => items.iter_mut().for_each(prune_null_texts),
-        Node::Text(_) | Node::Null => {}
+        TextNode::List(items) => items.iter_mut().for_each(prune_null_texts),
+        TextNode::Text(_) | TextNode::Null => {}
     }
 }
 

@@ -53,7 +53,7 @@ impl PatchType {
 
 /// How closely a text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum PatchDecoding {
     /// `fieldValidation` is `Ignore`: what stands twice goes unnoticed.
     Lenient,
     /// It is `Warn` or `Strict`.
@@ -112,13 +112,13 @@ impl From<StrategicError> for PatchError {
 /// A patch that has been read.
 #[derive(Clone, Debug)]
 pub struct Patch<'t> {
-    content: Content,
+    content: PatchContent,
     text: Cow<'t, str>,
     findings: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
-enum Content {
+enum PatchContent {
     Json(JsonPatch),
     Merge(Value),
     Strategic(Value),
@@ -130,7 +130,7 @@ impl<'t> Patch<'t> {
     pub fn decode(
         ty: PatchType,
         text: &'t [u8],
-        reading: Reading,
+        reading: PatchDecoding,
         limits: Limits,
     ) -> Result<Self, PatchError> {
         if ty == PatchType::Apply {
@@ -139,32 +139,32 @@ impl<'t> Patch<'t> {
         let number = |why: &str| why.starts_with("json: cannot unmarshal number");
         let decoded = json::decode_strict(text, limits).map_err(|e| match (ty, reading) {
             _ if !number(e.message()) => PatchError::Syntax("invalid JSON patch".into()),
-            (PatchType::Json, Reading::Strict) => check_operations(text, limits)
+            (PatchType::Json, PatchDecoding::Strict) => check_operations(text, limits)
                 .err()
                 .unwrap_or_else(|| decoding(&e)),
-            (PatchType::Merge, Reading::Strict) => decoding(&e),
+            (PatchType::Merge, PatchDecoding::Strict) => decoding(&e),
             _ => PatchError::BadRequest(e.to_string()),
         })?;
         let mut findings = match reading {
-            Reading::Strict => decoded.duplicates,
-            Reading::Lenient => Vec::new(),
+            PatchDecoding::Strict => decoded.duplicates,
+            PatchDecoding::Lenient => Vec::new(),
         };
         let content = match ty {
             PatchType::Json => {
-                if reading == Reading::Strict {
+                if reading == PatchDecoding::Strict {
                     check_operations(text, limits)?;
                     findings = json_patch_findings(&decoded.value, text, findings);
                 }
-                Content::Json(JsonPatch::from_value(decoded.value, text)?)
+                PatchContent::Json(JsonPatch::from_value(decoded.value, text)?)
             }
-            PatchType::Merge => Content::Merge(match (decoded.value, reading) {
-                (patch @ Value::Object(_), _) | (patch @ Value::Array(_), Reading::Lenient) => patch,
-                (Value::Null, _) | (_, Reading::Lenient) => {
+            PatchType::Merge => PatchContent::Merge(match (decoded.value, reading) {
+                (patch @ Value::Object(_), _) | (patch @ Value::Array(_), PatchDecoding::Lenient) => patch,
+                (Value::Null, _) | (_, PatchDecoding::Lenient) => {
                     return Err(PatchError::BadRequest(merge_patch::NotAnObject.to_string()));
                 }
-                (other, Reading::Strict) => return Err(decoding(&not_a_map(&other))),
+                (other, PatchDecoding::Strict) => return Err(decoding(&not_a_map(&other))),
             }),
-            PatchType::Strategic | PatchType::Apply => Content::Strategic(match decoded.value {
+            PatchType::Strategic | PatchType::Apply => PatchContent::Strategic(match decoded.value {
                 Value::Null => Value::Object(Map::new()),
                 patch @ Value::Object(_) => patch,
                 other => return Err(PatchError::BadRequest(not_a_map(&other))),
@@ -180,26 +180,26 @@ impl<'t> Patch<'t> {
     /// The type.
     pub fn ty(&self) -> PatchType {
         match &self.content {
-            Content::Json(_) => PatchType::Json,
-            Content::Merge(_) => PatchType::Merge,
-            Content::Strategic(_) => PatchType::Strategic,
-            Content::Apply(_) => PatchType::Apply,
+            PatchContent::Json(_) => PatchType::Json,
+            PatchContent::Merge(_) => PatchType::Merge,
+            PatchContent::Strategic(_) => PatchType::Strategic,
+            PatchContent::Apply(_) => PatchType::Apply,
         }
     }
 
     /// What an apply configures; none of other patches.
     pub fn config(&self) -> Option<&Value> {
         match &self.content {
-            Content::Apply(config) => Some(config),
-            Content::Json(_) | Content::Merge(_) | Content::Strategic(_) => None,
+            PatchContent::Apply(config) => Some(config),
+            PatchContent::Json(_) | PatchContent::Merge(_) | PatchContent::Strategic(_) => None,
         }
     }
 
     /// Whether the patch says what is to stand at a path of fields. A JSON patch is not looked into.
     pub fn sets<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> bool {
         match &self.content {
-            Content::Json(_) => false,
-            Content::Merge(patch) | Content::Strategic(patch) | Content::Apply(patch) => {
+            PatchContent::Json(_) => false,
+            PatchContent::Merge(patch) | PatchContent::Strategic(patch) | PatchContent::Apply(patch) => {
                 patch.at(path).is_some()
             }
         }
@@ -209,15 +209,15 @@ impl<'t> Patch<'t> {
     /// apply is none that could be done here: it needs to know who owns what ([`crate::apply`]).
     pub fn apply(&self, document: &Value, schema: Option<&Structural>) -> Result<Value, PatchError> {
         match (&self.content, schema) {
-            (Content::Json(patch), _) => Ok(patch.apply(document.clone())?),
-            (Content::Merge(patch), _) => merge_patch::apply(document.clone(), patch.clone())
+            (PatchContent::Json(patch), _) => Ok(patch.apply(document.clone())?),
+            (PatchContent::Merge(patch), _) => merge_patch::apply(document.clone(), patch.clone())
                 .map_err(|e| PatchError::BadRequest(e.to_string())),
-            (Content::Strategic(patch), Some(schema)) => {
+            (PatchContent::Strategic(patch), Some(schema)) => {
                 let mut patch = patch.clone();
                 make_whole(&mut patch);
                 Ok(strategic::apply(document.clone(), patch, schema)?)
             }
-            (Content::Strategic(_) | Content::Apply(_), _) => {
+            (PatchContent::Strategic(_) | PatchContent::Apply(_), _) => {
                 let ty = self.ty().media_type();
                 let text = format!("a patch of type {ty} needs more than the document");
                 Err(PatchError::Internal(text))
@@ -230,8 +230,9 @@ impl<'t> Patch<'t> {
     pub fn findings(&self, document: impl FnOnce() -> String) -> Vec<String> {
         let mut found = self.findings.clone();
         if !found.is_empty()
-            && matches!(self.content, Content::Json(_) | Content::Merge(_))
-            && let Ok(made) = json::decode_strict(self.shown(&document()).as_bytes(), Limits::SERVER)
+            && matches!(self.content, PatchContent::Json(_) | PatchContent::Merge(_))
+            && let Ok(made) =
+                json::decode_strict(self.describe_result(&document()).as_bytes(), Limits::SERVER)
         {
             found.extend(made.duplicates);
         }
@@ -239,19 +240,19 @@ impl<'t> Patch<'t> {
     }
 
     /// What a refusal shows of a strategic patch to a document.
-    pub fn spent(&self, document: &Value) -> Option<String> {
+    pub fn describe_consumed(&self, document: &Value) -> Option<String> {
         match &self.content {
-            Content::Strategic(patch) => Some(go::value_v(&strategic::spent(document, patch.clone()))),
-            Content::Json(_) | Content::Merge(_) | Content::Apply(_) => None,
+            PatchContent::Strategic(patch) => Some(go::value_v(&strategic::spent(document, patch.clone()))),
+            PatchContent::Json(_) | PatchContent::Merge(_) | PatchContent::Apply(_) => None,
         }
     }
 
     /// What a refusal shows: what the patch makes of the text of a document, or the patch itself.
-    pub fn shown(&self, document: &str) -> String {
+    pub fn describe_result(&self, document: &str) -> String {
         match &self.content {
-            Content::Json(_) => json_patch::patched_text(document, &self.text),
-            Content::Merge(_) => merge_patch::patched_text(document, &self.text),
-            Content::Strategic(patch) | Content::Apply(patch) => go::value_v(patch),
+            PatchContent::Json(_) => json_patch::patched_text(document, &self.text),
+            PatchContent::Merge(_) => merge_patch::patched_text(document, &self.text),
+            PatchContent::Strategic(patch) | PatchContent::Apply(patch) => go::value_v(patch),
         }
     }
 
@@ -383,7 +384,7 @@ fn json_patch_findings(patch: &Value, text: &[u8], duplicates: Vec<String>) -> V
     findings.into_iter().map(|f| format!("json patch {f}")).collect()
 }
 
-fn decode_apply(text: &[u8], reading: Reading, limits: Limits) -> Result<Patch<'_>, PatchError> {
+fn decode_apply(text: &[u8], reading: PatchDecoding, limits: Limits) -> Result<Patch<'_>, PatchError> {
     // What begins like JSON passes for it until it is decoded.
     let json = text.trim_ascii_start().starts_with(b"{");
     let decoded = yaml::decode_strict(text, limits).map_err(|e| match json {
@@ -401,14 +402,14 @@ fn decode_apply(text: &[u8], reading: Reading, limits: Limits) -> Result<Patch<'
         }
     };
     let findings = match reading {
-        Reading::Strict if !decoded.duplicates.is_empty() => {
+        PatchDecoding::Strict if !decoded.duplicates.is_empty() => {
             let found = yaml::strict_error(&decoded.duplicates);
             vec![format!("error converting YAML to JSON: {found}")]
         }
         _ => Vec::new(),
     };
     Ok(Patch {
-        content: Content::Apply(config),
+        content: PatchContent::Apply(config),
         text: String::from_utf8_lossy(text),
         findings,
     })

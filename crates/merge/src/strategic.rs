@@ -9,8 +9,8 @@
 
 mod lists;
 
-use crate::members::Members;
-use lists::{List, Lists, arrange, check_order, merge_lists};
+use crate::members::MergeMembers;
+use lists::{ListGroup, MergedList, arrange, check_order, merge_lists};
 use scantling_schema::structural::{PatchStrategy, Structural};
 use scantling_value::{Map, Str, Value, deadline, go};
 use std::collections::BTreeSet;
@@ -119,28 +119,28 @@ fn member<'s>(schema: Option<&'s Structural>, name: &str) -> Option<&'s Structur
 
 /// How lists and objects of a schema merge.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Strategy {
+enum ListStrategy {
     Unset,
     Merge,
     Replace,
 }
 
-fn strategy(schema: Option<&Structural>) -> (Strategy, Option<&Str>) {
+fn strategy(schema: Option<&Structural>) -> (ListStrategy, Option<&Str>) {
     let patch: Option<&PatchStrategy> = schema.and_then(|s| s.extensions.as_ref()?.patch.as_ref());
     let Some(patch) = patch else {
-        return (Strategy::Unset, None);
+        return (ListStrategy::Unset, None);
     };
     let strategy = patch.strategies.iter().find_map(|s| match s.as_str() {
-        "merge" => Some(Strategy::Merge),
-        "replace" => Some(Strategy::Replace),
+        "merge" => Some(ListStrategy::Merge),
+        "replace" => Some(ListStrategy::Replace),
         _ => None,
     });
-    (strategy.unwrap_or(Strategy::Unset), patch.merge_key.as_ref())
+    (strategy.unwrap_or(ListStrategy::Unset), patch.merge_key.as_ref())
 }
 
 /// Whether a list in a patch is of elements to set, or of elements to delete.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+enum ListDirective {
     Set,
     Delete,
 }
@@ -161,7 +161,7 @@ fn merge_objects(
     }
     retain_keys(&mut original, &mut patch)?;
     let changes = patch.len();
-    let mut original = Members::new(original, changes);
+    let mut original = MergeMembers::new(original, changes);
     let patch = order_lists(&mut original, patch, schema)?;
 
     for (key, change) in patch {
@@ -169,9 +169,9 @@ fn merge_objects(
         let (key, purpose) = match key.strip_prefix(DELETE_FROM) {
             Some(rest) => (
                 Str::from(rest.strip_prefix('/').ok_or(BAD_DELETE_LIST)?),
-                Purpose::Delete,
+                ListDirective::Delete,
             ),
-            None => (key, Purpose::Set),
+            None => (key, ListDirective::Set),
         };
         if change.is_null() {
             original.remove(&key);
@@ -180,13 +180,13 @@ fn merge_objects(
         let schema = member(schema, &key);
         let merged = match (original.get_mut(&key).map(std::mem::take), change) {
             (Some(Value::Object(old)), Value::Object(new)) => match strategy(schema).0 {
-                Strategy::Replace => Some(Value::Object(new)),
+                ListStrategy::Replace => Some(Value::Object(new)),
                 _ => Some(Value::Object(merge_objects(old, new, schema)?)),
             },
             (Some(Value::Array(old)), Value::Array(new)) => {
                 Some(Value::Array(merge_lists(old, new, schema, purpose)?.items))
             }
-            (old, _) if purpose == Purpose::Delete => old,
+            (old, _) if purpose == ListDirective::Delete => old,
             (_, mut new) => {
                 discard_nulls(&mut new);
                 without_directives(new)
@@ -221,7 +221,7 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), StrategicError
 /// `$setElementOrder/list`: merges the list and puts its elements into the given order; those that the order does not
 /// name stay where they are relative to the ones before them. Returns what else the patch says.
 fn order_lists(
-    original: &mut Members,
+    original: &mut MergeMembers,
     patch: Map,
     schema: Option<&Structural>,
 ) -> Result<Map, StrategicError> {
@@ -233,7 +233,7 @@ fn order_lists(
     if directives.is_empty() {
         return Ok(patch);
     }
-    let mut patch = Members::new(patch, directives.len());
+    let mut patch = MergeMembers::new(patch, directives.len());
     for directive in directives {
         deadline::tick();
         let order = patch.remove(&directive).unwrap_or(Value::Null);
@@ -244,7 +244,7 @@ fn order_lists(
             .strip_prefix(SET_ORDER)
             .and_then(|rest| rest.strip_prefix('/'));
         let key = key.ok_or(BAD_ORDER)?;
-        let list = |members: &mut Members| match members.remove(key) {
+        let list = |members: &mut MergeMembers| match members.remove(key) {
             None => Ok(None),
             Some(Value::Array(items)) => Ok(Some(items)),
             Some(other) => Err(bad_type("[]interface {}", &other)),
@@ -253,25 +253,25 @@ fn order_lists(
         let merge_key = strategy(schema).1.map(Str::as_str);
         let (old, new) = (list(original)?, list(&mut patch)?);
         check_order(new.as_deref().unwrap_or_default(), &order, merge_key)?;
-        let kind = Lists(&[
+        let kind = ListGroup(&[
             old.as_deref().unwrap_or_default(),
             new.as_deref().unwrap_or_default(),
         ])
         .kind();
         let merged = match (old, new) {
             (None, None) => continue,
-            (Some(old), None) => List {
+            (Some(old), None) => MergedList {
                 before: old.clone(),
                 items: old,
             },
             (None, Some(new)) => match without_directives(Value::Array(new)) {
-                Some(Value::Array(items)) => List {
+                Some(Value::Array(items)) => MergedList {
                     before: Vec::new(),
                     items,
                 },
                 _ => continue,
             },
-            (Some(old), Some(new)) => merge_lists(old, new, schema, Purpose::Set)?,
+            (Some(old), Some(new)) => merge_lists(old, new, schema, ListDirective::Set)?,
         };
         let ordered = arrange(merged, &order, merge_key, kind)?;
         original.insert(key.into(), Value::Array(ordered));

@@ -10,53 +10,53 @@ use std::collections::BTreeMap;
 
 /// A part of a document: text, as long as nobody looked inside.
 #[derive(Clone)]
-pub(crate) enum Node {
+pub(crate) enum TextNode {
     Text(String),
     /// A null that a patch brought in. To a server it is not the same as one that was there.
     Null,
-    List(Box<Vector<Node>>),
-    Object(BTreeMap<Str, Node>),
+    List(Box<Vector<TextNode>>),
+    Object(BTreeMap<Str, TextNode>),
 }
 
-impl Node {
+impl TextNode {
     /// A document from its text, which is known to be JSON.
     pub(crate) fn read(text: &str) -> Self {
-        Node::Text(compact(text))
+        TextNode::Text(compact(text))
     }
 
     pub(crate) fn is_null(&self) -> bool {
         match self {
-            Node::Text(text) => text == "null",
-            Node::Null => true,
-            Node::List(_) | Node::Object(_) => false,
+            TextNode::Text(text) => text == "null",
+            TextNode::Null => true,
+            TextNode::List(_) | TextNode::Object(_) => false,
         }
     }
 
     /// Looks inside: of members that stand twice the last one stays.
-    pub(crate) fn open(&mut self) -> &mut Node {
-        if let Node::Text(text) = self {
+    pub(crate) fn open(&mut self) -> &mut TextNode {
+        if let TextNode::Text(text) = self {
             deadline::tick_over(text);
             if let Some(inside) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
-                *self = Node::Object(parts(inside).filter_map(member).collect());
+                *self = TextNode::Object(parts(inside).filter_map(member).collect());
             } else if let Some(inside) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
-                let items = parts(inside).map(|part| Node::Text(part.to_owned()));
-                *self = Node::List(Box::new(items.collect()));
+                let items = parts(inside).map(|part| TextNode::Text(part.to_owned()));
+                *self = TextNode::List(Box::new(items.collect()));
             }
         }
         self
     }
 
     /// Whether texts are the same but for the order of members. What was looked at stays open.
-    pub(crate) fn equals(&mut self, other: &mut Node) -> bool {
+    pub(crate) fn equals(&mut self, other: &mut TextNode) -> bool {
         deadline::tick();
         match (self.open(), other.open()) {
-            (Node::Text(a), Node::Text(b)) => a == b,
-            (Node::List(a), Node::List(b)) => {
+            (TextNode::Text(a), TextNode::Text(b)) => a == b,
+            (TextNode::List(a), TextNode::List(b)) => {
                 a.len() == b.len() && a.iter_mut().zip(b.iter_mut()).all(|(a, b)| a.equals(b))
             }
-            (Node::Object(a), Node::Object(b)) => {
+            (TextNode::Object(a), TextNode::Object(b)) => {
                 let same_length = a.len() == b.len();
-                let same = |(name, a): (&Str, &mut Node)| b.get_mut(name).is_some_and(|b| a.equals(b));
+                let same = |(name, a): (&Str, &mut TextNode)| b.get_mut(name).is_some_and(|b| a.equals(b));
                 same_length && a.iter_mut().all(same)
             }
             _ => false,
@@ -70,9 +70,9 @@ impl Node {
             }
         };
         match self {
-            Node::Text(text) => push_escaped(text, out),
-            Node::Null => out.push_str("null"),
-            Node::List(items) => {
+            TextNode::Text(text) => push_escaped(text, out),
+            TextNode::Null => out.push_str("null"),
+            TextNode::List(items) => {
                 out.push('[');
                 for (i, item) in items.iter().enumerate() {
                     comma(out, i);
@@ -80,7 +80,7 @@ impl Node {
                 }
                 out.push(']');
             }
-            Node::Object(members) => {
+            TextNode::Object(members) => {
                 out.push('{');
                 for (i, (name, value)) in members.iter().enumerate() {
                     comma(out, i);
@@ -94,20 +94,20 @@ impl Node {
     }
 }
 
-fn member(part: &str) -> Option<(Str, Node)> {
-    let end = Scan::new(part)
+fn member(part: &str) -> Option<(Str, TextNode)> {
+    let end = JsonScanner::new(part)
         .find(|(_, byte, depth)| *byte == b':' && *depth == 0)?
         .0;
     let (name, value) = part.split_at_checked(end)?;
     let Ok(Value::String(name)) = json::decode(name.as_bytes(), Limits::SERVER) else {
         return None;
     };
-    Some((name, Node::Text(value.strip_prefix(':')?.to_owned())))
+    Some((name, TextNode::Text(value.strip_prefix(':')?.to_owned())))
 }
 
 /// The parts between the commas of a list or an object.
 fn parts(inside: &str) -> impl Iterator<Item = &str> {
-    let commas = Scan::new(inside).filter(|(_, byte, depth)| *byte == b',' && *depth == 0);
+    let commas = JsonScanner::new(inside).filter(|(_, byte, depth)| *byte == b',' && *depth == 0);
     let mut start = 0;
     let ends: Vec<usize> = commas.map(|(at, ..)| at).chain([inside.len()]).collect();
     ends.into_iter()
@@ -120,21 +120,21 @@ fn parts(inside: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The bytes of a JSON text that are not inside of strings, each with how many lists and objects are open.
-struct Scan<'t> {
+struct JsonScanner<'t> {
     bytes: std::iter::Enumerate<std::str::Bytes<'t>>,
     depth: usize,
 }
 
-impl<'t> Scan<'t> {
+impl<'t> JsonScanner<'t> {
     fn new(text: &'t str) -> Self {
-        Scan {
+        JsonScanner {
             bytes: text.bytes().enumerate(),
             depth: 0,
         }
     }
 }
 
-impl Iterator for Scan<'_> {
+impl Iterator for JsonScanner<'_> {
     type Item = (usize, u8, usize);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -10,24 +10,24 @@ mod validate;
 
 pub use compare::Comparison;
 pub use ty::ObjectType;
-pub use validate::{Duplicates, Known, TypeErrors};
+pub use validate::{Duplicates, TypeErrors, ValidatedSibling};
 
 pub(crate) use reconcile::reconcile;
-pub(crate) use remove::{Choice, prune, remove};
+pub(crate) use remove::{RemovalFilter, prune, remove};
 
 use crate::fields::Set;
 use scantling_value::Value;
 
 /// For how many levels the members of two objects are compared as they are before they are looked at by their types.
 /// Mostly a write leaves nearly all of an object alone; each further level would compare once more what is below it.
-const GLANCES: u32 = 3;
+const SHARED_DEPTH: u32 = 3;
 
 impl ObjectType {
     /// Checks that an object has this type.
     pub fn validate(
         &self,
         object: &Value,
-        known: Known<'_>,
+        known: ValidatedSibling<'_>,
         duplicates: Duplicates,
     ) -> Result<(), TypeErrors> {
         validate::validate(object, known, self.root(), duplicates)

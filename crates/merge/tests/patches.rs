@@ -7,7 +7,7 @@
 
 use expect_test::{Expect, expect};
 use scantling_merge::json_patch::{self, JsonPatch};
-use scantling_merge::patch::{Patch, PatchType, Reading};
+use scantling_merge::patch::{Patch, PatchDecoding, PatchType};
 use scantling_merge::{merge_patch, strategic};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::Interner;
@@ -289,7 +289,7 @@ fn strict_reading() {
         (PatchType::Apply, "a: b: c"),
         (PatchType::Apply, "just text"),
     ] {
-        for reading in [Reading::Strict, Reading::Lenient] {
+        for reading in [PatchDecoding::Strict, PatchDecoding::Lenient] {
             let shown = match Patch::decode(ty, text.as_bytes(), reading, Limits::SAFE) {
                 Ok(patch) => format!("{:?}", patch.warnings()),
                 Err(e) => format!("error: {e}"),
@@ -343,11 +343,11 @@ fn refusals() {
         (PatchType::Strategic, r#"{"spec":{"weight":1,"weight":1.50}}"#),
         (PatchType::Apply, "spec: {weight: 1, weight: 1.50}"),
     ] {
-        let patch = Patch::decode(ty, text.as_bytes(), Reading::Strict, Limits::SAFE).unwrap();
+        let patch = Patch::decode(ty, text.as_bytes(), PatchDecoding::Strict, Limits::SAFE).unwrap();
         out += &format!(
             "{:?} {}\n",
             patch.findings(|| document.to_json()),
-            patch.shown(&document.to_json())
+            patch.describe_result(&document.to_json())
         );
         out += &format!("{:?}\n", patch.strict_refusal());
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use scantling_merge::apply::{FieldManager, Force, Versions};
 use scantling_merge::fields::{Element, FieldPath, Set};
 use scantling_merge::json_patch::JsonPatch;
-use scantling_merge::typed::{Duplicates, Known, ObjectType};
+use scantling_merge::typed::{Duplicates, ObjectType, ValidatedSibling};
 use scantling_merge::{merge_patch, strategic};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::{Interner, Structural};
@@ -219,7 +219,7 @@ proptest! {
         };
         let (old, new) = (typed(old), typed(new));
         let ty = ObjectType::new(SCHEMA.clone());
-        prop_assert!(ty.validate(&old, Known::Nothing, Duplicates::Refused).is_ok());
+        prop_assert!(ty.validate(&old, ValidatedSibling::Nothing, Duplicates::Refused).is_ok());
         prop_assert!(ty.compare(&old, &old).is_same());
         prop_assert_eq!(ty.merge(old.clone(), &old), old.clone());
         let merged = ty.merge(old.clone(), &new);
@@ -243,7 +243,7 @@ proptest! {
         spec.insert("map", a);
         spec.insert("keyed", b);
         let judged = |known| ty.validate(&object, known, Duplicates::Refused);
-        prop_assert_eq!(judged(Known::Valid(&valid)), judged(Known::Nothing));
+        prop_assert_eq!(judged(ValidatedSibling::Valid(&valid)), judged(ValidatedSibling::Nothing));
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Server {
                 plan: schema.map(|s| Compiler::new().compile(&s)),
                 has_status: v.at(["subresources", "status"]).is_some(),
                 replicas: (!replicas.is_empty())
-                    .then(|| FieldPath::of_fields(replicas.trim_start_matches('.').split('.'))),
+                    .then(|| FieldPath::from_names(replicas.trim_start_matches('.').split('.'))),
             };
             if v.get("storage") == Some(&Value::Bool(true)) {
                 storage.clone_from(&name);

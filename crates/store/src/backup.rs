@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::Snapshot;
 use crate::{
-    Entry, ListRequest, MAX_KEY_BYTES, MAX_VALUE_BYTES, Note, Packed, ReadAt, Revision, Store, StoreError,
+    Entry, ListRequest, MAX_KEY_BYTES, MAX_VALUE_BYTES, MaybeCompressed, ReadAt, ReaderCache, Revision,
+    Store, StoreError,
 };
 
 /// The format of the lines.
@@ -51,14 +52,14 @@ pub struct BackupSummary {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct BackupHeader {
     format: u64,
     revision: Revision,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct BackupLine {
     key: String,
     create_revision: Revision,
     mod_revision: Revision,
@@ -73,7 +74,7 @@ struct Line {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tail {
+struct BackupTrailer {
     entries: u64,
     crc32: u32,
 }
@@ -95,16 +96,16 @@ pub async fn export(
         sum.update(line.as_bytes());
         writeln!(out, "{line}")
     };
-    write(json(&Head {
+    write(json(&BackupHeader {
         format: FORMAT,
         revision: page.revision,
     })?)?;
     for entry in &page.entries {
-        let value = entry.value.unpacked().ok_or_else(|| {
+        let value = entry.value.decompress().ok_or_else(|| {
             std::io::Error::other(format!("the value of key `{}` cannot be unpacked", entry.key))
         })?;
         let text = std::str::from_utf8(&value).ok();
-        let line = Line {
+        let line = BackupLine {
             key: entry.key.to_string(),
             create_revision: entry.create_revision,
             mod_revision: entry.mod_revision,
@@ -121,7 +122,7 @@ pub async fn export(
     writeln!(
         out,
         "{}",
-        json(&Tail {
+        json(&BackupTrailer {
             entries: summary.entries,
             crc32: sum.finalize()
         })?
@@ -140,7 +141,7 @@ fn json(line: &impl Serialize) -> std::io::Result<String> {
 ///
 /// All entries are held in memory meanwhile: only the last line of a backup tells whether it is whole.
 pub async fn import(store: &dyn Store, input: impl BufRead + Send) -> Result<BackupSummary, BackupError> {
-    let mut reader = Reader::begin(input)?;
+    let mut reader = BackupReader::begin(input)?;
     let entries: Vec<Arc<Entry>> = reader.collect::<Result<_, _>>()?;
     let summary = BackupSummary {
         revision: reader.revision(),
@@ -169,7 +170,7 @@ const MAX_LINE_BYTES: usize = 6 * (MAX_VALUE_BYTES + MAX_KEY_BYTES) + 1024;
 
 /// Reads and checks a backup, one entry after the other. The last line says whether all of them are there: what was
 /// read counts for nothing if an error comes in the end.
-pub(crate) struct Reader<R> {
+pub(crate) struct BackupReader<R> {
     input: R,
     /// The line that was read last.
     line: Vec<u8>,
@@ -181,7 +182,7 @@ pub(crate) struct Reader<R> {
     ended: bool,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> BackupReader<R> {
     /// Reads the first line.
     pub(crate) fn begin(input: R) -> Result<Self, BackupError> {
         let mut reader = Self {
@@ -195,7 +196,7 @@ impl<R: BufRead> Reader<R> {
             ended: false,
         };
         reader.read_line()?;
-        let head: Head = reader.parse()?;
+        let head: BackupHeader = reader.parse()?;
         if head.format != FORMAT {
             let detail = format!(
                 "it has format {}, this program reads format {FORMAT}",
@@ -222,7 +223,7 @@ impl<R: BufRead> Reader<R> {
             return Ok(None);
         }
         self.read_line()?;
-        if let Ok(tail) = serde_json::from_slice::<Tail>(&self.line) {
+        if let Ok(tail) = serde_json::from_slice::<BackupTrailer>(&self.line) {
             if (tail.entries, tail.crc32) != (self.entries, self.sum.clone().finalize()) {
                 return Err(self.malformed("what came before it has changed".to_owned()));
             }
@@ -232,7 +233,7 @@ impl<R: BufRead> Reader<R> {
             self.ended = true;
             return Ok(None);
         }
-        let line: Line = self.parse()?;
+        let line: BackupLine = self.parse()?;
         let entry = entry(line, self.revision).map_err(|detail| self.malformed(detail))?;
         if self.last_key.as_ref().is_some_and(|last| *last >= entry.key) {
             return Err(self.malformed("its key does not come after the one before".to_owned()));
@@ -279,7 +280,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-impl<R: BufRead> Iterator for &mut Reader<R> {
+impl<R: BufRead> Iterator for &mut BackupReader<R> {
     type Item = Result<Arc<Entry>, BackupError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -288,13 +289,13 @@ impl<R: BufRead> Iterator for &mut Reader<R> {
 }
 
 /// An entry of a state at a revision.
-fn entry(line: Line, revision: Revision) -> Result<Entry, String> {
+fn entry(line: BackupLine, revision: Revision) -> Result<Entry, String> {
     let value = match (line.value, line.value_base64) {
         (Some(text), None) => Bytes::from(text),
         (None, Some(text)) => STANDARD.decode(text).map_err(|error| error.to_string())?.into(),
         _ => return Err("it needs one of `value` and `value_base64`".to_owned()),
     };
-    crate::key::check(&line.key).map_err(|error| error.to_string())?;
+    crate::key::check_key(&line.key).map_err(|error| error.to_string())?;
     if value.len() > MAX_VALUE_BYTES {
         return Err(format!(
             "its value has {} bytes, more than {MAX_VALUE_BYTES}",
@@ -311,10 +312,10 @@ fn entry(line: Line, revision: Revision) -> Result<Entry, String> {
     }
     Ok(Entry {
         key: line.key.into(),
-        value: Packed::new(value),
+        value: MaybeCompressed::new(value),
         create_revision: line.create_revision,
         mod_revision: line.mod_revision,
         version: line.version,
-        note: Note::default(),
+        reader_cache: ReaderCache::default(),
     })
 }

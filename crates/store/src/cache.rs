@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::history::{History, HistoryLimits};
 use crate::state::Snapshot;
-use crate::watch::{Position, Watch};
+use crate::watch::{Watch, WatchPosition};
 use crate::{Entry, Event, ListRequest, Page, ReadAt, Revision, StoreError};
 
 /// How many states of the past are kept for lists that go through them page by page.
@@ -28,7 +28,7 @@ const PULL_EVENTS: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct Cache {
-    inner: RwLock<Inner>,
+    inner: RwLock<CacheState>,
     /// States that a page was taken from and that more pages may be asked of. The history could rebuild
     /// each, but not at the cost of a page.
     pinned: Mutex<VecDeque<Snapshot>>,
@@ -37,7 +37,7 @@ pub(crate) struct Cache {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct CacheState {
     current: Snapshot,
     history: History,
     /// Why no more events will come, once none will.
@@ -60,7 +60,7 @@ impl Cache {
         }
         history.trim(now);
         let revision = watch::Sender::new(current.revision);
-        let inner = RwLock::new(Inner {
+        let inner = RwLock::new(CacheState {
             current,
             history,
             closed: None,
@@ -109,7 +109,7 @@ impl Cache {
                 && let Some(part) = parts.next()
             {
                 for event in part {
-                    inner.current.redo(event);
+                    inner.current.apply(event);
                     inner.history.push(Arc::clone(event), now);
                 }
                 shown += part.len();
@@ -214,7 +214,7 @@ impl Cache {
         }
         let mut snapshot = inner.current.clone();
         for event in inner.history.newest_first(requested) {
-            snapshot.undo(event);
+            snapshot.revert(event);
         }
         snapshot.revision = requested;
         Ok(snapshot)
@@ -259,7 +259,7 @@ impl Cache {
         let mut inner = self.inner.write();
         inner.check(after)?;
         let (ring, wake) = inner.history.subscribe(topic.as_ref());
-        let position = Position {
+        let position = WatchPosition {
             topic,
             next: ring.position_after(after),
             seen: after,
@@ -268,7 +268,7 @@ impl Cache {
     }
 
     /// Takes leave for a watch that goes.
-    pub(crate) fn unwatch(&self, position: &Position) {
+    pub(crate) fn unwatch(&self, position: &WatchPosition) {
         if let Some(topic) = &position.topic {
             self.inner.write().history.unsubscribe(topic);
         }
@@ -278,7 +278,7 @@ impl Cache {
     pub(crate) fn pull(
         &self,
         prefix: &str,
-        position: &mut Position,
+        position: &mut WatchPosition,
         buffer: &mut VecDeque<Arc<Event>>,
     ) -> Result<(), StoreError> {
         let inner = self.inner.read();
@@ -315,7 +315,7 @@ impl Cache {
     }
 }
 
-impl Inner {
+impl CacheState {
     /// Whether the state right after a revision can be told.
     fn check(&self, requested: Revision) -> Result<(), StoreError> {
         let current = self.current.revision;

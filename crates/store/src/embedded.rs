@@ -29,16 +29,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-pub use file::{Failure, Faults, Operation};
+pub use file::{FaultInjector, FaultKind, FileOperation};
 
 use self::checkpoint::{Backlog, Checkpointer};
-use self::file::failed;
-use self::health::{Health, Verdict};
+use self::file::io_error;
+use self::health::{Health, WriteHealth};
 use self::journal::Journal;
-use self::lock::Lock;
-use self::queue::{Asker, Chore, Pace, Queue, Reply};
+use self::lock::DirectoryLock;
+use self::queue::{BatchStats, CallerMode, MaintenanceTask, Reply, WriteQueue};
 use self::record::SegmentId;
-use self::table::{Meta, Table};
+use self::table::{Table, TableMeta};
 use self::writer::Writer;
 use crate::backup::{BackupError, BackupSummary};
 use crate::cache::Cache;
@@ -49,7 +49,7 @@ use crate::{
 };
 
 /// After so many batches of one request, the next one is expected to be like them.
-const LONG_ALONE: u32 = 16;
+const MIN_SINGLE_BATCHES: u32 = 16;
 /// For a flush like this, the other threads of a runtime can do without one of them.
 const SHORT_FLUSH: Duration = Duration::from_millis(1);
 
@@ -65,7 +65,7 @@ pub struct EmbeddedConfig {
     /// How much is written to the journal before it is carried over to the state at rest.
     pub checkpoint_bytes: usize,
     /// Failures to inject, for tests.
-    pub faults: Option<Arc<Faults>>,
+    pub faults: Option<Arc<FaultInjector>>,
 }
 
 impl EmbeddedConfig {
@@ -101,8 +101,8 @@ pub struct CheckReport {
 #[derive(Debug)]
 pub struct EmbeddedStore {
     cache: Arc<Cache>,
-    requests: Arc<Queue>,
-    writer: Arc<writer::Shared>,
+    requests: Arc<WriteQueue>,
+    writer: Arc<writer::SharedWriter>,
     backlog: Arc<Backlog>,
     health: Arc<Health>,
     threads: Mutex<Option<Threads>>,
@@ -113,16 +113,16 @@ struct Threads {
     writer: JoinHandle<()>,
     checkpointer: JoinHandle<Result<(), StoreError>>,
     /// Let go of last.
-    _lock: Lock,
+    _lock: DirectoryLock,
 }
 
 /// What is in a data directory.
 #[derive(Debug)]
-struct Loaded {
+struct LoadedStore {
     state: Snapshot,
     table: Table,
-    meta: Meta,
-    journal: journal::Contents,
+    meta: TableMeta,
+    journal: journal::JournalContents,
     /// How many events at the end of the journal the table does not hold.
     behind: usize,
 }
@@ -137,16 +137,16 @@ impl EmbeddedStore {
             checkpoint_bytes,
             faults,
         } = config;
-        private::create_directory(&directory).map_err(|source| failed("create", &directory, source))?;
-        let lock = Lock::take(&directory)?;
-        private::restrict_directory(&directory).map_err(|source| failed("list", &directory, source))?;
+        private::create_directory(&directory).map_err(|source| io_error("create", &directory, source))?;
+        let lock = DirectoryLock::acquire(&directory)?;
+        private::restrict_directory(&directory).map_err(|source| io_error("list", &directory, source))?;
         if !table::exists(&directory) {
             let empty = Snapshot::empty().revision;
             check_empty(&directory, Some(empty), faults.as_ref())?;
             let entries = std::iter::empty::<Result<Arc<Entry>, StoreError>>();
             create(&directory, empty, entries, segment_bytes, faults.clone())?;
         }
-        let Loaded {
+        let LoadedStore {
             state,
             table: _,
             meta,
@@ -160,7 +160,7 @@ impl EmbeddedStore {
                 detail: "the journal has no segment".to_owned(),
             });
         };
-        let journal::Contents {
+        let journal::JournalContents {
             mut events, sealed, ..
         } = journal;
         let pending = events.iter().skip(events.len() - behind).cloned().collect();
@@ -174,7 +174,7 @@ impl EmbeddedStore {
             journal: writer_journal,
             backlog: Arc::clone(&backlog),
             failure: None,
-            pace: Pace::default(),
+            stats: BatchStats::default(),
             health: Arc::clone(&health),
         };
         let checkpointer = Checkpointer {
@@ -186,11 +186,11 @@ impl EmbeddedStore {
             table: None,
             meta,
         };
-        let requests = Arc::new(Queue::new(Arc::clone(&cache)));
+        let requests = Arc::new(WriteQueue::new(Arc::clone(&cache)));
         let queue = Arc::clone(&requests);
-        let shared = Arc::new(writer::Shared::new(Some(writer)));
+        let shared = Arc::new(writer::SharedWriter::new(Some(writer)));
         let writer = Arc::clone(&shared);
-        let spawned = |source| failed("start a thread for", &directory, source);
+        let spawned = |source| io_error("start a thread for", &directory, source);
         let writer = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || Writer::run(&writer, &queue))
@@ -217,7 +217,7 @@ impl EmbeddedStore {
         backup: impl std::io::BufRead,
     ) -> Result<BackupSummary, BackupError> {
         let directory = directory.as_ref();
-        let mut backup = crate::backup::Reader::begin(backup)?;
+        let mut backup = crate::backup::BackupReader::begin(backup)?;
         let is_new = !directory.exists();
         let restored = Self::restore_entries(directory, &mut backup);
         if restored.is_err() && is_new {
@@ -228,14 +228,14 @@ impl EmbeddedStore {
 
     fn restore_entries(
         directory: &Path,
-        backup: &mut crate::backup::Reader<impl std::io::BufRead>,
+        backup: &mut crate::backup::BackupReader<impl std::io::BufRead>,
     ) -> Result<BackupSummary, BackupError> {
         let revision = backup.revision();
-        private::create_directory(directory).map_err(|source| failed("create", directory, source))?;
-        let _lock = Lock::take(directory)?;
+        private::create_directory(directory).map_err(|source| io_error("create", directory, source))?;
+        let _lock = DirectoryLock::acquire(directory)?;
         if table::exists(directory) {
             let source = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it holds a store already");
-            return Err(failed("restore into", directory, source).into());
+            return Err(io_error("restore into", directory, source).into());
         }
         check_empty(directory, None, None)?;
         let segment_bytes = EmbeddedConfig::new(directory).segment_bytes;
@@ -296,7 +296,7 @@ impl EmbeddedStore {
     }
 
     /// Hands something to the queue and waits for the answer.
-    async fn request<T>(&self, ask: impl FnOnce(&Queue, Reply<T>)) -> Result<T, StoreError> {
+    async fn request<T>(&self, ask: impl FnOnce(&WriteQueue, Reply<T>)) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         ask(&self.requests, reply);
         answer.await.map_err(|_| StoreError::Unavailable {
@@ -315,19 +315,19 @@ impl Drop for EmbeddedStore {
 }
 
 /// Only a runtime with several threads can do without one of them for a while.
-fn asker() -> Asker {
+fn caller_mode() -> CallerMode {
     use tokio::runtime::{Handle, RuntimeFlavor};
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => Asker::MayWrite,
-        _ => Asker::MayOnlyWait,
+        Ok(RuntimeFlavor::MultiThread) => CallerMode::MayWrite,
+        _ => CallerMode::WaitOnly,
     }
 }
 
 /// Waits for the disk on a thread of the runtime, which finds another one for those who need this one. That costs about
 /// as much as a short flush: where one has long been writing alone, the runtime's other threads do.
-fn lend_thread(pace: Pace, wait: impl FnOnce()) {
+fn block_on_writer(stats: BatchStats, wait: impl FnOnce()) {
     let workers = || tokio::runtime::Handle::current().metrics().num_workers();
-    if pace.alone >= LONG_ALONE && pace.flush <= SHORT_FLUSH && workers() > 1 {
+    if stats.alone >= MIN_SINGLE_BATCHES && stats.flush <= SHORT_FLUSH && workers() > 1 {
         wait();
     } else {
         tokio::task::block_in_place(wait);
@@ -340,10 +340,10 @@ fn create<E: From<StoreError>>(
     revision: Revision,
     entries: impl Iterator<Item = Result<Arc<Entry>, E>>,
     segment_bytes: u64,
-    faults: Option<Arc<Faults>>,
+    faults: Option<Arc<FaultInjector>>,
 ) -> Result<u64, E> {
     let segment = SegmentId::first();
-    let table = table::Draft::write(directory, revision, segment, entries, faults.clone())?;
+    let table = table::TableBuilder::write(directory, revision, segment, entries, faults.clone())?;
     Journal::begin(directory, segment, revision + 1, segment_bytes, faults)?;
     Ok(table.publish()?)
 }
@@ -354,7 +354,7 @@ fn create<E: From<StoreError>>(
 fn check_empty(
     directory: &Path,
     revision: Option<Revision>,
-    faults: Option<&Arc<Faults>>,
+    faults: Option<&Arc<FaultInjector>>,
 ) -> Result<(), StoreError> {
     let journal = journal::read(directory, faults)?;
     if journal.is_new()
@@ -374,17 +374,17 @@ fn check_empty(
 }
 
 /// Reads and checks everything that a directory holds, if it is a store that no process has open.
-fn load_to_read(directory: &Path) -> Result<Loaded, StoreError> {
+fn load_to_read(directory: &Path) -> Result<LoadedStore, StoreError> {
     if !table::exists(directory) && !journal::exists(directory)? {
         let source = std::io::Error::new(std::io::ErrorKind::NotFound, "it holds no store");
-        return Err(failed("check", directory, source));
+        return Err(io_error("check", directory, source));
     }
-    let _lock = Lock::take_to_read(directory)?;
+    let _lock = DirectoryLock::acquire_shared(directory)?;
     load(directory, None)
 }
 
 /// Reads and checks everything that a directory holds.
-fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreError> {
+fn load(directory: &Path, faults: Option<&Arc<FaultInjector>>) -> Result<LoadedStore, StoreError> {
     if !table::exists(directory) {
         check_empty(directory, Some(Snapshot::empty().revision), faults)?;
     }
@@ -419,9 +419,9 @@ fn load(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Loaded, StoreE
                 remedy: Remedy::MatchingFiles,
             });
         }
-        state.redo(event);
+        state.apply(event);
     }
-    Ok(Loaded {
+    Ok(LoadedStore {
         state,
         table,
         meta,
@@ -437,7 +437,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError> {
-        key::check(key)?;
+        key::check_key(key)?;
         Ok(self.cache.read(at)?.get(key))
     }
 
@@ -448,9 +448,9 @@ impl Store for EmbeddedStore {
     async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
         check_write(key, &write)?;
         self.request(|queue, reply| {
-            if let Some((turn, batch)) = queue.write(key, &write, asker(), reply) {
+            if let Some((turn, batch)) = queue.write(key, &write, caller_mode(), reply) {
                 if let Some(writer) = self.writer.lock().as_mut() {
-                    lend_thread(writer.pace, || writer.carry_out(batch, queue));
+                    block_on_writer(writer.stats, || writer.execute(batch, queue));
                 }
                 drop(turn);
             }
@@ -463,15 +463,18 @@ impl Store for EmbeddedStore {
     }
 
     async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
-        self.request(|queue, reply| queue.ask(Chore::Compact(revision), reply))
+        self.request(|queue, reply| queue.submit_task(MaintenanceTask::Compact(revision), reply))
             .await
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
-        match self.health.verdict() {
-            Verdict::Writable => Ok(()),
-            Verdict::Failing(error) => Err(error),
-            Verdict::Unknown => self.request(|queue, reply| queue.ask(Chore::Probe, reply)).await,
+        match self.health.write_health() {
+            WriteHealth::Writable => Ok(()),
+            WriteHealth::Failing(error) => Err(error),
+            WriteHealth::Unknown => {
+                self.request(|queue, reply| queue.submit_task(MaintenanceTask::Probe, reply))
+                    .await
+            }
         }
     }
 }

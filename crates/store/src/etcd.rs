@@ -5,7 +5,7 @@
 
 mod client;
 mod compactor;
-mod feed;
+mod reflector;
 mod wire;
 
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use self::client::{Client, Repeat, entry, failure, is_too_large, number, revision};
-use self::feed::{Feed, Progress};
+use self::client::{EtcdClient, RetryPolicy, entry, failure, from_wire, is_too_large, to_wire};
+use self::reflector::{ProgressSupport, Reflector};
 use self::wire::{
-    Compare, CompareWith, Compared, DeleteRangeRequest, PutRequest, RangeRequest, RequestKind, RequestOp,
-    ResponseKind, TxnRequest, TxnResponse,
+    Compare, CompareTarget, CompareWith, DeleteRangeRequest, PutRequest, RangeRequest, RequestKind,
+    RequestOp, ResponseKind, TxnRequest, TxnResponse,
 };
 use crate::cache::Cache;
 use crate::state::{check_write, too_large};
 use crate::{
-    Change, Entry, Event, HistoryLimits, KeySpace, ListRequest, Note, Page, ReadAt, Revision, Store,
-    StoreError, Watch, Write, key,
+    Entry, EntryChange, Event, HistoryLimits, KeySpace, ListRequest, Page, ReadAt, ReaderCache, Revision,
+    Store, StoreError, Watch, Write, key,
 };
 
 /// How an etcd cluster is reached.
@@ -70,11 +70,11 @@ impl EtcdConfig {
 /// A [`Store`] in an etcd cluster.
 #[derive(Debug)]
 pub struct EtcdStore {
-    client: Arc<Client>,
+    client: Arc<EtcdClient>,
     cache: Arc<Cache>,
     prefix: String,
     wanted: Arc<Notify>,
-    progress: Progress,
+    progress: ProgressSupport,
     catch_up: Duration,
     tasks: Vec<AbortHandle>,
 }
@@ -82,14 +82,14 @@ pub struct EtcdStore {
 impl EtcdStore {
     /// Connects to a cluster and reads what it holds. The store works on the runtime that this is called on.
     pub async fn connect(config: EtcdConfig) -> Result<Self, StoreError> {
-        let client = Arc::new(Client::new(&config)?);
-        let progress = Progress::of(&client.version().await?);
+        let client = Arc::new(EtcdClient::new(&config)?);
+        let progress = ProgressSupport::from_version(&client.version().await?);
         let prefix = config.keys.prefix();
-        let begin = feed::begin(&client, &prefix, config.history.events as u64).await?;
+        let begin = reflector::begin(&client, &prefix, config.history.events as u64).await?;
         let compacted = begin.revision;
         let cache = Arc::new(Cache::new(begin, Vec::new(), compacted, config.history));
         let wanted = Arc::new(Notify::new());
-        let feed = Feed {
+        let feed = Reflector {
             client: Arc::clone(&client),
             cache: Arc::clone(&cache),
             prefix: prefix.clone(),
@@ -122,18 +122,18 @@ impl EtcdStore {
         let mut asked_at = None;
         loop {
             let caught_up = match self.progress {
-                Progress::Believed => {
+                ProgressSupport::Reliable => {
                     let now = self.revision().await?;
                     if self.cache.revision() < now {
                         self.wanted.notify_one();
                     }
                     self.cache.wait_for(now, Duration::from_millis(100)).await.is_ok()
                 }
-                Progress::Doubted => {
-                    let now = Feed::outline(&self.client, &self.prefix).await?;
+                ProgressSupport::Unreliable => {
+                    let now = Reflector::state_summary(&self.client, &self.prefix).await?;
                     // While others write, the state of now is always ahead; that of the beginning is not.
                     let wanted = *asked_at.get_or_insert(now.revision);
-                    let caught_up = self.cache.revision() >= wanted || now.is_of(&self.cache);
+                    let caught_up = self.cache.revision() >= wanted || now.matches(&self.cache);
                     if !caught_up {
                         self.wanted.notify_one();
                     }
@@ -165,7 +165,7 @@ impl EtcdStore {
     async fn fetch(&self, key: &str, at: Revision) -> Result<Option<Arc<Entry>>, StoreError> {
         let request = RangeRequest {
             key: key.as_bytes().to_vec(),
-            revision: number(at),
+            revision: to_wire(at),
             ..RangeRequest::default()
         };
         Ok(self
@@ -188,7 +188,7 @@ impl EtcdStore {
 
     /// The event of a transaction that was carried out.
     fn carried_out(key: &str, write: &Write, response: TxnResponse) -> Result<Event, StoreError> {
-        let at = response.header.map_or(0, |header| revision(header.revision));
+        let at = response.header.map_or(0, |header| from_wire(header.revision));
         let old = match response.responses.into_iter().next().and_then(|op| op.response) {
             Some(ResponseKind::Put(put)) => put.prev_kv.and_then(entry),
             Some(ResponseKind::DeleteRange(delete)) => delete.prev_kvs.into_iter().next().and_then(entry),
@@ -201,13 +201,13 @@ impl EtcdStore {
                 create_revision: old.as_ref().map_or(at, |old| old.create_revision),
                 mod_revision: at,
                 version: old.as_ref().map_or(1, |old| old.version + 1),
-                note: Note::default(),
+                reader_cache: ReaderCache::default(),
             })
         });
         let change = match (old, new) {
-            (None, Some(new)) => Change::Create { new },
-            (Some(old), Some(new)) => Change::Update { old, new },
-            (Some(old), None) => Change::Delete { old },
+            (None, Some(new)) => EntryChange::Create { new },
+            (Some(old), Some(new)) => EntryChange::Update { old, new },
+            (Some(old), None) => EntryChange::Delete { old },
             (None, None) => {
                 let detail = format!("etcd: an answer about key `{key}` makes no sense");
                 return Err(StoreError::Unavailable { detail });
@@ -241,11 +241,11 @@ impl EtcdStore {
         }
         let revision = new.mod_revision;
         let change = match write {
-            Write::Create { .. } if new.version == 1 => Some(Change::Create { new }),
+            Write::Create { .. } if new.version == 1 => Some(EntryChange::Create { new }),
             Write::Update { expected, .. } => {
                 let old = self.fetch(key, revision - 1).await?;
                 let old = old.filter(|old| old.mod_revision == *expected);
-                old.map(|old| Change::Update { old, new })
+                old.map(|old| EntryChange::Update { old, new })
             }
             Write::Create { .. } | Write::Delete { .. } => None,
         };
@@ -288,9 +288,9 @@ fn transaction(key: &str, write: &Write) -> TxnRequest {
     });
     TxnRequest {
         compare: vec![Compare {
-            target: Compared::Mod as i32,
+            target: CompareTarget::Mod as i32,
             key,
-            with: Some(CompareWith::ModRevision(number(expected))),
+            with: Some(CompareWith::ModRevision(to_wire(expected))),
         }],
         success: vec![RequestOp {
             request: Some(operation),
@@ -323,7 +323,7 @@ impl Store for EtcdStore {
         let request = RangeRequest {
             count_only: true,
             limit: 1,
-            ..feed::range(&self.prefix)
+            ..reflector::range(&self.prefix)
         };
         let request = RangeRequest {
             range_end: Vec::new(),
@@ -334,11 +334,11 @@ impl Store for EtcdStore {
             .range(request)
             .await?
             .header
-            .map_or(0, |header| revision(header.revision)))
+            .map_or(0, |header| from_wire(header.revision)))
     }
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError> {
-        key::check(key)?;
+        key::check_key(key)?;
         match at {
             ReadAt::Latest => self.fetch(key, 0).await,
             ReadAt::AtLeast(least) => {
@@ -363,7 +363,7 @@ impl Store for EtcdStore {
         match (self.unless_compacted(self.cache.list(&request))?, request.at) {
             (Some(page), _) => Ok(page),
             // The cache has forgotten what etcd may remember.
-            (None, ReadAt::Exact(exact)) => Ok(feed::state(&self.client, &request.prefix, exact)
+            (None, ReadAt::Exact(exact)) => Ok(reflector::state(&self.client, &request.prefix, exact)
                 .await?
                 .list(&request)),
             (None, _) => Ok(self.cache.snapshot().list(&request)),
@@ -379,8 +379,8 @@ impl Store for EtcdStore {
         // A revision is never expected twice, so that the second attempt of an update or a delete does nothing if
         // the first did something. That of a create does, if the key has been deleted in between.
         let repeat = match write {
-            Write::Create { .. } => Repeat::Unsafe,
-            Write::Update { .. } | Write::Delete { .. } => Repeat::Safe,
+            Write::Create { .. } => RetryPolicy::Unsafe,
+            Write::Update { .. } | Write::Delete { .. } => RetryPolicy::Safe,
         };
         let (in_doubt, refused) = match self.client.transaction(transaction(key, &write), repeat).await {
             Ok(answer) if answer.response.succeeded => {
@@ -439,7 +439,7 @@ mod tests {
             let object = format!(
                 r#"{{"apiVersion":"example.com/v1","kind":"Part","metadata":{metadata},"spec":{{"note":"{note}","size":1}}}}"#
             );
-            crate::Packed::from(object + "\n")
+            crate::MaybeCompressed::from(object + "\n")
         };
         let (create, update) = (
             Write::Create {

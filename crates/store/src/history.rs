@@ -32,13 +32,13 @@ impl Default for HistoryLimits {
 
 /// Events in order, each with a sequence number that is never given twice.
 #[derive(Debug, Default)]
-pub(crate) struct Ring {
+pub(crate) struct EventRing {
     /// The sequence number of the front event.
     first: u64,
     events: VecDeque<Arc<Event>>,
 }
 
-impl Ring {
+impl EventRing {
     /// The sequence number of the first event after a revision.
     pub(crate) fn position_after(&self, revision: Revision) -> u64 {
         self.first + self.events.partition_point(|event| event.revision <= revision) as u64
@@ -66,14 +66,14 @@ impl Ring {
 /// The events of one collection and those who wait for them.
 #[derive(Debug)]
 pub(crate) struct Topic {
-    pub(crate) ring: Ring,
+    pub(crate) ring: EventRing,
     wake: watch::Sender<()>,
 }
 
 impl Topic {
     fn new() -> Self {
         Self {
-            ring: Ring::default(),
+            ring: EventRing::default(),
             wake: watch::Sender::new(()),
         }
     }
@@ -99,7 +99,7 @@ fn weight(event: &Event) -> usize {
     values
         .into_iter()
         .flatten()
-        .map(|entry| entry.value.held() + 128)
+        .map(|entry| entry.value.memory_bytes() + 128)
         .sum::<usize>()
         + event.key().len()
         + 64
@@ -228,7 +228,7 @@ impl History {
     }
 
     /// Joins those who wait for a topic, or for all events.
-    pub(crate) fn subscribe(&mut self, topic: Option<&Arc<str>>) -> (&Ring, watch::Receiver<()>) {
+    pub(crate) fn subscribe(&mut self, topic: Option<&Arc<str>>) -> (&EventRing, watch::Receiver<()>) {
         let topic = match topic {
             None => &self.all,
             Some(name) => self.topics.entry(Arc::clone(name)).or_insert_with(Topic::new),
@@ -245,7 +245,7 @@ impl History {
     }
 
     /// The ring of a topic, or of all events. It exists for as long as someone subscribes to it.
-    pub(crate) fn ring(&self, topic: Option<&Arc<str>>) -> Option<&Ring> {
+    pub(crate) fn ring(&self, topic: Option<&Arc<str>>) -> Option<&EventRing> {
         match topic {
             None => Some(&self.all.ring),
             Some(name) => self.topics.get(name).map(|topic| &topic.ring),

@@ -113,7 +113,7 @@ fn segment(text: &str) -> Result<&str, StoreError> {
 }
 
 /// Refuses what no engine should ever hold, whatever it could hold.
-pub(crate) fn check(key: &str) -> Result<(), StoreError> {
+pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
     let reason = match key.strip_prefix('/') {
         None => "a key begins with a slash",
         _ if key.len() > MAX_KEY_BYTES => "a key has at most 4096 bytes",

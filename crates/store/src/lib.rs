@@ -6,13 +6,13 @@
 
 mod backup;
 mod cache;
+mod compressed;
 mod embedded;
 mod error;
 mod etcd;
 mod history;
 mod key;
 mod mem;
-mod packed;
 pub mod private;
 mod state;
 mod store;
@@ -20,13 +20,13 @@ mod types;
 mod watch;
 
 pub use backup::{BackupError, BackupSummary, export, import};
-pub use embedded::{CheckReport, EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation};
+pub use compressed::MaybeCompressed;
+pub use embedded::{CheckReport, EmbeddedConfig, EmbeddedStore, FaultInjector, FaultKind, FileOperation};
 pub use error::{Remedy, StoreError};
 pub use etcd::{EtcdConfig, EtcdStore};
 pub use history::HistoryLimits;
 pub use key::{KeySpace, MAX_KEY_BYTES};
 pub use mem::MemStore;
-pub use packed::Packed;
 pub use store::{MAX_VALUE_BYTES, Store};
-pub use types::{Change, Entry, Event, ListRequest, Note, Page, ReadAt, Revision, Write};
+pub use types::{Entry, EntryChange, Event, ListRequest, Page, ReadAt, ReaderCache, Revision, Write};
 pub use watch::Watch;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::cache::Cache;
-use crate::state::{Snapshot, check_write, decide};
+use crate::state::{Snapshot, check_write, evaluate_write};
 use crate::{
     Entry, Event, HistoryLimits, ListRequest, Page, ReadAt, Revision, Store, StoreError, Watch, Write, key,
 };
@@ -60,7 +60,7 @@ impl Store for MemStore {
     }
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Option<Arc<Entry>>, StoreError> {
-        key::check(key)?;
+        key::check_key(key)?;
         Ok(self.cache.read(at)?.get(key))
     }
 
@@ -71,7 +71,7 @@ impl Store for MemStore {
     async fn write(&self, key: &str, write: Write) -> Result<Event, StoreError> {
         check_write(key, &write)?;
         let _writer = self.writer.lock();
-        let event = decide(self.cache.get(key), key, &write, self.cache.revision() + 1)?;
+        let event = evaluate_write(self.cache.get(key), key, &write, self.cache.revision() + 1)?;
         self.cache.publish(&[Arc::new(event.clone())]);
         Ok(event)
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::{
-    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Note, Packed, Page, Revision, StoreError, Write,
-    etcd, key,
+    Entry, EntryChange, Event, ListRequest, MAX_VALUE_BYTES, MaybeCompressed, Page, ReaderCache, Revision,
+    StoreError, Write, etcd, key,
 };
 
 /// The revision of an empty store. Zero would read as "any" in a Kubernetes request; etcd begins at one, too.
@@ -60,13 +60,13 @@ impl Snapshot {
     }
 
     /// Takes a write that has happened into the state.
-    pub(crate) fn redo(&mut self, event: &Event) {
+    pub(crate) fn apply(&mut self, event: &Event) {
         self.revision = event.revision;
         self.set(event.key(), event.after());
     }
 
     /// Takes a write out of the state again. The caller goes backwards from the newest and sets the revision.
-    pub(crate) fn undo(&mut self, event: &Event) {
+    pub(crate) fn revert(&mut self, event: &Event) {
         self.set(event.key(), event.before());
     }
 
@@ -79,7 +79,7 @@ impl Snapshot {
 }
 
 /// What a write at a revision does to a key, if its condition holds for what is there now.
-pub(crate) fn decide(
+pub(crate) fn evaluate_write(
     current: Option<Arc<Entry>>,
     key: &str,
     write: &Write,
@@ -93,9 +93,9 @@ pub(crate) fn decide(
                 create_revision: revision,
                 mod_revision: revision,
                 version: 1,
-                note: Note::default(),
+                reader_cache: ReaderCache::default(),
             };
-            Change::Create { new: Arc::new(new) }
+            EntryChange::Create { new: Arc::new(new) }
         }
         (None, Write::Update { .. } | Write::Delete { .. }) => {
             return Err(StoreError::NotFound { key: key.to_owned() });
@@ -114,19 +114,19 @@ pub(crate) fn decide(
                 create_revision: old.create_revision,
                 mod_revision: revision,
                 version: old.version + 1,
-                note: Note::default(),
+                reader_cache: ReaderCache::default(),
             };
             let new = Arc::new(new);
-            Change::Update { old, new }
+            EntryChange::Update { old, new }
         }
-        (Some(old), Write::Delete { .. }) => Change::Delete { old },
+        (Some(old), Write::Delete { .. }) => EntryChange::Delete { old },
     };
     Ok(Event { revision, change })
 }
 
 /// What every engine refuses before it looks at its state.
 pub(crate) fn check_write(key: &str, write: &Write) -> Result<(), StoreError> {
-    key::check(key)?;
+    key::check_key(key)?;
     match write.value() {
         Some(value) if value.len() > MAX_VALUE_BYTES => Err(too_large(key, write)),
         _ => Ok(()),
@@ -137,7 +137,7 @@ pub(crate) fn check_write(key: &str, write: &Write) -> Result<(), StoreError> {
 pub(crate) fn too_large(key: &str, write: &Write) -> StoreError {
     StoreError::TooLarge {
         key: key.to_owned(),
-        size: write.value().map_or(0, Packed::len),
+        size: write.value().map_or(0, MaybeCompressed::len),
         limit: MAX_VALUE_BYTES,
         request: etcd::request_bytes(key, write),
     }

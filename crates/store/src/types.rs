@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Packed;
+use crate::MaybeCompressed;
 
 /// A point in the one sequence of all writes to a store. Every write takes the next one; none is ever reused.
 pub type Revision = u64;
@@ -15,7 +15,7 @@ pub struct Entry {
     /// The key.
     pub key: Arc<str>,
     /// The value that was written.
-    pub value: Packed,
+    pub value: MaybeCompressed,
     /// The revision that created the key (after its last deletion).
     pub create_revision: Revision,
     /// The revision that wrote this value.
@@ -23,15 +23,15 @@ pub struct Entry {
     /// How often the key was written since it was created; 1 after the create.
     pub version: u64,
     /// What a reader found out about the value.
-    pub note: Note,
+    pub reader_cache: ReaderCache,
 }
 
 /// A number that a reader leaves on an entry for the next one, so that what the bytes mean need not be found out
 /// again. It is no part of what the entry is: the store neither looks at it nor keeps it.
 #[derive(Debug, Default)]
-pub struct Note(AtomicU64);
+pub struct ReaderCache(AtomicU64);
 
-impl Note {
+impl ReaderCache {
     /// The number left last; zero at first.
     #[must_use]
     pub fn get(&self) -> u64 {
@@ -44,19 +44,19 @@ impl Note {
     }
 }
 
-impl Clone for Note {
+impl Clone for ReaderCache {
     fn clone(&self) -> Self {
         Self(AtomicU64::new(self.get()))
     }
 }
 
-impl PartialEq for Note {
+impl PartialEq for ReaderCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Note {}
+impl Eq for ReaderCache {}
 
 /// A write and the condition under which it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,12 +64,12 @@ pub enum Write {
     /// Store a value where none is.
     Create {
         /// The value.
-        value: Packed,
+        value: MaybeCompressed,
     },
     /// Replace the value that `expected` wrote.
     Update {
         /// The new value.
-        value: Packed,
+        value: MaybeCompressed,
         /// The `mod_revision` that the key must have.
         expected: Revision,
     },
@@ -83,7 +83,7 @@ pub enum Write {
 impl Write {
     /// The value to store, unless this is a delete.
     #[must_use]
-    pub fn value(&self) -> Option<&Packed> {
+    pub fn value(&self) -> Option<&MaybeCompressed> {
         match self {
             Self::Create { value } | Self::Update { value, .. } => Some(value),
             Self::Delete { .. } => None,
@@ -93,7 +93,7 @@ impl Write {
 
 /// What a write did to its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum EntryChange {
     /// The key was not there before.
     Create {
         /// What is there now.
@@ -119,7 +119,7 @@ pub struct Event {
     /// The revision of the write.
     pub revision: Revision,
     /// What it did.
-    pub change: Change,
+    pub change: EntryChange,
 }
 
 impl Event {
@@ -127,8 +127,8 @@ impl Event {
     #[must_use]
     pub fn key(&self) -> &Arc<str> {
         match &self.change {
-            Change::Create { new } | Change::Update { new, .. } => &new.key,
-            Change::Delete { old } => &old.key,
+            EntryChange::Create { new } | EntryChange::Update { new, .. } => &new.key,
+            EntryChange::Delete { old } => &old.key,
         }
     }
 
@@ -136,8 +136,8 @@ impl Event {
     #[must_use]
     pub fn after(&self) -> Option<&Arc<Entry>> {
         match &self.change {
-            Change::Create { new } | Change::Update { new, .. } => Some(new),
-            Change::Delete { .. } => None,
+            EntryChange::Create { new } | EntryChange::Update { new, .. } => Some(new),
+            EntryChange::Delete { .. } => None,
         }
     }
 
@@ -145,8 +145,8 @@ impl Event {
     #[must_use]
     pub fn before(&self) -> Option<&Arc<Entry>> {
         match &self.change {
-            Change::Update { old, .. } | Change::Delete { old } => Some(old),
-            Change::Create { .. } => None,
+            EntryChange::Update { old, .. } | EntryChange::Delete { old } => Some(old),
+            EntryChange::Create { .. } => None,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{Event, Revision, StoreError};
 
 /// Where in the history a watch is.
 #[derive(Debug)]
-pub(crate) struct Position {
+pub(crate) struct WatchPosition {
     /// The collection whose events it goes through, or all.
     pub(crate) topic: Option<Arc<str>>,
     /// The sequence number of the next event to look at.
@@ -27,7 +27,7 @@ pub(crate) struct Position {
 pub struct Watch {
     cache: Arc<Cache>,
     prefix: Box<str>,
-    position: Position,
+    position: WatchPosition,
     /// Matching events that were looked at but not yet handed out.
     buffer: VecDeque<Arc<Event>>,
     wake: watch::Receiver<()>,
@@ -52,7 +52,7 @@ impl Watch {
     pub(crate) fn new(
         cache: Arc<Cache>,
         prefix: &str,
-        position: Position,
+        position: WatchPosition,
         wake: watch::Receiver<()>,
     ) -> Self {
         Self {

@@ -62,7 +62,7 @@ impl Field {
 impl Package {
     /// Reads one file of the package.
     pub(super) fn read(&mut self, file: &str, text: &str) {
-        Reader {
+        GoReader {
             file,
             package: self,
             imports: BTreeMap::new(),
@@ -71,7 +71,7 @@ impl Package {
     }
 }
 
-struct Reader<'p> {
+struct GoReader<'p> {
     file: &'p str,
     package: &'p mut Package,
     /// Import paths by the name under which the file knows them.
@@ -88,7 +88,7 @@ enum Context {
     Other,
 }
 
-impl Reader<'_> {
+impl GoReader<'_> {
     fn read(&mut self, text: &str) {
         let mut context = Context::File;
         // Comments of the declaration or field that follows. Above a declaration those of the block before count too.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// A release: its name, types and resources.
-type Facts = (&'static str, Release, Resources);
+type ReleaseFacts = (&'static str, Release, Resources);
 
 /// In which releases something exists.
 struct Span {
@@ -17,7 +17,7 @@ struct Span {
 }
 
 impl Span {
-    fn of(releases: &[Facts], is_there: impl Fn(&Facts) -> bool) -> Span {
+    fn find(releases: &[ReleaseFacts], is_there: impl Fn(&ReleaseFacts) -> bool) -> Span {
         let first = releases.iter().position(&is_there).unwrap_or_default();
         let last = releases.iter().rposition(&is_there).unwrap_or_default();
         let name = |at: usize| releases.get(at).map(|(name, ..)| *name);
@@ -41,14 +41,17 @@ impl Span {
 }
 
 /// The files of the table, by name.
-pub(super) fn write(releases: &[Facts]) -> BTreeMap<String, String> {
+pub(super) fn write(releases: &[ReleaseFacts]) -> BTreeMap<String, String> {
     let ids: BTreeSet<&String> = releases.iter().flat_map(|(_, types, _)| types.keys()).collect();
     let mut files = BTreeMap::new();
     for id in ids {
         let Some(newest) = releases.iter().rev().find_map(|(_, types, _)| types.get(id)) else {
             continue;
         };
-        files.insert(format!("{id}.types"), Writer { releases, id }.package(newest));
+        files.insert(
+            format!("{id}.types"),
+            TableWriter { releases, id }.package(newest),
+        );
     }
     files
 }
@@ -64,14 +67,14 @@ pub(super) fn list<'n>(names: impl Iterator<Item = &'n String>) -> String {
     out
 }
 
-struct Writer<'r> {
-    releases: &'r [Facts],
+struct TableWriter<'r> {
+    releases: &'r [ReleaseFacts],
     id: &'r str,
 }
 
-impl Writer<'_> {
+impl TableWriter<'_> {
     fn package(&self, newest: &Package) -> String {
-        let span = Span::of(self.releases, |(_, types, _)| types.contains_key(self.id));
+        let span = Span::find(self.releases, |(_, types, _)| types.contains_key(self.id));
         let mut out = format!("package {}", newest.path);
         if let Some(group) = &newest.group {
             let _ = write!(out, " group={group}");
@@ -100,7 +103,7 @@ impl Writer<'_> {
     }
 
     fn ty(&self, ty: &Type, package: &Span, out: &mut String) {
-        let span = Span::of(self.releases, |(_, release, _)| {
+        let span = Span::find(self.releases, |(_, release, _)| {
             self.find(release, &ty.name).is_some()
         });
         let word = match &ty.form {
@@ -138,7 +141,7 @@ impl Writer<'_> {
     }
 
     fn field(&self, name: &str, field: &Field, holder: &Span, out: &mut String) {
-        let span = Span::of(self.releases, |(_, release, _)| {
+        let span = Span::find(self.releases, |(_, release, _)| {
             let Some(Form::Struct(fields)) = self.find(release, name).map(|t| &t.form) else {
                 return false;
             };
@@ -164,15 +167,15 @@ impl Writer<'_> {
             }
         }
         for resource in listed {
-            let find = |facts: &Facts| -> Option<Resource> {
+            let find = |facts: &ReleaseFacts| -> Option<Resource> {
                 let found = facts.2.get(&key)?.iter().find(|r| r.name == resource.name);
                 found.cloned()
             };
-            let span = Span::of(self.releases, |facts| find(facts).is_some());
+            let span = Span::find(self.releases, |facts| find(facts).is_some());
             let _ = write!(out, "\nresource {}", resource.name);
             line(out, &with_span(&resource.facts, span.facts(Some(package))));
             for (name, facts) in &resource.subresources {
-                let sub = Span::of(self.releases, |facts| {
+                let sub = Span::find(self.releases, |facts| {
                     find(facts).is_some_and(|r| r.subresources.iter().any(|(n, _)| n == name))
                 });
                 let _ = write!(out, "  {name}");
@@ -182,7 +185,7 @@ impl Writer<'_> {
     }
 }
 
-/// Facts with the span before the validation tags, which come last.
+/// ReleaseFacts with the span before the validation tags, which come last.
 fn with_span(facts: &[String], span: Vec<String>) -> Vec<String> {
     let at = facts
         .iter()

@@ -1,6 +1,6 @@
 //! Servers over one etcd, of which one is killed under load and started again, and again.
 
-use crate::etcd::{Cluster, Security};
+use crate::etcd::{EtcdCluster, Security};
 use crate::kube_client::{define, widget, widgets};
 use crate::server::Process;
 use futures_util::StreamExt as _;
@@ -85,7 +85,7 @@ async fn watched(api: &Api<DynamicObject>, from: &str, count: usize) -> Vec<(Str
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_takes_nothing_with_it() {
-    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+    let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
     let address = etcd.config().servers.concat();

@@ -1,6 +1,6 @@
 //! Managers and what they own, and the form of that in `metadata.managedFields`.
 
-use crate::fields::{Set, Written};
+use crate::fields::{FieldsV1, Set};
 use jiff::Timestamp;
 use scantling_value::{Map, Str, Value, go};
 use std::cmp::Ordering;
@@ -92,15 +92,15 @@ impl fmt::Display for ManagerId {
 
 /// Fields of one version.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Owned {
-    pub(super) fields: Written,
+pub(super) struct ManagerFields {
+    pub(super) fields: FieldsV1,
     pub(super) api_version: Str,
 }
 
-impl Owned {
+impl ManagerFields {
     pub(super) fn new(set: &Set, api_version: &str) -> Self {
-        Owned {
-            fields: Written::from(set),
+        ManagerFields {
+            fields: FieldsV1::from(set),
             api_version: api_version.into(),
         }
     }
@@ -108,8 +108,8 @@ impl Owned {
 
 /// Who owns what, and since when.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Managed {
-    pub(super) fields: BTreeMap<ManagerId, Owned>,
+pub(super) struct ManagedFields {
+    pub(super) fields: BTreeMap<ManagerId, ManagerFields>,
     /// Times outlive the ownership that they belong to within one operation: a manager that loses all and takes
     /// something again keeps its time unless the operation sets it.
     pub(super) times: BTreeMap<ManagerId, Timestamp>,
@@ -141,10 +141,10 @@ pub(super) fn take_entries(object: &mut Value) -> Option<Vec<Value>> {
     }
 }
 
-impl Managed {
+impl ManagedFields {
     /// Reads `managedFields`.
     pub(super) fn decode(entries: Vec<Value>) -> Result<Self, ManagedError> {
-        let mut managed = Managed::default();
+        let mut managed = ManagedFields::default();
         for (i, mut entry) in entries.into_iter().enumerate() {
             let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1"));
             let text = |name| entry.text(name);
@@ -177,10 +177,10 @@ impl Managed {
                 text("subresource"),
             );
             let fields = match fields {
-                Some(fields) => Written::from_fields(fields).map_err(|e| {
+                Some(fields) => FieldsV1::from_fields(fields).map_err(|e| {
                     ManagedError(format!("error decoding versioned set: error decoding set: {e}"))
                 })?,
-                None => Written::default(),
+                None => FieldsV1::default(),
             };
             // Of entries for the same manager the last one counts, with its time or without one.
             match entry.get("time").and_then(Value::as_str) {
@@ -195,7 +195,7 @@ impl Managed {
                 }
             }
             let api_version = text("apiVersion").into();
-            managed.fields.insert(id, Owned { fields, api_version });
+            managed.fields.insert(id, ManagerFields { fields, api_version });
         }
         Ok(managed)
     }
@@ -212,7 +212,7 @@ impl Managed {
                 .then_with(|| of_a.api_version.cmp(&of_b.api_version))
                 .then_with(|| a.subresource.cmp(&b.subresource))
         });
-        let entry = |(id, owned): (ManagerId, Owned)| {
+        let entry = |(id, owned): (ManagerId, ManagerFields)| {
             let time = self.times.get(&id);
             let time = time.map(|time| Value::from(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
             let named = |text: Str| (!text.is_empty()).then(|| Value::String(text));

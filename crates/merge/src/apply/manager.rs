@@ -2,12 +2,13 @@
 
 use super::last_applied;
 use super::managed::{
-    Managed, ManagerId, Operation, Owned, entries_of, set_entries, take_entries, without_entries,
+    ManagedFields, ManagerFields, ManagerId, Operation, entries_of, set_entries, take_entries,
+    without_entries,
 };
 use super::updater::{Updater, Versioned};
 use super::{Conflicts, Versions};
 use crate::fields::{FieldPath, Set};
-use crate::typed::{Duplicates, Known};
+use crate::typed::{Duplicates, ValidatedSibling};
 use jiff::Timestamp;
 use scantling_schema::meta::{self, Malformed};
 use scantling_schema::names::group_version;
@@ -19,11 +20,11 @@ use std::sync::LazyLock;
 /// How many managers by update are kept apart; beyond, the oldest are joined.
 const MAX_UPDATE_MANAGERS: usize = 10;
 /// The name of joined managers.
-const ANCIENT: &str = "ancient-changes";
+const ANCIENT_CHANGES: &str = "ancient-changes";
 /// The name of the owner of what was there before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The name under which an update finds out what it changes.
-const CURRENT: &str = "current-operation";
+const CURRENT_OPERATION: &str = "current-operation";
 
 /// Whether an apply takes fields from other managers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +59,12 @@ impl std::error::Error for ApplyError {}
 
 /// Whether an object is known to have the type by which its fields are owned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Typed {
+pub enum TypeCheck {
     /// It is not, and has to be looked at.
     #[default]
-    Perhaps,
+    Unknown,
     /// It is: with the same schema, it came out of an update.
-    Surely,
+    Verified,
 }
 
 /// An object that is about to be written, with who manages it.
@@ -72,7 +73,7 @@ pub struct Updated {
     /// The object.
     pub object: Value,
     /// What the next update may know about it.
-    pub typed: Typed,
+    pub typed: TypeCheck,
 }
 
 /// Manages the fields of objects of one kind, for requests to one version and subresource of it.
@@ -85,7 +86,7 @@ pub struct FieldManager<'a> {
     reset: BTreeMap<Str, Set>,
     no_beginning: Option<Str>,
     blank: Option<Value>,
-    live: Typed,
+    live: TypeCheck,
 }
 
 impl fmt::Debug for FieldManager<'_> {
@@ -100,7 +101,7 @@ impl fmt::Debug for FieldManager<'_> {
 
 /// Fields that no manager owns: they say what the object is, or are the server's.
 static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
-    let root = ["apiVersion", "kind", "metadata"].map(|name| FieldPath::of_fields([name]));
+    let root = ["apiVersion", "kind", "metadata"].map(|name| FieldPath::from_names([name]));
     let metadata = [
         "name",
         "namespace",
@@ -112,7 +113,7 @@ static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
         "managedFields",
         "resourceVersion",
     ]
-    .map(|name| FieldPath::of_fields(["metadata", name]));
+    .map(|name| FieldPath::from_names(["metadata", name]));
     root.into_iter().chain(metadata).collect()
 });
 
@@ -127,13 +128,13 @@ impl<'a> FieldManager<'a> {
             reset: BTreeMap::new(),
             no_beginning: None,
             blank: None,
-            live: Typed::Perhaps,
+            live: TypeCheck::Unknown,
         }
     }
 
     /// Says what is known about the live object.
     #[must_use]
-    pub fn with_live(mut self, live: Typed) -> Self {
+    pub fn with_live(mut self, live: TypeCheck) -> Self {
         self.live = live;
         self
     }
@@ -166,7 +167,7 @@ impl<'a> FieldManager<'a> {
     pub fn resets<'f>(mut self, api_version: &str, fields: impl IntoIterator<Item = &'f str>) -> Self {
         let set = fields
             .into_iter()
-            .map(|name| FieldPath::of_fields([name]))
+            .map(|name| FieldPath::from_names([name]))
             .collect();
         self.reset.insert(api_version.into(), set);
         self
@@ -194,12 +195,12 @@ impl<'a> FieldManager<'a> {
         let typed = match updated {
             Ok(Some(managed)) => {
                 managed.write_to(&mut new);
-                Typed::Surely
+                TypeCheck::Verified
             }
-            Ok(None) => Typed::Perhaps,
+            Ok(None) => TypeCheck::Unknown,
             Err(_) => {
                 set_entries(&mut new, live.and_then(entries_of).unwrap_or_default().to_vec());
-                Typed::Perhaps
+                TypeCheck::Unknown
             }
         };
         Updated { object: new, typed }
@@ -207,18 +208,20 @@ impl<'a> FieldManager<'a> {
 
     /// Who owned what before an update. A client may set `managedFields` itself: an empty list is ignored, a list
     /// of one empty entry clears all, what cannot be read is ignored. A subresource has no say.
-    fn managed_before(&self, live: Option<&Value>, sent: Option<Vec<Value>>) -> Managed {
+    fn managed_before(&self, live: Option<&Value>, sent: Option<Vec<Value>>) -> ManagedFields {
         let of_live = || {
             // A server manages an object anew whose stored entries cannot be read: an update must remain possible.
             let entries = live.and_then(entries_of).unwrap_or_default();
-            Managed::decode(entries.to_vec()).unwrap_or_default()
+            ManagedFields::decode(entries.to_vec()).unwrap_or_default()
         };
         if !self.subresource.is_empty() {
             return of_live();
         }
         match sent {
-            Some(entries) if matches!(entries.as_slice(), [only] if is_blank(only)) => Managed::default(),
-            Some(entries) => match Managed::decode(entries) {
+            Some(entries) if matches!(entries.as_slice(), [only] if is_blank(only)) => {
+                ManagedFields::default()
+            }
+            Some(entries) => match ManagedFields::decode(entries) {
                 Ok(managed) if !managed.fields.is_empty() => managed,
                 _ => of_live(),
             },
@@ -231,10 +234,10 @@ impl<'a> FieldManager<'a> {
         &self,
         live: Option<&Value>,
         new: &Value,
-        managed: Managed,
+        managed: ManagedFields,
         manager: &str,
         now: Timestamp,
-    ) -> Result<Option<Managed>, ApplyError> {
+    ) -> Result<Option<ManagedFields>, ApplyError> {
         // An object that was never managed is not managed from its first update on, but from its first apply.
         let uid = live
             .and_then(|l| l.at(["metadata", "uid"]))
@@ -262,47 +265,47 @@ impl<'a> FieldManager<'a> {
         &self,
         live: &Value,
         new: &Value,
-        managed: Managed,
+        managed: ManagedFields,
         manager: &str,
         now: Timestamp,
-    ) -> Result<Managed, ApplyError> {
+    ) -> Result<ManagedFields, ApplyError> {
         let live = self.versioned(live)?;
         let new = self.versioned(new)?;
-        let judge_live = || self.validate(&live, Known::Nothing, Duplicates::Allowed);
+        let judge_live = || self.validate(&live, ValidatedSibling::Nothing, Duplicates::Allowed);
         let of_live = match self.live {
-            Typed::Perhaps => judge_live(),
-            Typed::Surely => {
+            TypeCheck::Unknown => judge_live(),
+            TypeCheck::Verified => {
                 debug_assert_eq!(judge_live(), Ok(()), "{:?} has not its type", live.object);
                 Ok(())
             }
         };
         let known = match &of_live {
-            Ok(()) => Known::Valid(&live.object),
-            Err(_) => Known::Nothing,
+            Ok(()) => ValidatedSibling::Valid(&live.object),
+            Err(_) => ValidatedSibling::Nothing,
         };
         let of_new = self.validate(&new, known, Duplicates::Allowed);
         for (what, object, result) in [("new", &new, of_new), ("live", &live, of_live)] {
             result.map_err(|e| {
-                let shown = self.shown(&object.object);
+                let describe_object = self.describe_object(&object.object);
                 ApplyError::Internal(format!(
-                    "failed to convert {what} object ({shown}) to smd typed: {e}"
+                    "failed to convert {what} object ({describe_object}) to smd typed: {e}"
                 ))
             })?;
         }
         let id = self.id(manager, Operation::Update);
-        let current = ManagerId::new(CURRENT, Operation::Update, &self.api_version, "");
-        let Managed { fields, mut times } = managed;
+        let current = ManagerId::new(CURRENT_OPERATION, Operation::Update, &self.api_version, "");
+        let ManagedFields { fields, mut times } = managed;
         let (mut fields, taken) = self.updater().update(&live, &new, fields, &current)?;
         // What the operation took shows that the object changed; it joins what the manager had before.
         let taken = taken.difference(&UNOWNED);
         if !taken.is_empty() {
             match fields.get_mut(&id) {
                 Some(owned) => owned.fields.unite(&taken),
-                None => drop(fields.insert(id.clone(), Owned::new(&taken, &self.api_version))),
+                None => drop(fields.insert(id.clone(), ManagerFields::new(&taken, &self.api_version))),
             }
             times.insert(id, now);
         }
-        let mut managed = Managed { fields, times };
+        let mut managed = ManagedFields { fields, times };
         cap_update_managers(&mut managed);
         Ok(managed)
     }
@@ -319,16 +322,16 @@ impl<'a> FieldManager<'a> {
     }
 
     fn not_converted(&self, object: &Value, why: &str) -> ApplyError {
-        let shown = self.shown(object);
+        let describe_object = self.describe_object(object);
         ApplyError::Internal(format!(
-            "failed to convert live object ({shown}) to proper version: {why}"
+            "failed to convert live object ({describe_object}) to proper version: {why}"
         ))
     }
 
     fn validate(
         &self,
         object: &Versioned<'_>,
-        known: Known<'_>,
+        known: ValidatedSibling<'_>,
         duplicates: Duplicates,
     ) -> Result<(), String> {
         let Some(ty) = self.versions.object_type(&object.api_version) else {
@@ -343,7 +346,7 @@ impl<'a> FieldManager<'a> {
     }
 
     /// `namespace/name; group/version, Kind=kind`.
-    fn shown(&self, object: &Value) -> String {
+    fn describe_object(&self, object: &Value) -> String {
         let text = |path: [&str; 2]| object.text_at(path);
         let root = |name| object.text(name);
         let (group, version) = group_version(root("apiVersion"));
@@ -367,7 +370,7 @@ impl<'a> FieldManager<'a> {
     ) -> Result<Value, ApplyError> {
         let empty = self.empty_object();
         let live = live.unwrap_or(&empty);
-        let managed = Managed::decode(entries_of(live).unwrap_or_default().to_vec())
+        let managed = ManagedFields::decode(entries_of(live).unwrap_or_default().to_vec())
             .map_err(|e| ApplyError::Internal(format!("failed to decode managed fields: {e}")))?;
         self.check_config(config)?;
 
@@ -420,11 +423,11 @@ impl<'a> FieldManager<'a> {
         &self,
         live: &Value,
         config: &Value,
-        mut managed: Managed,
+        mut managed: ManagedFields,
         manager: &str,
         force: Force,
         now: Timestamp,
-    ) -> Result<(Value, Managed), ApplyError> {
+    ) -> Result<(Value, ManagedFields), ApplyError> {
         if managed.fields.is_empty() {
             // What is there already belongs to somebody: to whom, nobody noted.
             let empty = self.empty_object();
@@ -443,20 +446,24 @@ impl<'a> FieldManager<'a> {
         }
         let id = self.id(manager, Operation::Apply);
         let config = Versioned::borrowed(config, &self.api_version);
-        self.validate(&config, Known::Nothing, Duplicates::Refused)
+        self.validate(&config, ValidatedSibling::Nothing, Duplicates::Refused)
             .map_err(|e| {
-                let shown = self.shown(&config.object);
-                ApplyError::Internal(format!("failed to create typed patch object ({shown}): {e}"))
+                let describe_object = self.describe_object(&config.object);
+                ApplyError::Internal(format!(
+                    "failed to create typed patch object ({describe_object}): {e}"
+                ))
             })?;
         let live_versioned = self.versioned(live)?;
         let base = without_entries(&live_versioned.object);
         let typed_base = Versioned::borrowed(&base, &live_versioned.api_version);
-        self.validate(&typed_base, Known::Nothing, Duplicates::Allowed)
+        self.validate(&typed_base, ValidatedSibling::Nothing, Duplicates::Allowed)
             .map_err(|e| {
-                let shown = self.shown(&base);
-                ApplyError::Internal(format!("failed to create typed live object ({shown}): {e}"))
+                let describe_object = self.describe_object(&base);
+                ApplyError::Internal(format!(
+                    "failed to create typed live object ({describe_object}): {e}"
+                ))
             })?;
-        let Managed { fields, mut times } = managed;
+        let ManagedFields { fields, mut times } = managed;
         let (object, mut fields) =
             self.updater()
                 .apply(&live_versioned, base, &config, fields, &id, force)?;
@@ -473,7 +480,7 @@ impl<'a> FieldManager<'a> {
             }
             None => without_entries(live),
         };
-        Ok((object, Managed { fields, times }))
+        Ok((object, ManagedFields { fields, times }))
     }
 
     /// The fields that client-side apply set last and that still have the values it gave them.
@@ -483,9 +490,11 @@ impl<'a> FieldManager<'a> {
             return None;
         }
         let live = self.versioned(live).ok()?;
-        self.validate(&live, Known::Nothing, Duplicates::Refused).ok()?;
+        self.validate(&live, ValidatedSibling::Nothing, Duplicates::Refused)
+            .ok()?;
         let ty = self.versions.object_type(&self.api_version)?;
-        ty.validate(&last, Known::Nothing, Duplicates::Refused).ok()?;
+        ty.validate(&last, ValidatedSibling::Nothing, Duplicates::Refused)
+            .ok()?;
         let changes = ty.compare(&last, &live.object);
         let fields = ty.fields_of(&last);
         Some(
@@ -504,7 +513,7 @@ fn is_blank(entry: &Value) -> bool {
 }
 
 /// Joins the oldest managers by update, version by version, until there are few enough.
-fn cap_update_managers(managed: &mut Managed) {
+fn cap_update_managers(managed: &mut ManagedFields) {
     let mut updaters: Vec<ManagerId> = managed
         .fields
         .keys()
@@ -529,7 +538,7 @@ fn cap_update_managers(managed: &mut Managed) {
             first_of_version.insert(owned.api_version.clone(), id);
             continue;
         };
-        let bucket = ManagerId::new(ANCIENT, Operation::Update, &owned.api_version, "");
+        let bucket = ManagerId::new(ANCIENT_CHANGES, Operation::Update, &owned.api_version, "");
         if !managed.fields.contains_key(&bucket)
             && let Some(owned) = managed.fields.remove(first)
         {

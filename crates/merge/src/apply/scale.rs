@@ -1,6 +1,6 @@
 //! Ownership across the scale subresource: there `replicas` has another path and another version.
 
-use super::managed::{Managed, ManagedError, Owned};
+use super::managed::{ManagedError, ManagedFields, ManagerFields};
 use crate::fields::{FieldPath, Set};
 use scantling_value::{Str, Value};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const SCALE_VERSION: &str = "autoscaling/v1";
 
 fn replicas_in_scale() -> FieldPath {
-    FieldPath::of_fields(["spec", "replicas"])
+    FieldPath::from_names(["spec", "replicas"])
 }
 
 /// The set of one path.
@@ -23,15 +23,15 @@ pub struct ScaleMapping(pub BTreeMap<Str, Option<FieldPath>>);
 
 /// The `managedFields` of a `Scale` from those of its object.
 pub fn scale_to_subresource(parent: &[Value], mapping: &ScaleMapping) -> Result<Vec<Value>, ManagedError> {
-    let Managed { fields, mut times } = Managed::decode(parent.to_vec())?;
-    let mut out = Managed::default();
+    let ManagedFields { fields, mut times } = ManagedFields::decode(parent.to_vec())?;
+    let mut out = ManagedFields::default();
     for (id, owned) in fields {
         let path = mapping.0.get(&owned.api_version).and_then(Option::as_ref);
         if path.is_some_and(|path| owned.fields.intersects(&only(path))) {
             if let Some(time) = times.remove(&id) {
                 out.times.insert(id.clone(), time);
             }
-            let owned = Owned::new(&only(&replicas_in_scale()), SCALE_VERSION);
+            let owned = ManagerFields::new(&only(&replicas_in_scale()), SCALE_VERSION);
             out.fields.insert(id, owned);
         }
     }
@@ -45,9 +45,9 @@ pub fn scale_to_parent(
     mapping: &ScaleMapping,
     api_version: &str,
 ) -> Result<Vec<Value>, ManagedError> {
-    let parent = Managed::decode(parent.to_vec())?;
-    let mut scale = Managed::decode(scale.to_vec())?;
-    let mut out = Managed::default();
+    let parent = ManagedFields::decode(parent.to_vec())?;
+    let mut scale = ManagedFields::decode(scale.to_vec())?;
+    let mut out = ManagedFields::default();
     for (id, mut owned) in parent.fields {
         // Entries of versions that are gone are dropped.
         let Some(path) = mapping.0.get(&owned.api_version) else {
@@ -78,7 +78,7 @@ pub fn scale_to_parent(
             out.times.insert(id.clone(), *time);
         }
         let set = replicas.iter().cloned().collect();
-        out.fields.insert(id, Owned::new(&set, api_version));
+        out.fields.insert(id, ManagerFields::new(&set, api_version));
     }
     Ok(out.encode())
 }

@@ -1,15 +1,17 @@
 //! How ownership moves: the core of updates and applies, without the habits of a server around it.
 
 use super::conflict::Conflicts;
-use super::managed::{ManagerId, Owned};
+use super::managed::{ManagerFields, ManagerId};
 use super::{ApplyError, Force, Versions};
-use crate::fields::{Set, Written, equal};
-use crate::typed::{Choice, Comparison, Duplicates, Known, ObjectType, prune, reconcile, remove};
+use crate::fields::{FieldsV1, Set, equal};
+use crate::typed::{
+    Comparison, Duplicates, ObjectType, RemovalFilter, ValidatedSibling, prune, reconcile, remove,
+};
 use scantling_value::{Map, Str, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-pub(super) type Managers = BTreeMap<ManagerId, Owned>;
+pub(super) type Managers = BTreeMap<ManagerId, ManagerFields>;
 
 /// An object in one of its versions.
 #[derive(Clone)]
@@ -65,7 +67,7 @@ impl<'a> Updater<'a> {
             .convert(&from.object, api_version)
             .map_err(ConvertError::Failed)?;
         let ty = self.ty(api_version)?;
-        ty.validate(&converted, Known::Nothing, Duplicates::Refused)
+        ty.validate(&converted, ValidatedSibling::Nothing, Duplicates::Refused)
             .map_err(|e| ConvertError::Failed(e.to_string()))?;
         Ok(Versioned::owned(converted, api_version))
     }
@@ -146,7 +148,7 @@ impl<'a> Updater<'a> {
                 others.get(&owned.api_version).and_then(Option::as_ref)
             };
             let Some(changes) = changes else {
-                owned.fields = Written::default();
+                owned.fields = FieldsV1::default();
                 continue;
             };
             let changed = [&changes.modified, &changes.added];
@@ -206,11 +208,11 @@ impl<'a> Updater<'a> {
         };
         let merged = ty.merge(base, &config.object);
         let set = self.without_reset(ty.fields_of(&config.object), &api_version);
-        let last = managers.insert(who.clone(), Owned::new(&set, &api_version));
+        let last = managers.insert(who.clone(), ManagerFields::new(&set, &api_version));
         // Mostly an apply lists all that it listed before, and there is nothing to remove; unless what it owns holds
         // empty lists, which a server does not count as anything. Other versions are seen, too, which may fail.
         let one_version = managers.values().all(|owned| owned.api_version == api_version);
-        let drops = |last: &Owned| {
+        let drops = |last: &ManagerFields| {
             !one_version
                 || last.api_version != api_version
                 || !last.fields.is_subset(&set)
@@ -231,7 +233,7 @@ impl<'a> Updater<'a> {
         &self,
         merged: Value,
         managers: &Managers,
-        last: &Owned,
+        last: &ManagerFields,
         api_version: &str,
     ) -> Result<Value, ApplyError> {
         let failed =
@@ -264,7 +266,12 @@ impl<'a> Updater<'a> {
             }
         };
         let only_dropped = |object: &mut Value| {
-            prune(object, Some(&pruned.object), Choice::Named(&dropped), ty.root());
+            prune(
+                object,
+                Some(&pruned.object),
+                RemovalFilter::Named(&dropped),
+                ty.root(),
+            );
         };
         if last.api_version == api_version {
             let mut result = merged.object.into_owned();
@@ -288,7 +295,7 @@ impl<'a> Updater<'a> {
         managers: &Managers,
     ) -> Result<Versioned<'v>, ApplyError> {
         let mut owned: BTreeMap<&Str, Vec<Set>> = BTreeMap::new();
-        for Owned { fields, api_version } in managers.values() {
+        for ManagerFields { fields, api_version } in managers.values() {
             owned.entry(api_version).or_default().push(fields.to_set());
         }
         // The version of the pruned object first: conversion may need fields that pruning took.
@@ -315,7 +322,7 @@ impl<'a> Updater<'a> {
             };
             let owned = Set::union_of(owned);
             let mut object = at.object.into_owned();
-            let choice = Choice::Unnamed(Some(&owned));
+            let choice = RemovalFilter::Unnamed(Some(&owned));
             prune(&mut object, Some(&before.object), choice, ty.root());
             pruned = Versioned::owned(object, api_version);
         }

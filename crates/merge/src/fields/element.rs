@@ -71,18 +71,18 @@ impl fmt::Display for Element {
                 f.write_str("[")?;
                 for (i, (name, value)) in keys.iter().enumerate() {
                     let comma = if i > 0 { "," } else { "" };
-                    write!(f, "{comma}{name}={}", shown(value))?;
+                    write!(f, "{comma}{name}={}", format_value(value))?;
                 }
                 f.write_str("]")
             }
-            Element::Value(value) => write!(f, "[={}]", shown(value)),
+            Element::Value(value) => write!(f, "[={}]", format_value(value)),
             Element::Index(i) => write!(f, "[{i}]"),
         }
     }
 }
 
 /// A value inside of a path.
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Bool(b) => b.to_string(),
@@ -90,12 +90,14 @@ fn shown(value: &Value) -> String {
         Value::Float(f) => go::float_v(*f),
         Value::String(s) => go::quote(s),
         Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(shown).collect();
+            let items: Vec<_> = items.iter().map(format_value).collect();
             format!("[{}]", items.join(","))
         }
         Value::Object(map) => {
             // With nothing around or between the members.
-            map.iter().map(|(k, v)| format!("{k}={}", shown(v))).collect()
+            map.iter()
+                .map(|(k, v)| format!("{k}={}", format_value(v)))
+                .collect()
         }
     }
 }
@@ -106,7 +108,7 @@ pub struct FieldPath(pub Vec<Element>);
 
 impl FieldPath {
     /// A path of field names.
-    pub fn of_fields<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         FieldPath(names.into_iter().map(Element::field).collect())
     }
 }

@@ -11,20 +11,20 @@ use std::cmp::Ordering;
 // INVARIANT: entries ascend strictly, and each is a member or has something below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    entries: Vec<Entry>,
+    entries: Vec<SetEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct SetEntry {
     element: Element,
     /// Whether the path that ends here is in the set.
     member: bool,
     below: Set,
 }
 
-impl Entry {
+impl SetEntry {
     fn new(element: Element) -> Self {
-        Entry {
+        SetEntry {
             element,
             member: false,
             below: Set::new(),
@@ -63,15 +63,15 @@ impl Set {
         }
     }
 
-    fn entry(&self, element: &Element) -> Option<&Entry> {
+    fn entry(&self, element: &Element) -> Option<&SetEntry> {
         self.find(element).ok().and_then(|i| self.entries.get(i))
     }
 
-    fn entry_mut(&mut self, element: &Element) -> Option<&mut Entry> {
+    fn entry_mut(&mut self, element: &Element) -> Option<&mut SetEntry> {
         let at = match self.find(element) {
             Ok(at) => at,
             Err(at) => {
-                self.entries.insert(at, Entry::new(element.clone()));
+                self.entries.insert(at, SetEntry::new(element.clone()));
                 at
             }
         };
@@ -79,7 +79,7 @@ impl Set {
     }
 
     /// The set of these steps; they come in any order, mostly ascending.
-    fn from_entries(mut entries: Vec<Entry>) -> Self {
+    fn from_entries(mut entries: Vec<SetEntry>) -> Self {
         let ascending = entries
             .windows(2)
             .all(|w| matches!(w, [a, b] if a.element < b.element));
@@ -178,7 +178,12 @@ impl Set {
 
     /// Walks two sets side by side. Entries of one set alone are kept if the flag for that set says so; of entries
     /// of both the function makes one.
-    fn zip(&self, other: &Set, keep: (bool, bool), both: impl Fn(&Entry, &Entry) -> Entry + Copy) -> Set {
+    fn zip(
+        &self,
+        other: &Set,
+        keep: (bool, bool),
+        both: impl Fn(&SetEntry, &SetEntry) -> SetEntry + Copy,
+    ) -> Set {
         deadline::tick_for(self.entries.len() + other.entries.len());
         let mut entries = Vec::new();
         for pair in (self.entries.iter()).merge_join_by(&other.entries, |a, b| a.element.cmp(&b.element)) {
@@ -200,7 +205,7 @@ impl Set {
     /// The paths of either set.
     #[must_use]
     pub fn union(&self, other: &Set) -> Set {
-        self.zip(other, (true, true), |a, b| Entry {
+        self.zip(other, (true, true), |a, b| SetEntry {
             element: a.element.clone(),
             member: a.member || b.member,
             below: a.below.union(&b.below),
@@ -223,7 +228,7 @@ impl Set {
     /// The paths of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Set) -> Set {
-        self.zip(other, (false, false), |a, b| Entry {
+        self.zip(other, (false, false), |a, b| SetEntry {
             element: a.element.clone(),
             member: a.member && b.member,
             below: a.below.intersection(&b.below),
@@ -233,7 +238,7 @@ impl Set {
     /// The paths of this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Set) -> Set {
-        self.zip(other, (true, false), |a, b| Entry {
+        self.zip(other, (true, false), |a, b| SetEntry {
             element: a.element.clone(),
             member: a.member && !b.member,
             below: a.below.difference(&b.below),
@@ -243,7 +248,7 @@ impl Set {
     /// The paths of this set that are neither in the other nor below a path of it.
     #[must_use]
     pub fn recursive_difference(&self, other: &Set) -> Set {
-        self.zip(other, (true, false), |a, b| Entry {
+        self.zip(other, (true, false), |a, b| SetEntry {
             element: a.element.clone(),
             member: a.member && !b.member,
             below: if b.member {
@@ -266,12 +271,12 @@ impl Set {
 
 /// A set in the making.
 #[derive(Default)]
-pub(crate) struct SetBuilder(Vec<Entry>);
+pub(crate) struct SetBuilder(Vec<SetEntry>);
 
 impl SetBuilder {
     /// Adds a step, if it is a path itself or has paths below it.
     pub(crate) fn push(&mut self, element: Element, member: bool, below: Set) {
-        let entry = Entry {
+        let entry = SetEntry {
             element,
             member,
             below,

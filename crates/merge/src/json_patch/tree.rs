@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What stands at a place.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum TreeKind {
     Object,
     /// A list of that many elements.
     List(usize),
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 
 /// A document that operations change. What is not of the kind that an access is for has no such member or element.
 pub(super) trait Tree: Clone + Default + From<Value> {
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> TreeKind;
     fn member(&mut self, name: &str) -> Option<&mut Self>;
     fn element(&mut self, at: usize) -> Option<&mut Self>;
     fn set_member(&mut self, name: Str, value: Self);
@@ -30,11 +30,11 @@ pub(super) trait Tree: Clone + Default + From<Value> {
 }
 
 impl Tree for Value {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TreeKind {
         match self {
-            Value::Object(_) => Kind::Object,
-            Value::Array(items) => Kind::List(items.len()),
-            _ => Kind::Scalar,
+            Value::Object(_) => TreeKind::Object,
+            Value::Array(items) => TreeKind::List(items.len()),
+            _ => TreeKind::Scalar,
         }
     }
 
@@ -81,58 +81,58 @@ impl Tree for Value {
 
 /// A document that is opened where an operation looks into it.
 #[derive(Clone)]
-pub(super) enum Opened {
-    Closed(Value),
-    List(Box<Vector<Opened>>),
-    Object(BTreeMap<Str, Opened>),
+pub(super) enum LazyTree {
+    Unopened(Value),
+    List(Box<Vector<LazyTree>>),
+    Object(BTreeMap<Str, LazyTree>),
 }
 
-impl Default for Opened {
+impl Default for LazyTree {
     fn default() -> Self {
-        Opened::Closed(Value::Null)
+        LazyTree::Unopened(Value::Null)
     }
 }
 
-impl From<Value> for Opened {
+impl From<Value> for LazyTree {
     fn from(value: Value) -> Self {
-        Opened::Closed(value)
+        LazyTree::Unopened(value)
     }
 }
 
-impl Opened {
-    fn list(&mut self) -> Option<&mut Vector<Opened>> {
-        if let Opened::Closed(Value::Array(items)) = self {
-            let items = std::mem::take(items).into_iter().map(Opened::Closed);
-            *self = Opened::List(Box::new(items.collect()));
+impl LazyTree {
+    fn list(&mut self) -> Option<&mut Vector<LazyTree>> {
+        if let LazyTree::Unopened(Value::Array(items)) = self {
+            let items = std::mem::take(items).into_iter().map(LazyTree::Unopened);
+            *self = LazyTree::List(Box::new(items.collect()));
         }
         match self {
-            Opened::List(items) => Some(items),
-            Opened::Closed(_) | Opened::Object(_) => None,
+            LazyTree::List(items) => Some(items),
+            LazyTree::Unopened(_) | LazyTree::Object(_) => None,
         }
     }
 
-    fn object(&mut self) -> Option<&mut BTreeMap<Str, Opened>> {
-        if let Opened::Closed(Value::Object(members)) = self {
+    fn object(&mut self) -> Option<&mut BTreeMap<Str, LazyTree>> {
+        if let LazyTree::Unopened(Value::Object(members)) = self {
             let members = std::mem::take(members).into_iter();
-            *self = Opened::Object(
+            *self = LazyTree::Object(
                 members
-                    .map(|(name, value)| (name, Opened::Closed(value)))
+                    .map(|(name, value)| (name, LazyTree::Unopened(value)))
                     .collect(),
             );
         }
         match self {
-            Opened::Object(members) => Some(members),
-            Opened::Closed(_) | Opened::List(_) => None,
+            LazyTree::Object(members) => Some(members),
+            LazyTree::Unopened(_) | LazyTree::List(_) => None,
         }
     }
 }
 
-impl Tree for Opened {
-    fn kind(&self) -> Kind {
+impl Tree for LazyTree {
+    fn kind(&self) -> TreeKind {
         match self {
-            Opened::Closed(value) => value.kind(),
-            Opened::List(items) => Kind::List(items.len()),
-            Opened::Object(_) => Kind::Object,
+            LazyTree::Unopened(value) => value.kind(),
+            LazyTree::List(items) => TreeKind::List(items.len()),
+            LazyTree::Object(_) => TreeKind::Object,
         }
     }
 
@@ -169,9 +169,9 @@ impl Tree for Opened {
 
     fn into_value(self) -> Value {
         match self {
-            Opened::Closed(value) => value,
-            Opened::List(items) => Value::Array(items.into_iter().map(Opened::into_value).collect()),
-            Opened::Object(members) => {
+            LazyTree::Unopened(value) => value,
+            LazyTree::List(items) => Value::Array(items.into_iter().map(LazyTree::into_value).collect()),
+            LazyTree::Object(members) => {
                 let members = members.into_iter();
                 Value::Object(members.map(|(name, value)| (name, value.into_value())).collect())
             }

@@ -1,16 +1,16 @@
-//! Lists that merge: by a key if their elements are objects, by value otherwise.
+//! ListGroup that merge: by a key if their elements are objects, by value otherwise.
 //!
 //! Elements are found through an index, so that the cost is that of the lists and not that of their product. Where the
 //! order of elements follows from how a server goes about it, and from nothing else, that is said at the place.
 
-use super::{LIST_OF_LISTS, PATCH, Purpose, SET_ORDER, StrategicError, Strategy, strategy};
+use super::{LIST_OF_LISTS, ListDirective, ListStrategy, PATCH, SET_ORDER, StrategicError, strategy};
 use super::{bad_directive, bad_type, merge_objects, no_merge_key};
 use scantling_schema::structural::{Structural, Type};
 use scantling_value::{Identity, Str, Value, deadline, go};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A list after a merge.
-pub(super) struct List {
+pub(super) struct MergedList {
     pub(super) items: Vec<Value>,
     /// What the elements stand in for the order of: the list as it was, as far as a server still knows it. Of objects
     /// there may be the merge key alone.
@@ -30,15 +30,15 @@ fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<Identity<'v>
 }
 
 /// Where elements stand first in a list.
-struct Index<'v> {
+struct ElementIndex<'v> {
     positions: BTreeMap<Identity<'v>, usize>,
     /// The first element that cannot be told apart by a key, because it is no object.
     other: Option<usize>,
 }
 
-impl<'v> Index<'v> {
+impl<'v> ElementIndex<'v> {
     fn new(list: &'v [Value], merge_key: Option<&str>) -> Self {
-        let mut index = Index {
+        let mut index = ElementIndex {
             positions: BTreeMap::new(),
             other: None,
         };
@@ -82,10 +82,10 @@ pub(super) enum ElementKind {
     Scalars,
 }
 
-/// Lists that belong together.
-pub(super) struct Lists<'v>(pub(super) &'v [&'v [Value]]);
+/// ListGroup that belong together.
+pub(super) struct ListGroup<'v>(pub(super) &'v [&'v [Value]]);
 
-impl Lists<'_> {
+impl ListGroup<'_> {
     /// The kind of all elements.
     pub(super) fn kind(&self) -> Result<ElementKind, StrategicError> {
         let mut items = self.0.iter().copied().flatten();
@@ -160,27 +160,27 @@ pub(super) fn merge_lists(
     original: Vec<Value>,
     patch: Vec<Value>,
     schema: Option<&Structural>,
-    purpose: Purpose,
-) -> Result<List, StrategicError> {
+    purpose: ListDirective,
+) -> Result<MergedList, StrategicError> {
     let (strategy, merge_key) = strategy(schema);
-    if strategy != Strategy::Merge && purpose == Purpose::Set {
-        return Ok(List {
+    if strategy != ListStrategy::Merge && purpose == ListDirective::Set {
+        return Ok(MergedList {
             items: patch,
             before: original,
         });
     }
     if original.is_empty() && patch.is_empty() {
-        return Ok(List {
+        return Ok(MergedList {
             before: original.clone(),
             items: original,
         });
     }
-    match Lists(&[&original, &patch]).kind()? {
-        ElementKind::Scalars if purpose == Purpose::Delete => {
-            let delete = Index::new(&patch, None);
+    match ListGroup(&[&original, &patch]).kind()? {
+        ElementKind::Scalars if purpose == ListDirective::Delete => {
+            let delete = ElementIndex::new(&patch, None);
             let (mut items, before) = (original.clone(), original);
             items.retain(|item| delete.get(Identity(item)).is_none());
-            Ok(List { items, before })
+            Ok(MergedList { items, before })
         }
         ElementKind::Scalars => merge_scalars(original, &patch, merge_key.map(Str::as_str)),
         ElementKind::Objects => {
@@ -211,17 +211,17 @@ fn merge_scalars(
     original: Vec<Value>,
     patch: &[Value],
     merge_key: Option<&str>,
-) -> Result<List, StrategicError> {
+) -> Result<MergedList, StrategicError> {
     let both: Vec<Value> = original.iter().chain(patch).cloned().collect();
     let items = deduplicate(both);
     // A server works in place: if nothing is added, the list as it was has lost its duplicates, too.
     let before = if patch.is_empty() { items.clone() } else { original };
-    let list = List {
+    let list = MergedList {
         items,
         before: before.clone(),
     };
     let items = arrange(list, patch, merge_key, Ok(ElementKind::Scalars))?;
-    Ok(List { items, before })
+    Ok(MergedList { items, before })
 }
 
 /// Leaves out what repeats. As on a server, the last element comes into the place of one that is left out.
@@ -284,7 +284,7 @@ fn merge_keyed(
     patch: Vec<Value>,
     key: &str,
     items: Option<&Structural>,
-) -> Result<List, StrategicError> {
+) -> Result<MergedList, StrategicError> {
     let mut before: Vec<Value> = original.iter().map(|item| key_alone(item, key)).collect();
     // Elements with directives come first, wherever they stand.
     let mut changes = Vec::with_capacity(patch.len());
@@ -311,16 +311,16 @@ fn merge_keyed(
     delete_keyed(&mut original, &mut before, &deletions, key);
     let kind = Ok(ElementKind::Objects);
     if replace {
-        let list = List {
+        let list = MergedList {
             before: changes.iter().map(|item| key_alone(item, key)).collect(),
             items: changes,
         };
         let items = arrange(list, &[], Some(key), kind)?;
-        return Ok(List { items, before });
+        return Ok(MergedList { items, before });
     }
     let order: Vec<Value> = changes.iter().map(|item| key_alone(item, key)).collect();
     let standing: Vec<Value> = original.iter().map(|item| key_alone(item, key)).collect();
-    let mut index = Index::new(&standing, Some(key)).positions;
+    let mut index = ElementIndex::new(&standing, Some(key)).positions;
     for (change, stand_in) in changes.into_iter().zip(&order) {
         let Value::Object(change) = change else { continue };
         let Ok(identity) = identity(stand_in, Some(key)) else {
@@ -351,12 +351,12 @@ fn merge_keyed(
             }
         }
     }
-    let list = List {
+    let list = MergedList {
         items: original,
         before: standing,
     };
     let items = arrange(list, &order, Some(key), kind)?;
-    Ok(List { items, before })
+    Ok(MergedList { items, before })
 }
 
 /// Removes elements, and notes what that does to the list as it was: a server moves what follows forward and leaves the
@@ -399,7 +399,7 @@ fn delete_keyed(original: &mut Vec<Value>, before: &mut Vec<Value>, deletions: &
 }
 
 /// An element with its places.
-struct Placed {
+struct PositionedElement {
     item: Value,
     /// Its place in the order that its part of the list has.
     place: Option<usize>,
@@ -409,14 +409,14 @@ struct Placed {
 
 /// Puts the elements that an order names into that order, and the others between them, as they stood before.
 pub(super) fn arrange(
-    list: List,
+    list: MergedList,
     order: &[Value],
     merge_key: Option<&str>,
     kind: Result<ElementKind, StrategicError>,
 ) -> Result<Vec<Value>, StrategicError> {
-    let List { items, before } = list;
-    let wanted = Index::new(order, merge_key);
-    let stood = Index::new(&before, merge_key);
+    let MergedList { items, before } = list;
+    let wanted = ElementIndex::new(order, merge_key);
+    let stood = ElementIndex::new(&before, merge_key);
     let mut named = Vec::with_capacity(items.len());
     let mut others = Vec::new();
     for item in items {
@@ -428,8 +428,8 @@ pub(super) fn arrange(
         };
         let before = stood.get(identity);
         match place {
-            Some(_) => named.push(Placed { item, place, before }),
-            None => others.push(Placed {
+            Some(_) => named.push(PositionedElement { item, place, before }),
+            None => others.push(PositionedElement {
                 item,
                 place: before,
                 before,
@@ -460,8 +460,9 @@ pub(super) fn arrange(
 }
 
 /// Sorts elements by their places. Those that a patch deletes come last, if they are still there.
-fn in_place(items: Vec<Placed>) -> Vec<Placed> {
-    let deleted = |placed: &Placed| placed.item.get(PATCH).and_then(Value::as_str) == Some("delete");
+fn in_place(items: Vec<PositionedElement>) -> Vec<PositionedElement> {
+    let deleted =
+        |placed: &PositionedElement| placed.item.get(PATCH).and_then(Value::as_str) == Some("delete");
     let (deleted, mut items): (Vec<_>, Vec<_>) = items.into_iter().partition(deleted);
     if items.iter().all(|placed| placed.place.is_some()) {
         items.sort_by_key(|placed| placed.place);
@@ -474,8 +475,8 @@ fn in_place(items: Vec<Placed>) -> Vec<Placed> {
 
 /// Sorts elements of which some have no place. A server inserts one after the other and lets each pass by all that it
 /// cannot be compared with: what has no place comes to the front, and stays before what was the front then.
-fn in_partial_order(items: Vec<Placed>) -> Vec<Placed> {
-    let mut placed: BTreeMap<(usize, usize), (Vec<Placed>, Placed)> = BTreeMap::new();
+fn in_partial_order(items: Vec<PositionedElement>) -> Vec<PositionedElement> {
+    let mut placed: BTreeMap<(usize, usize), (Vec<PositionedElement>, PositionedElement)> = BTreeMap::new();
     let mut at_end = Vec::new();
     for (i, item) in items.into_iter().enumerate() {
         match item.place {

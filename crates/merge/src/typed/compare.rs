@@ -1,7 +1,7 @@
 //! What changes from one object to another.
 
-use super::GLANCES;
-use super::ty::{ListKind, MapKind, Shape, TypeRef};
+use super::SHARED_DEPTH;
+use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
 use crate::fields::{Element, Set, SetBuilder, equal};
 use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Value, deadline};
@@ -36,23 +36,23 @@ impl Comparison {
 
 /// A comparison in the making.
 #[derive(Default)]
-struct Differences {
+struct ComparisonBuilder {
     added: SetBuilder,
     modified: SetBuilder,
     removed: SetBuilder,
 }
 
-impl Differences {
+impl ComparisonBuilder {
     /// Takes in a member and what differs inside of it.
-    fn push(&mut self, element: &Element, own: Option<Change>, below: Comparison) {
+    fn push(&mut self, element: &Element, own: Option<FieldChange>, below: Comparison) {
         let push = |set: &mut SetBuilder, change, below: Set| {
             if own == Some(change) || !below.is_empty() {
                 set.push(element.clone(), own == Some(change), below);
             }
         };
-        push(&mut self.added, Change::Added, below.added);
-        push(&mut self.modified, Change::Modified, below.modified);
-        push(&mut self.removed, Change::Removed, below.removed);
+        push(&mut self.added, FieldChange::Added, below.added);
+        push(&mut self.modified, FieldChange::Modified, below.modified);
+        push(&mut self.removed, FieldChange::Removed, below.removed);
     }
 
     fn finish(self) -> Comparison {
@@ -66,37 +66,37 @@ impl Differences {
 
 /// What happened to a value itself, apart from what is inside of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum FieldChange {
     Added,
     Modified,
     Removed,
 }
 
 pub(super) fn compare(old: &Value, new: &Value, ty: TypeRef<'_>) -> Comparison {
-    let mut out = Differences::default();
-    values(Some(old), Some(new), ty, GLANCES, &mut out);
+    let mut out = ComparisonBuilder::default();
+    values(Some(old), Some(new), ty, SHARED_DEPTH, &mut out);
     out.finish()
 }
 
 /// Compares two values, of which at least one is there, and returns what happened to the value itself. Members that are
-/// the same are passed over for as many levels as there are glances.
+/// the same are passed over for as many levels as there are levels.
 fn values(
     old: Option<&Value>,
     new: Option<&Value>,
     ty: TypeRef<'_>,
-    glances: u32,
-    out: &mut Differences,
-) -> Option<Change> {
+    levels: u32,
+    out: &mut ComparisonBuilder,
+) -> Option<FieldChange> {
     deadline::tick();
     let kinds = ty.kinds();
     let (old_shape, old_decided) = kinds.shape(old);
     let (new_shape, new_decided) = kinds.shape(new);
     let (mut change, mut leaf) = (None, false);
-    let mut treat_as = |shape: Option<Shape<'_>>, counts: bool| {
+    let mut treat_as = |shape: Option<ChosenType<'_>>, counts: bool| {
         let (is_leaf, own) = match shape {
-            Some(Shape::Map(kind)) => maps(old, new, kind, glances, out),
-            Some(Shape::List(kind)) => lists(old, new, kind, out),
-            Some(Shape::Scalar(_)) | None => (true, whole(old, new)),
+            Some(ChosenType::Map(kind)) => maps(old, new, kind, levels, out),
+            Some(ChosenType::List(kind)) => lists(old, new, kind, out),
+            Some(ChosenType::Scalar(_)) | None => (true, whole(old, new)),
         };
         change = change.or(own);
         leaf |= is_leaf && counts;
@@ -113,8 +113,8 @@ fn values(
     }
     if !leaf {
         change = change.or(match (old, new) {
-            (None, _) => Some(Change::Added),
-            (_, None) => Some(Change::Removed),
+            (None, _) => Some(FieldChange::Added),
+            (_, None) => Some(FieldChange::Removed),
             _ => None,
         });
     }
@@ -122,11 +122,11 @@ fn values(
 }
 
 /// Compares values as a whole.
-fn whole(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
+fn whole(old: Option<&Value>, new: Option<&Value>) -> Option<FieldChange> {
     match (old, new) {
-        (None, _) => Some(Change::Added),
-        (_, None) => Some(Change::Removed),
-        (Some(old), Some(new)) => (!equal(old, new)).then_some(Change::Modified),
+        (None, _) => Some(FieldChange::Added),
+        (_, None) => Some(FieldChange::Removed),
+        (Some(old), Some(new)) => (!equal(old, new)).then_some(FieldChange::Modified),
     }
 }
 
@@ -134,10 +134,10 @@ fn whole(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
 fn maps(
     old: Option<&Value>,
     new: Option<&Value>,
-    kind: MapKind<'_>,
-    glances: u32,
-    out: &mut Differences,
-) -> (bool, Option<Change>) {
+    kind: MapSchema<'_>,
+    levels: u32,
+    out: &mut ComparisonBuilder,
+) -> (bool, Option<FieldChange>) {
     let old_entries = old.and_then(Value::as_object).map_or(&[][..], Map::entries);
     let new_entries = new.and_then(Value::as_object).map_or(&[][..], Map::entries);
     if kind.atomic || (old_entries.is_empty() && new_entries.is_empty()) {
@@ -148,14 +148,14 @@ fn maps(
         .merge_join_by(new_entries, |(a, _), (b, _)| a.cmp(b))
     {
         let (name, l, r) = match pair {
-            EitherOrBoth::Both((_, l), (_, r)) if glances > 0 && l == r => continue,
+            EitherOrBoth::Both((_, l), (_, r)) if levels > 0 && l == r => continue,
             EitherOrBoth::Both((name, l), (_, r)) => (name, Some(l), Some(r)),
             EitherOrBoth::Left((name, l)) => (name, Some(l), None),
             EitherOrBoth::Right((name, r)) => (name, None, Some(r)),
         };
-        let mut below = Differences::default();
+        let mut below = ComparisonBuilder::default();
         let own = match kind.member(name) {
-            Some(ty) => values(l, r, ty, glances.saturating_sub(1), &mut below),
+            Some(ty) => values(l, r, ty, levels.saturating_sub(1), &mut below),
             None => whole(l, r),
         };
         let below = below.finish();
@@ -170,9 +170,9 @@ fn maps(
 fn lists(
     old: Option<&Value>,
     new: Option<&Value>,
-    kind: ListKind<'_>,
-    out: &mut Differences,
-) -> (bool, Option<Change>) {
+    kind: ListSchema<'_>,
+    out: &mut ComparisonBuilder,
+) -> (bool, Option<FieldChange>) {
     let old_items = old.and_then(Value::as_array).unwrap_or_default();
     let new_items = new.and_then(Value::as_array).unwrap_or_default();
     if kind.is_atomic() || (old_items.is_empty() && new_items.is_empty()) {
@@ -195,7 +195,7 @@ fn lists(
             next_group(&mut old, element),
             next_group(&mut new, element),
         );
-        let mut below = Differences::default();
+        let mut below = ComparisonBuilder::default();
         let own = match (old, new) {
             ([] | [_], [] | [_]) => {
                 let (old, new) = (old.first(), new.first());
@@ -205,7 +205,7 @@ fn lists(
             // Elements that repeat are compared as a whole.
             ([_, _, ..], [_, _, ..]) => {
                 let same = old.len() == new.len() && old.iter().zip(new).all(|((_, a), (_, b))| equal(a, b));
-                (!same).then_some(Change::Modified)
+                (!same).then_some(FieldChange::Modified)
             }
             ([_, _, ..], new) => {
                 if let [(_, one)] = new
@@ -213,7 +213,7 @@ fn lists(
                 {
                     out.added.push(element.clone(), true, Set::new());
                 }
-                Some(Change::Removed)
+                Some(FieldChange::Removed)
             }
             (old, _) => {
                 if let [(_, one)] = old
@@ -221,7 +221,7 @@ fn lists(
                 {
                     out.removed.push(element.clone(), true, Set::new());
                 }
-                Some(Change::Added)
+                Some(FieldChange::Added)
             }
         };
         out.push(element, own, below.finish());

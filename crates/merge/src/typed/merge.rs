@@ -1,6 +1,6 @@
 //! Merging of an applied value into a live one.
 
-use super::ty::{ListKind, MapKind, Shape, TypeRef};
+use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
 use itertools::{EitherOrBoth, Itertools};
 use scantling_value::{Map, Str, Value, deadline};
 
@@ -12,7 +12,7 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
     };
     deadline::tick();
     match ty.kinds().shape(Some(right)).0 {
-        Some(Shape::Map(kind)) if !kind.atomic => {
+        Some(ChosenType::Map(kind)) if !kind.atomic => {
             let left = left.and_then(Value::into_object).unwrap_or_default();
             match right.as_object() {
                 Some(right) if !right.is_empty() => merge_maps(left, right, kind),
@@ -20,7 +20,7 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
                 _ => Some(Value::Object(left)),
             }
         }
-        Some(Shape::List(kind)) if !kind.is_atomic() => {
+        Some(ChosenType::List(kind)) if !kind.is_atomic() => {
             let left = match left {
                 Some(Value::Array(items)) => items,
                 _ => Vec::new(),
@@ -35,7 +35,7 @@ pub(super) fn merge(left: Option<Value>, right: Option<&Value>, ty: TypeRef<'_>)
     }
 }
 
-fn merge_maps(left: Map, right: &Map, kind: MapKind<'_>) -> Option<Value> {
+fn merge_maps(left: Map, right: &Map, kind: MapSchema<'_>) -> Option<Value> {
     let mut out: Vec<(Str, Value)> = Vec::with_capacity(left.len().max(right.len()));
     for pair in left
         .into_iter()
@@ -57,7 +57,7 @@ fn merge_maps(left: Map, right: &Map, kind: MapKind<'_>) -> Option<Value> {
 
 /// Merges lists whose elements are told apart. Shared elements come in the order of the right list; the others stay
 /// where they are relative to their neighbours, as far as that goes.
-fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListKind<'_>) -> Option<Value> {
+fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListSchema<'_>) -> Option<Value> {
     deadline::tick_for(left.len() + right.len());
     let mut sorted: Vec<_> = right
         .iter()
@@ -67,7 +67,7 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListKind<'_>) -> Option<
     sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
     // Where each element on the left stands on the right, and what stands on the left for each on the right.
     let mut twins = Vec::with_capacity(left.len());
-    let mut olds = vec![Old::None; right.len()];
+    let mut olds = vec![LeftMatch::None; right.len()];
     for (at, item) in left.iter().enumerate() {
         let twin = kind.element_of(item).ok().and_then(|element| {
             let found = sorted.binary_search_by(|(e, _)| e.cmp(&element)).ok()?;
@@ -75,8 +75,8 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListKind<'_>) -> Option<
         });
         if let Some(old) = twin.and_then(|twin| olds.get_mut(twin)) {
             *old = match old {
-                Old::None => Old::One(at),
-                Old::One(_) | Old::Several => Old::Several,
+                LeftMatch::None => LeftMatch::One(at),
+                LeftMatch::One(_) | LeftMatch::Several => LeftMatch::Several,
             };
         }
         twins.push(twin);
@@ -85,7 +85,7 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListKind<'_>) -> Option<
     let mut next_shared = vec![None; right.len() + 1];
     let mut next = None;
     for (position, (old, slot)) in olds.iter().zip(&mut next_shared).enumerate().rev() {
-        if *old != Old::None {
+        if *old != LeftMatch::None {
             next = Some(position);
         }
         *slot = next;
@@ -119,9 +119,9 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListKind<'_>) -> Option<
         }
         if r < right.len() {
             let old = match olds.get(r) {
-                Some(Old::One(at)) => left.get_mut(*at).and_then(Option::take),
+                Some(LeftMatch::One(at)) => left.get_mut(*at).and_then(Option::take),
                 // Which of several is meant cannot be said: the right one replaces them all.
-                Some(Old::Several) => Some(Value::Null),
+                Some(LeftMatch::Several) => Some(Value::Null),
                 _ => None,
             };
             out.extend(merge(old, right.get(r), kind.element));
@@ -133,7 +133,7 @@ fn merge_lists(left: Vec<Value>, right: &[Value], kind: ListKind<'_>) -> Option<
 
 /// What stands on the left for an element on the right.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Old {
+enum LeftMatch {
     None,
     One(usize),
     Several,

@@ -1,6 +1,6 @@
 //! The fields that an object sets.
 
-use super::ty::{ListKind, MapKind, Shape, TypeRef};
+use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
 use crate::fields::{Element, Set, SetBuilder};
 use scantling_value::{Map, Value, deadline};
 
@@ -12,11 +12,11 @@ pub(super) fn fields_of(value: &Value, ty: TypeRef<'_>) -> Set {
 fn fields(value: &Value, ty: TypeRef<'_>) -> (bool, Set) {
     deadline::tick();
     match (ty.kinds().shape(Some(value)).0, value) {
-        (Some(Shape::Scalar(_)), _) => (true, Set::new()),
-        (Some(Shape::Map(kind)), _) if kind.atomic => (true, Set::new()),
-        (Some(Shape::List(kind)), _) if kind.is_atomic() => (true, Set::new()),
-        (Some(Shape::Map(kind)), Value::Object(map)) => (false, members(map, kind)),
-        (Some(Shape::List(kind)), Value::Array(items)) => (false, elements(items, kind)),
+        (Some(ChosenType::Scalar(_)), _) => (true, Set::new()),
+        (Some(ChosenType::Map(kind)), _) if kind.atomic => (true, Set::new()),
+        (Some(ChosenType::List(kind)), _) if kind.is_atomic() => (true, Set::new()),
+        (Some(ChosenType::Map(kind)), Value::Object(map)) => (false, members(map, kind)),
+        (Some(ChosenType::List(kind)), Value::Array(items)) => (false, elements(items, kind)),
         _ => (false, Set::new()),
     }
 }
@@ -26,7 +26,7 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-fn members(map: &Map, kind: MapKind<'_>) -> Set {
+fn members(map: &Map, kind: MapSchema<'_>) -> Set {
     let mut out = SetBuilder::default();
     for (name, value) in map.iter() {
         let declared = kind.field(name);
@@ -41,7 +41,7 @@ fn members(map: &Map, kind: MapKind<'_>) -> Set {
     out.finish()
 }
 
-fn elements(items: &[Value], kind: ListKind<'_>) -> Set {
+fn elements(items: &[Value], kind: ListSchema<'_>) -> Set {
     let mut out = SetBuilder::default();
     for group in kind.sorted(items).chunk_by(|(a, _), (b, _)| a == b) {
         match group {
@@ -58,20 +58,20 @@ fn elements(items: &[Value], kind: ListKind<'_>) -> Set {
 fn sets_anything(value: &Value, ty: TypeRef<'_>) -> bool {
     deadline::tick();
     match (ty.kinds().shape(Some(value)).0, value) {
-        (Some(Shape::Scalar(_)), _) => true,
-        (Some(Shape::Map(kind)), _) if kind.atomic => true,
-        (Some(Shape::List(kind)), _) if kind.is_atomic() => true,
-        (Some(Shape::Map(kind)), Value::Object(map)) => {
+        (Some(ChosenType::Scalar(_)), _) => true,
+        (Some(ChosenType::Map(kind)), _) if kind.atomic => true,
+        (Some(ChosenType::List(kind)), _) if kind.is_atomic() => true,
+        (Some(ChosenType::Map(kind)), Value::Object(map)) => {
             map.iter().any(|(name, value)| sets_member(name, value, kind))
         }
         // Even an element that cannot be told apart (pruning leaves nulls behind) shows that something is set.
-        (Some(Shape::List(_)), Value::Array(items)) => !items.is_empty(),
+        (Some(ChosenType::List(_)), Value::Array(items)) => !items.is_empty(),
         _ => false,
     }
 }
 
 /// Whether a member would be in the set of the fields of its object, itself or by what is inside of it.
-pub(super) fn sets_member(name: &str, value: &Value, kind: MapKind<'_>) -> bool {
+pub(super) fn sets_member(name: &str, value: &Value, kind: MapSchema<'_>) -> bool {
     match (kind.field(name), kind.element) {
         (Some(ty), _) => is_empty(value) || sets_anything(value, ty),
         (None, element) => element.is_some(),

@@ -3,7 +3,7 @@
 //! A set names a field if it has the path of it, or, where the field is declared, a path that goes through it.
 
 use super::owned::sets_member;
-use super::ty::{ListKind, MapKind, Shape, TypeRef};
+use super::ty::{ChosenType, ListSchema, MapSchema, TypeRef};
 use crate::fields::{Element, Set};
 use scantling_value::{Map, Value, deadline};
 
@@ -12,8 +12,8 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
     deadline::tick();
     let shape = ty.kinds().shape(Some(value)).0;
     let left = match (shape, &mut *value) {
-        (Some(Shape::Scalar(_)), _) => return,
-        (Some(Shape::Map(kind)), Value::Object(map)) if !kind.atomic => {
+        (Some(ChosenType::Scalar(_)), _) => return,
+        (Some(ChosenType::Map(kind)), Value::Object(map)) if !kind.atomic => {
             map.retain(|name, member| {
                 let Some((own, below)) = fields.field(name) else {
                     return true;
@@ -28,7 +28,7 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
             });
             map.len()
         }
-        (Some(Shape::List(kind)), Value::Array(items)) if !kind.is_atomic() => {
+        (Some(ChosenType::List(kind)), Value::Array(items)) if !kind.is_atomic() => {
             items.retain_mut(|item| {
                 let step = kind.element_of(item).ok().and_then(|e| fields.step(&e));
                 let Some((own, below)) = step else {
@@ -53,26 +53,26 @@ pub(crate) fn remove(value: &mut Value, fields: &Set, ty: TypeRef<'_>) {
 
 /// Which fields may be removed.
 #[derive(Clone, Copy)]
-pub(crate) enum Choice<'s> {
+pub(crate) enum RemovalFilter<'s> {
     /// Those that a set names.
     Named(&'s Set),
     /// All but those that a set names.
     Unnamed(Option<&'s Set>),
 }
 
-impl<'s> Choice<'s> {
+impl<'s> RemovalFilter<'s> {
     /// What is chosen for a step: whether the step itself is, and what is inside of it, if anything there can be.
     fn step(self, step: impl Fn(&'s Set) -> Option<(bool, &'s Set)>, declared: bool) -> (bool, Option<Self>) {
         let named = |(own, below): (bool, &Set)| own || (declared && !below.is_empty());
         let inside = |below: &'s Set| Some(below).filter(|below| !below.is_empty());
         match self {
-            Choice::Named(set) => match step(set) {
-                Some(found) => (named(found), inside(found.1).map(Choice::Named)),
+            RemovalFilter::Named(set) => match step(set) {
+                Some(found) => (named(found), inside(found.1).map(RemovalFilter::Named)),
                 None => (false, None),
             },
-            Choice::Unnamed(set) => match set.and_then(step) {
-                Some(found) => (!named(found), Some(Choice::Unnamed(inside(found.1)))),
-                None => (true, Some(Choice::Unnamed(None))),
+            RemovalFilter::Unnamed(set) => match set.and_then(step) {
+                Some(found) => (!named(found), Some(RemovalFilter::Unnamed(inside(found.1)))),
+                None => (true, Some(RemovalFilter::Unnamed(None))),
             },
         }
     }
@@ -80,16 +80,16 @@ impl<'s> Choice<'s> {
 
 /// Removes from a value those chosen fields that another value, which was made from it, has lost. What loses all that is
 /// inside of it becomes null, as on a server.
-pub(crate) fn prune(value: &mut Value, lost: Option<&Value>, choice: Choice<'_>, ty: TypeRef<'_>) {
+pub(crate) fn prune(value: &mut Value, lost: Option<&Value>, choice: RemovalFilter<'_>, ty: TypeRef<'_>) {
     deadline::tick();
     let shape = ty.kinds().shape(Some(value)).0;
     let (before, after) = match (shape, &mut *value) {
-        (Some(Shape::Map(kind)), Value::Object(map)) if !kind.atomic => {
+        (Some(ChosenType::Map(kind)), Value::Object(map)) if !kind.atomic => {
             let before = map.len();
             prune_map(map, lost.and_then(Value::as_object), choice, kind);
             (before, map.len())
         }
-        (Some(Shape::List(kind)), Value::Array(items)) if !kind.is_atomic() => {
+        (Some(ChosenType::List(kind)), Value::Array(items)) if !kind.is_atomic() => {
             let before = items.len();
             let lost = lost.and_then(Value::as_array).unwrap_or_default();
             prune_list(items, lost, choice, kind);
@@ -102,7 +102,7 @@ pub(crate) fn prune(value: &mut Value, lost: Option<&Value>, choice: Choice<'_>,
     }
 }
 
-fn prune_map(map: &mut Map, lost: Option<&Map>, choice: Choice<'_>, kind: MapKind<'_>) {
+fn prune_map(map: &mut Map, lost: Option<&Map>, choice: RemovalFilter<'_>, kind: MapSchema<'_>) {
     map.retain(|name, member| {
         let lost = lost.and_then(|lost| lost.get(name));
         let declared = kind.field(name);
@@ -120,10 +120,10 @@ fn prune_map(map: &mut Map, lost: Option<&Map>, choice: Choice<'_>, kind: MapKin
     });
 }
 
-fn prune_list(items: &mut Vec<Value>, lost: &[Value], choice: Choice<'_>, kind: ListKind<'_>) {
+fn prune_list(items: &mut Vec<Value>, lost: &[Value], choice: RemovalFilter<'_>, kind: ListSchema<'_>) {
     let mut elements: Vec<Option<Element>> = items.iter().map(|item| kind.element_of(item).ok()).collect();
     let lost = kind.sorted(lost);
-    let repeats = Repeats::of(&elements);
+    let repeats = DuplicateElements::find(&elements);
     let mut elements = elements.drain(..);
     items.retain_mut(|item| {
         let Some(element) = elements.next().flatten() else {
@@ -149,14 +149,14 @@ fn prune_list(items: &mut Vec<Value>, lost: &[Value], choice: Choice<'_>, kind: 
 }
 
 /// The elements of a list that stand there more than once.
-struct Repeats(Vec<Element>);
+struct DuplicateElements(Vec<Element>);
 
-impl Repeats {
-    fn of(elements: &[Option<Element>]) -> Self {
+impl DuplicateElements {
+    fn find(elements: &[Option<Element>]) -> Self {
         let mut sorted: Vec<&Element> = elements.iter().flatten().collect();
         sorted.sort();
         let repeated = sorted.chunk_by(|a, b| a == b).filter(|group| group.len() > 1);
-        Repeats(
+        DuplicateElements(
             repeated
                 .filter_map(|group| group.first())
                 .map(|e| (*e).clone())

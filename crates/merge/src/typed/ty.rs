@@ -8,13 +8,13 @@ use std::sync::{Arc, LazyLock};
 
 /// The type of whole objects of a version of a kind.
 #[derive(Clone, Debug)]
-pub struct ObjectType(Root);
+pub struct ObjectType(TypeRoot);
 
 #[derive(Clone, Debug)]
-enum Root {
+enum TypeRoot {
     Schema {
         schema: Arc<Structural>,
-        preserve: Preserve,
+        preserve: UnknownFields,
     },
     Free,
     Scale,
@@ -22,7 +22,7 @@ enum Root {
 
 /// Whether fields that are not declared may stand anywhere below (a schema can switch it on for a part).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Preserve {
+pub(crate) enum UnknownFields {
     No,
     Yes,
 }
@@ -30,9 +30,9 @@ pub(crate) enum Preserve {
 impl ObjectType {
     /// The type of objects of a schema. `apiVersion`, `kind` and `metadata` come with it.
     pub fn new(schema: Arc<Structural>) -> Self {
-        ObjectType(Root::Schema {
+        ObjectType(TypeRoot::Schema {
             schema,
-            preserve: Preserve::No,
+            preserve: UnknownFields::No,
         })
     }
 
@@ -40,9 +40,9 @@ impl ObjectType {
     #[must_use]
     pub fn preserving_unknown_fields(self) -> Self {
         match self.0 {
-            Root::Schema { schema, .. } => ObjectType(Root::Schema {
+            TypeRoot::Schema { schema, .. } => ObjectType(TypeRoot::Schema {
                 schema,
-                preserve: Preserve::Yes,
+                preserve: UnknownFields::Yes,
             }),
             other => ObjectType(other),
         }
@@ -50,24 +50,24 @@ impl ObjectType {
 
     /// The type of objects without a schema: objects merge field by field, lists as a whole.
     pub fn free() -> Self {
-        ObjectType(Root::Free)
+        ObjectType(TypeRoot::Free)
     }
 
     /// The type of `Scale` in `autoscaling/v1`.
     pub fn scale() -> Self {
-        ObjectType(Root::Scale)
+        ObjectType(TypeRoot::Scale)
     }
 
     pub(crate) fn root(&self) -> TypeRef<'_> {
         match &self.0 {
-            Root::Schema { schema, preserve } => TypeRef::Object {
+            TypeRoot::Schema { schema, preserve } => TypeRef::Object {
                 schema,
                 preserve: *preserve,
             },
-            Root::Free => TypeRef::Free,
-            Root::Scale => TypeRef::Object {
+            TypeRoot::Free => TypeRef::Free,
+            TypeRoot::Scale => TypeRef::Object {
                 schema: &SCALE,
-                preserve: Preserve::No,
+                preserve: UnknownFields::No,
             },
         }
     }
@@ -79,12 +79,12 @@ pub(crate) enum TypeRef<'s> {
     /// A schema node.
     Schema {
         schema: &'s Structural,
-        preserve: Preserve,
+        preserve: UnknownFields,
     },
     /// A schema node that has `apiVersion`, `kind` and `metadata`, whatever the schema says about them.
     Object {
         schema: &'s Structural,
-        preserve: Preserve,
+        preserve: UnknownFields,
     },
     /// An object without a schema.
     Free,
@@ -98,15 +98,15 @@ pub(crate) enum TypeRef<'s> {
 
 /// The kinds of values that a type has.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Kinds<'s> {
-    pub(crate) map: Option<MapKind<'s>>,
-    pub(crate) scalar: Option<Scalar>,
-    pub(crate) list: Option<ListKind<'s>>,
+pub(crate) struct TypeKinds<'s> {
+    pub(crate) map: Option<MapSchema<'s>>,
+    pub(crate) scalar: Option<ScalarType>,
+    pub(crate) list: Option<ListSchema<'s>>,
 }
 
 /// A type of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scalar {
+pub(crate) enum ScalarType {
     Numeric,
     String,
     Boolean,
@@ -115,14 +115,14 @@ pub(crate) enum Scalar {
 
 /// A type of lists.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ListKind<'s> {
+pub(crate) struct ListSchema<'s> {
     pub(crate) element: TypeRef<'s>,
-    pub(crate) relation: Relation<'s>,
+    pub(crate) relation: ElementIdentity<'s>,
 }
 
 /// How the elements of a list are told apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Relation<'s> {
+pub(crate) enum ElementIdentity<'s> {
     /// Not at all: the list is one value.
     Atomic,
     /// By value.
@@ -133,9 +133,9 @@ pub(crate) enum Relation<'s> {
 
 /// A type of objects.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MapKind<'s> {
+pub(crate) struct MapSchema<'s> {
     schema: Option<&'s Structural>,
-    preserve: Preserve,
+    preserve: UnknownFields,
     has_type_meta: bool,
     pub(crate) atomic: bool,
     /// The type of what is not declared, if that is allowed.
@@ -144,14 +144,14 @@ pub(crate) struct MapKind<'s> {
 
 /// The one kind that a value is treated as.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Shape<'s> {
-    Map(MapKind<'s>),
-    Scalar(Scalar),
-    List(ListKind<'s>),
+pub(crate) enum ChosenType<'s> {
+    Map(MapSchema<'s>),
+    Scalar(ScalarType),
+    List(ListSchema<'s>),
 }
 
 impl<'s> TypeRef<'s> {
-    fn of(schema: &'s Structural, preserve: Preserve) -> Self {
+    fn from_schema(schema: &'s Structural, preserve: UnknownFields) -> Self {
         if schema.is_embedded_resource() {
             TypeRef::Object { schema, preserve }
         } else {
@@ -159,27 +159,27 @@ impl<'s> TypeRef<'s> {
         }
     }
 
-    pub(crate) fn kinds(self) -> Kinds<'s> {
+    pub(crate) fn kinds(self) -> TypeKinds<'s> {
         match self {
             TypeRef::Schema { schema, preserve } => schema_kinds(schema, preserve, false),
             TypeRef::Object { schema, preserve } => schema_kinds(schema, preserve, true),
-            TypeRef::Free => Kinds {
-                map: Some(MapKind::without_fields(TypeRef::Deduced, false)),
-                ..Kinds::default()
+            TypeRef::Free => TypeKinds {
+                map: Some(MapSchema::without_fields(TypeRef::Deduced, false)),
+                ..TypeKinds::default()
             },
-            TypeRef::Deduced => Kinds {
-                map: Some(MapKind::without_fields(TypeRef::Deduced, false)),
-                scalar: Some(Scalar::Any),
-                list: Some(ListKind::untyped()),
+            TypeRef::Deduced => TypeKinds {
+                map: Some(MapSchema::without_fields(TypeRef::Deduced, false)),
+                scalar: Some(ScalarType::Any),
+                list: Some(ListSchema::untyped()),
             },
-            TypeRef::Untyped => Kinds {
-                map: Some(MapKind::without_fields(TypeRef::Untyped, true)),
-                scalar: Some(Scalar::Any),
-                list: Some(ListKind::untyped()),
+            TypeRef::Untyped => TypeKinds {
+                map: Some(MapSchema::without_fields(TypeRef::Untyped, true)),
+                scalar: Some(ScalarType::Any),
+                list: Some(ListSchema::untyped()),
             },
-            TypeRef::Text => Kinds {
-                scalar: Some(Scalar::String),
-                ..Kinds::default()
+            TypeRef::Text => TypeKinds {
+                scalar: Some(ScalarType::String),
+                ..TypeKinds::default()
             },
         }
     }
@@ -200,56 +200,59 @@ impl<'s> TypeRef<'s> {
     }
 }
 
-fn schema_kinds(schema: &Structural, preserve: Preserve, has_type_meta: bool) -> Kinds<'_> {
+fn schema_kinds(schema: &Structural, preserve: UnknownFields, has_type_meta: bool) -> TypeKinds<'_> {
     let preserve = match schema.preserves_unknown_fields() {
-        true => Preserve::Yes,
+        true => UnknownFields::Yes,
         false => preserve,
     };
-    let map = || Some(MapKind::of(schema, preserve, has_type_meta));
-    let list = || Some(ListKind::of(schema, preserve));
-    let scalar = |scalar| Kinds {
+    let map = || Some(MapSchema::from_schema(schema, preserve, has_type_meta));
+    let list = || Some(ListSchema::from_schema(schema, preserve));
+    let scalar = |scalar| TypeKinds {
         scalar: Some(scalar),
-        ..Kinds::default()
+        ..TypeKinds::default()
     };
     match schema.ty {
-        None => Kinds {
+        None => TypeKinds {
             map: map(),
-            scalar: Some(Scalar::Any),
+            scalar: Some(ScalarType::Any),
             list: list(),
         },
-        Some(Type::Object) => Kinds {
+        Some(Type::Object) => TypeKinds {
             map: map(),
-            ..Kinds::default()
+            ..TypeKinds::default()
         },
-        Some(Type::Array) => Kinds {
+        Some(Type::Array) => TypeKinds {
             list: list(),
-            ..Kinds::default()
+            ..TypeKinds::default()
         },
-        Some(Type::Integer | Type::Number) => scalar(Scalar::Numeric),
-        Some(Type::Boolean) => scalar(Scalar::Boolean),
+        Some(Type::Integer | Type::Number) => scalar(ScalarType::Numeric),
+        Some(Type::Boolean) => scalar(ScalarType::Boolean),
         Some(Type::String) => match schema.validation.as_ref().map_or("", |v| v.format.as_str()) {
-            "" | "byte" => scalar(Scalar::String),
-            _ => scalar(Scalar::Any),
+            "" | "byte" => scalar(ScalarType::String),
+            _ => scalar(ScalarType::Any),
         },
     }
 }
 
-impl<'s> Kinds<'s> {
+impl<'s> TypeKinds<'s> {
     /// The kind that a value is treated as, and whether it was the value that decided. An absent or null value,
     /// and one of a kind that the type has not, is treated as the first kind that the type has.
-    pub(crate) fn shape(self, value: Option<&Value>) -> (Option<Shape<'s>>, bool) {
+    pub(crate) fn shape(self, value: Option<&Value>) -> (Option<ChosenType<'s>>, bool) {
         let decided = match value {
-            Some(Value::Object(_)) => self.map.map(Shape::Map),
-            Some(Value::Array(_)) => self.list.map(Shape::List),
+            Some(Value::Object(_)) => self.map.map(ChosenType::Map),
+            Some(Value::Array(_)) => self.list.map(ChosenType::List),
             Some(Value::Null) | None => None,
-            Some(_) => self.scalar.map(Shape::Scalar),
+            Some(_) => self.scalar.map(ChosenType::Scalar),
         };
         if decided.is_some() {
             return (decided, true);
         }
-        let first = self.map.map(Shape::Map);
-        let first = first.or_else(|| self.scalar.map(Shape::Scalar));
-        (first.or_else(|| self.list.map(Shape::List)), self.count() < 2)
+        let first = self.map.map(ChosenType::Map);
+        let first = first.or_else(|| self.scalar.map(ChosenType::Scalar));
+        (
+            first.or_else(|| self.list.map(ChosenType::List)),
+            self.count() < 2,
+        )
     }
 
     fn count(&self) -> usize {
@@ -259,33 +262,33 @@ impl<'s> Kinds<'s> {
     }
 }
 
-impl Shape<'_> {
+impl ChosenType<'_> {
     /// Whether both are the same kind of the same type.
     pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
 
-impl<'s> MapKind<'s> {
+impl<'s> MapSchema<'s> {
     fn without_fields(element: TypeRef<'s>, atomic: bool) -> Self {
-        MapKind {
+        MapSchema {
             schema: None,
-            preserve: Preserve::No,
+            preserve: UnknownFields::No,
             has_type_meta: false,
             atomic,
             element: Some(element),
         }
     }
 
-    fn of(schema: &'s Structural, preserve: Preserve, has_type_meta: bool) -> Self {
+    fn from_schema(schema: &'s Structural, preserve: UnknownFields, has_type_meta: bool) -> Self {
         let element = match &schema.additional {
-            None if preserve == Preserve::Yes => Some(TypeRef::Deduced),
+            None if preserve == UnknownFields::Yes => Some(TypeRef::Deduced),
             None if schema.properties.is_empty() && !has_type_meta => Some(TypeRef::Deduced),
             None | Some(Additional::Any(false)) => None,
             Some(Additional::Any(true)) => Some(TypeRef::Deduced),
-            Some(Additional::Schema(values)) => Some(TypeRef::of(values, preserve)),
+            Some(Additional::Schema(values)) => Some(TypeRef::from_schema(values, preserve)),
         };
-        MapKind {
+        MapSchema {
             schema: Some(schema),
             preserve,
             has_type_meta,
@@ -302,14 +305,14 @@ impl<'s> MapKind<'s> {
                 "metadata" => {
                     return Some(TypeRef::Schema {
                         schema: &OBJECT_META,
-                        preserve: Preserve::No,
+                        preserve: UnknownFields::No,
                     });
                 }
                 _ => {}
             }
         }
         let field = self.schema?.property(name)?;
-        Some(TypeRef::of(field, self.preserve))
+        Some(TypeRef::from_schema(field, self.preserve))
     }
 
     /// The type of a member, declared or not.
@@ -325,36 +328,36 @@ impl<'s> MapKind<'s> {
     }
 }
 
-impl<'s> ListKind<'s> {
+impl<'s> ListSchema<'s> {
     fn untyped() -> Self {
-        ListKind {
+        ListSchema {
             element: TypeRef::Untyped,
-            relation: Relation::Atomic,
+            relation: ElementIdentity::Atomic,
         }
     }
 
-    fn of(schema: &'s Structural, preserve: Preserve) -> Self {
+    fn from_schema(schema: &'s Structural, preserve: UnknownFields) -> Self {
         let element = match &schema.items {
-            Some(items) => TypeRef::of(items, preserve),
+            Some(items) => TypeRef::from_schema(items, preserve),
             None => TypeRef::Untyped,
         };
         let patch = schema.extensions.as_ref().and_then(|x| x.patch.as_ref());
         let relation = match (schema.list_type(), patch) {
-            (Some(ListType::Atomic), _) => Relation::Atomic,
-            (Some(ListType::Set), _) => Relation::Set,
-            (Some(ListType::Map), _) => Relation::Keyed(schema.list_map_keys()),
+            (Some(ListType::Atomic), _) => ElementIdentity::Atomic,
+            (Some(ListType::Set), _) => ElementIdentity::Set,
+            (Some(ListType::Map), _) => ElementIdentity::Keyed(schema.list_map_keys()),
             (None, Some(patch)) if patch.strategies.iter().any(|s| s == "merge") => match &patch.merge_key {
-                Some(key) => Relation::Keyed(std::slice::from_ref(key)),
-                None => Relation::Set,
+                Some(key) => ElementIdentity::Keyed(std::slice::from_ref(key)),
+                None => ElementIdentity::Set,
             },
-            (None, _) => Relation::Atomic,
+            (None, _) => ElementIdentity::Atomic,
         };
-        ListKind { element, relation }
+        ListSchema { element, relation }
     }
 
     /// Whether the list is one value.
     pub(crate) fn is_atomic(&self) -> bool {
-        matches!(self.relation, Relation::Atomic)
+        matches!(self.relation, ElementIdentity::Atomic)
     }
 
     /// The elements that can be told apart, by what tells them apart; those that repeat, in list order.
@@ -373,7 +376,7 @@ impl<'s> ListKind<'s> {
     pub(crate) fn element_of(&self, item: &Value) -> Result<Element, Cow<'static, str>> {
         self.check_element(item)?;
         Ok(match (self.relation, item) {
-            (Relation::Keyed(keys), Value::Object(map)) => {
+            (ElementIdentity::Keyed(keys), Value::Object(map)) => {
                 let found = keys.iter().filter_map(|name| {
                     let value = map.get(name).or_else(|| self.default_of(name))?;
                     Some((name.clone(), value.clone()))
@@ -389,8 +392,8 @@ impl<'s> ListKind<'s> {
     /// Whether an element can be told apart, and why not.
     pub(crate) fn check_element(&self, item: &Value) -> Result<(), Cow<'static, str>> {
         match self.relation {
-            Relation::Atomic => Err("invalid indexing of non-associative list".into()),
-            Relation::Set => match item {
+            ElementIdentity::Atomic => Err("invalid indexing of non-associative list".into()),
+            ElementIdentity::Set => match item {
                 Value::Object(_) => {
                     Err("associative list without keys has an element that's a map type".into())
                 }
@@ -400,7 +403,7 @@ impl<'s> ListKind<'s> {
                 }
                 _ => Ok(()),
             },
-            Relation::Keyed(keys) => match item {
+            ElementIdentity::Keyed(keys) => match item {
                 Value::Object(map) => self.check_keys(map, keys),
                 Value::Null => Err("associative list with keys may not have a null element".into()),
                 _ => Err("associative list with keys may not have non-map elements".into()),

@@ -1,7 +1,7 @@
 //! Whether a value has a type.
 
-use super::GLANCES;
-use super::ty::{ListKind, MapKind, Scalar, Shape, TypeRef};
+use super::SHARED_DEPTH;
+use super::ty::{ChosenType, ListSchema, MapSchema, ScalarType, TypeRef};
 use scantling_value::{Map, TextList, Value, deadline, go};
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Duplicates {
 
 /// What is known about objects beside the one that is checked.
 #[derive(Clone, Copy, Debug)]
-pub enum Known<'v> {
+pub enum ValidatedSibling<'v> {
     /// Nothing.
     Nothing,
     /// This object has the type: what both share is not looked at again.
@@ -43,27 +43,27 @@ impl std::error::Error for TypeErrors {}
 
 /// A place in the object; written out only when there is an error.
 #[derive(Clone, Copy)]
-struct At<'a> {
-    parent: Option<&'a At<'a>>,
-    step: Step<'a>,
+struct ObjectPath<'a> {
+    parent: Option<&'a ObjectPath<'a>>,
+    step: PathStep<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Root,
     Field(&'a str),
     Index(usize),
     /// An element that the list can tell apart.
-    Item(ListKind<'a>, &'a Value),
+    Item(ListSchema<'a>, &'a Value),
 }
 
-impl fmt::Display for Step<'_> {
+impl fmt::Display for PathStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Root => Ok(()),
-            Step::Field(name) => write!(f, ".{name}"),
-            Step::Index(i) => write!(f, "[{i}]"),
-            Step::Item(kind, item) => match kind.element_of(item) {
+            PathStep::Root => Ok(()),
+            PathStep::Field(name) => write!(f, ".{name}"),
+            PathStep::Index(i) => write!(f, "[{i}]"),
+            PathStep::Item(kind, item) => match kind.element_of(item) {
                 Ok(element) => element.fmt(f),
                 Err(text) => f.write_str(&text),
             },
@@ -71,7 +71,7 @@ impl fmt::Display for Step<'_> {
     }
 }
 
-impl fmt::Display for At<'_> {
+impl fmt::Display for ObjectPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
@@ -82,14 +82,14 @@ impl fmt::Display for At<'_> {
 
 /// What is known to be valid in the place of a value, and how many levels below it are still compared.
 #[derive(Clone, Copy)]
-struct Beside<'v>(Option<(&'v Value, u32)>);
+struct ValidCounterpart<'v>(Option<(&'v Value, u32)>);
 
-impl<'v> Beside<'v> {
-    const NOTHING: Self = Beside(None);
+impl<'v> ValidCounterpart<'v> {
+    const NOTHING: Self = ValidCounterpart(None);
 
     fn member(self, name: &str) -> Self {
-        let member = |(value, glances): (&'v Value, u32)| Some((value.get(name)?, glances.checked_sub(1)?));
-        Beside(self.0.and_then(member))
+        let member = |(value, levels): (&'v Value, u32)| Some((value.get(name)?, levels.checked_sub(1)?));
+        ValidCounterpart(self.0.and_then(member))
     }
 
     fn is(self, value: &Value) -> bool {
@@ -97,35 +97,35 @@ impl<'v> Beside<'v> {
     }
 }
 
-impl<'v> From<Known<'v>> for Beside<'v> {
-    fn from(known: Known<'v>) -> Self {
+impl<'v> From<ValidatedSibling<'v>> for ValidCounterpart<'v> {
+    fn from(known: ValidatedSibling<'v>) -> Self {
         match known {
-            Known::Nothing => Beside::NOTHING,
-            Known::Valid(value) => Beside(Some((value, GLANCES))),
+            ValidatedSibling::Nothing => ValidCounterpart::NOTHING,
+            ValidatedSibling::Valid(value) => ValidCounterpart(Some((value, SHARED_DEPTH))),
         }
     }
 }
 
-struct Validator {
+struct TypeValidator {
     duplicates: Duplicates,
     errors: TextList,
 }
 
 pub(super) fn validate(
     value: &Value,
-    known: Known<'_>,
+    known: ValidatedSibling<'_>,
     ty: TypeRef<'_>,
     duplicates: Duplicates,
 ) -> Result<(), TypeErrors> {
-    let mut validator = Validator {
+    let mut validator = TypeValidator {
         duplicates,
         errors: TextList::new(),
     };
-    let root = At {
+    let root = ObjectPath {
         parent: None,
-        step: Step::Root,
+        step: PathStep::Root,
     };
-    validator.value(value, Beside::from(known), ty, &root);
+    validator.value(value, ValidCounterpart::from(known), ty, &root);
     if validator.errors.is_empty() {
         Ok(())
     } else {
@@ -133,9 +133,9 @@ pub(super) fn validate(
     }
 }
 
-impl Validator {
+impl TypeValidator {
     #[cold]
-    fn error(&mut self, at: &At<'_>, text: &str) {
+    fn error(&mut self, at: &ObjectPath<'_>, text: &str) {
         self.errors.push_with(|| {
             let path = at.to_string();
             match path.as_str() {
@@ -145,22 +145,22 @@ impl Validator {
         });
     }
 
-    fn value(&mut self, value: &Value, beside: Beside<'_>, ty: TypeRef<'_>, at: &At<'_>) {
+    fn value(&mut self, value: &Value, beside: ValidCounterpart<'_>, ty: TypeRef<'_>, at: &ObjectPath<'_>) {
         if ty.is_anything() {
             return;
         }
         deadline::tick();
         match (ty.kinds().shape(Some(value)).0, value) {
             (_, Value::Null) => {}
-            (Some(Shape::Map(kind)), Value::Object(map)) => self.map(map, beside, kind, at),
-            (Some(Shape::Map(_)), other) => {
+            (Some(ChosenType::Map(kind)), Value::Object(map)) => self.map(map, beside, kind, at),
+            (Some(ChosenType::Map(_)), other) => {
                 self.error(at, &format!("expected map, got &{{{}}}", go::value_v(other)));
             }
-            (Some(Shape::List(kind)), Value::Array(items)) => self.list(items, kind, at),
-            (Some(Shape::List(_)), other) => {
+            (Some(ChosenType::List(kind)), Value::Array(items)) => self.list(items, kind, at),
+            (Some(ChosenType::List(_)), other) => {
                 self.error(at, &format!("expected list, got &{{{}}}", go::value_v(other)));
             }
-            (Some(Shape::Scalar(scalar)), other) => {
+            (Some(ChosenType::Scalar(scalar)), other) => {
                 if let Some(text) = scalar_error(scalar, other) {
                     self.error(at, &text);
                 }
@@ -169,7 +169,7 @@ impl Validator {
         }
     }
 
-    fn map(&mut self, map: &Map, beside: Beside<'_>, kind: MapKind<'_>, at: &At<'_>) {
+    fn map(&mut self, map: &Map, beside: ValidCounterpart<'_>, kind: MapSchema<'_>, at: &ObjectPath<'_>) {
         if kind.is_deduced() {
             return;
         }
@@ -178,9 +178,9 @@ impl Validator {
             if beside.is(value) {
                 continue;
             }
-            let at = At {
+            let at = ObjectPath {
                 parent: Some(at),
-                step: Step::Field(name),
+                step: PathStep::Field(name),
             };
             let Some(ty) = kind.member(name) else {
                 self.error(&at, "field not declared in schema");
@@ -191,15 +191,15 @@ impl Validator {
         }
     }
 
-    fn list(&mut self, items: &[Value], kind: ListKind<'_>, at: &At<'_>) {
+    fn list(&mut self, items: &[Value], kind: ListSchema<'_>, at: &ObjectPath<'_>) {
         if kind.is_atomic() {
             for (i, item) in items.iter().enumerate() {
-                let step = Step::Index(i);
+                let step = PathStep::Index(i);
                 self.value(
                     item,
-                    Beside::NOTHING,
+                    ValidCounterpart::NOTHING,
                     kind.element,
-                    &At {
+                    &ObjectPath {
                         parent: Some(at),
                         step,
                     },
@@ -216,21 +216,21 @@ impl Validator {
                 self.error(at, &format!("element {i}: {text}"));
                 return;
             }
-            let step = Step::Item(kind, item);
-            let below = At {
+            let step = PathStep::Item(kind, item);
+            let below = ObjectPath {
                 parent: Some(at),
                 step,
             };
             if repeats.binary_search(&i).is_ok() {
                 self.error(at, &format!("duplicate entries for key {step}"));
             }
-            self.value(item, Beside::NOTHING, kind.element, &below);
+            self.value(item, ValidCounterpart::NOTHING, kind.element, &below);
         }
     }
 }
 
 /// The positions of elements that stood before in the list.
-fn repeats(items: &[Value], kind: ListKind<'_>) -> Vec<usize> {
+fn repeats(items: &[Value], kind: ListSchema<'_>) -> Vec<usize> {
     let elements = items.iter().enumerate();
     let elements = elements.filter_map(|(i, item)| Some((kind.element_of(item).ok()?, i)));
     let mut elements: Vec<_> = elements.collect();
@@ -244,23 +244,23 @@ fn repeats(items: &[Value], kind: ListKind<'_>) -> Vec<usize> {
 }
 
 /// Why a value that is not null is no scalar of that type.
-fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
+fn scalar_error(scalar: ScalarType, value: &Value) -> Option<String> {
     let fits = match scalar {
-        Scalar::Numeric => matches!(value, Value::Int(_) | Value::Float(_)),
-        Scalar::String => matches!(value, Value::String(_)),
-        Scalar::Boolean => matches!(value, Value::Bool(_)),
-        Scalar::Any => !matches!(value, Value::Array(_) | Value::Object(_)),
+        ScalarType::Numeric => matches!(value, Value::Int(_) | Value::Float(_)),
+        ScalarType::String => matches!(value, Value::String(_)),
+        ScalarType::Boolean => matches!(value, Value::Bool(_)),
+        ScalarType::Any => !matches!(value, Value::Array(_) | Value::Object(_)),
     };
     if fits {
         return None;
     }
     Some(match scalar {
-        Scalar::Numeric => format!("expected numeric (int or float), got {}", go::value_type(value)),
-        Scalar::String => {
+        ScalarType::Numeric => format!("expected numeric (int or float), got {}", go::value_type(value)),
+        ScalarType::String => {
             let shown = go::value_syntax(value);
             format!("expected string, got &value.valueUnstructured{{Value:{shown}}}")
         }
-        Scalar::Boolean => format!("expected boolean, got &{{{}}}", go::value_v(value)),
-        Scalar::Any => format!("expected any scalar, got &{{{}}}", go::value_v(value)),
+        ScalarType::Boolean => format!("expected boolean, got &{{{}}}", go::value_v(value)),
+        ScalarType::Any => format!("expected any scalar, got &{{{}}}", go::value_v(value)),
     })
 }

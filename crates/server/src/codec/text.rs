@@ -13,8 +13,8 @@ use crate::rest::managed;
 use crate::rest::read::{object_in_version, undecodable};
 use crate::rest::write::remove_version;
 use crate::status::ApiResult;
-use scantling_merge::apply::Typed;
-use scantling_store::{Entry, Event, Packed};
+use scantling_merge::apply::TypeCheck;
+use scantling_store::{Entry, Event, MaybeCompressed};
 use scantling_value::{Map, Str, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
     /// What is stored of it stays packed until it is written.
-    json: Packed,
+    json: MaybeCompressed,
     /// How many bytes of it count.
     length: usize,
     /// Where a resource version is missing, and which.
@@ -109,11 +109,11 @@ impl Text {
         json.extend_from_slice(LINE_FEED);
         let json = if entry.value == *json {
             if call.version.storage && version.is_some_and(|v| !v.alone) {
-                cache_normalized(call.kind, entry, place, Typed::Perhaps);
+                cache_normalized(call.kind, entry, place, TypeCheck::Unknown);
             }
             entry.value.clone()
         } else {
-            Packed::plain(json.into())
+            MaybeCompressed::uncompressed(json.into())
         };
         Text {
             json,
@@ -124,11 +124,11 @@ impl Text {
 
     /// The text of an object that has its version.
     pub(crate) fn complete(object: &Value) -> Text {
-        Text::raw(Packed::plain(object.to_json().into()))
+        Text::raw(MaybeCompressed::uncompressed(object.to_json().into()))
     }
 
     /// A text that is complete as it is.
-    pub(crate) fn raw(json: Packed) -> Text {
+    pub(crate) fn raw(json: MaybeCompressed) -> Text {
         Text {
             length: json.len(),
             json,
@@ -223,7 +223,7 @@ impl Listed {
     pub(crate) fn held(&self) -> usize {
         let text = match self {
             Listed::Stored { .. } => 0,
-            Listed::Text(text) => size_of::<Text>() + text.json.held(),
+            Listed::Text(text) => size_of::<Text>() + text.json.memory_bytes(),
         };
         size_of::<Listed>() + text
     }
@@ -241,7 +241,7 @@ const LINE_FEED: &[u8] = b"\n";
 /// An object as it is stored: in the version that is stored, and without its resource version, which the store knows.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    pub(crate) value: Packed,
+    pub(crate) value: MaybeCompressed,
     /// Where the resource version belongs.
     pub(crate) place: Option<usize>,
     /// The object, where the version that is stored is not that of the request.
@@ -368,7 +368,7 @@ pub(crate) async fn read_back(call: &ResourceRequest<'_>, object: Value, stored:
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) brought: Normalized,
-    pub(crate) typed: Typed,
+    pub(crate) typed: TypeCheck,
 }
 
 /// Whether a write is known to bring in nothing that reading would change.
@@ -414,18 +414,18 @@ pub(crate) async fn read_written(
 /// What is noted on an entry about the kind as it is now.
 fn noted(call: &ResourceRequest<'_>, entry: &Entry) -> Option<u64> {
     let noted = call.version.storage && is_noted(call.kind, entry);
-    noted.then(|| entry.note.get())
+    noted.then(|| entry.reader_cache.get())
 }
 
 /// Whether the storage version of a kind is known to show an entry as it is stored.
 pub(crate) fn is_noted(kind: &Kind, entry: &Entry) -> bool {
-    entry.note.get() >> 32 == u64::from(kind.serial)
+    entry.reader_cache.get() >> 32 == u64::from(kind.serial)
 }
 
 /// Notes that what a request has stored is shown so.
 pub(crate) fn note_in_form(call: &ResourceRequest<'_>, event: &Event, place: Option<usize>) {
     if let Some(entry) = event.after().filter(|_| call.version.storage) {
-        cache_normalized(call.kind, entry, place, Typed::Perhaps);
+        cache_normalized(call.kind, entry, place, TypeCheck::Unknown);
     }
 }
 
@@ -435,10 +435,10 @@ pub(crate) fn is_in_form(call: &ResourceRequest<'_>, entry: &Entry) -> bool {
 }
 
 /// Whether what is stored is known to have the type by which its fields are owned.
-pub(crate) fn known_type(call: &ResourceRequest<'_>, entry: &Entry) -> Typed {
+pub(crate) fn known_type(call: &ResourceRequest<'_>, entry: &Entry) -> TypeCheck {
     match noted(call, entry) {
-        Some(note) if note & TYPED != 0 => Typed::Surely,
-        _ => Typed::Perhaps,
+        Some(note) if note & TYPED != 0 => TypeCheck::Verified,
+        _ => TypeCheck::Unknown,
     }
 }
 
@@ -448,14 +448,16 @@ const PLACE: u64 = (1 << 31) - 1;
 const TYPED: u64 = 1 << 31;
 
 /// Notes that the storage version of a kind shows an entry as it is stored, and what is known about it.
-pub(crate) fn cache_normalized(kind: &Kind, entry: &Entry, place: Option<usize>, typed: Typed) {
+pub(crate) fn cache_normalized(kind: &Kind, entry: &Entry, place: Option<usize>, typed: TypeCheck) {
     let place = place.and_then(|place| u64::try_from(place).ok());
     if let Some(place) = place.filter(|place| *place <= PLACE) {
         let typed = match typed {
-            Typed::Perhaps => 0,
-            Typed::Surely => TYPED,
+            TypeCheck::Unknown => 0,
+            TypeCheck::Verified => TYPED,
         };
-        entry.note.set(u64::from(kind.serial) << 32 | typed | place);
+        entry
+            .reader_cache
+            .set(u64::from(kind.serial) << 32 | typed | place);
     }
 }
 
@@ -559,7 +561,7 @@ mod tests {
             let text = Text {
                 version: place.map(|at| RvSplice::at(at, &json, 1234)),
                 length: json.len(),
-                json: Packed::plain(json.into()),
+                json: MaybeCompressed::uncompressed(json.into()),
             };
             let mut out = Vec::new();
             text.write(&mut out);

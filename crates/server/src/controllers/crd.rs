@@ -14,9 +14,9 @@ use crate::kinds::definitions::{self, GROUP, PLURAL};
 use crate::kinds::kind::ServedIncarnation;
 use crate::rest::managed;
 use crate::rest::write::timestamp;
-use scantling_merge::apply::Typed;
+use scantling_merge::apply::TypeCheck;
 use scantling_schema::definition::{ApiVersion, Definition, Names, Status};
-use scantling_store::{Change, Entry, Event, ListRequest, ReadAt, StoreError, Write};
+use scantling_store::{Entry, EntryChange, Event, ListRequest, ReadAt, StoreError, Write};
 use scantling_value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl Controller {
 
     async fn event(&mut self, event: &Event) {
         match &event.change {
-            Change::Create { new } | Change::Update { new, .. } => {
+            EntryChange::Create { new } | EntryChange::Update { new, .. } => {
                 let name = name_in(&new.key);
                 // What this server wrote, it need not read again.
                 if self
@@ -173,7 +173,7 @@ impl Controller {
                     self.reconcile(definition, new).await;
                 }
             }
-            Change::Delete { old } => {
+            EntryChange::Delete { old } => {
                 let name = name_in(&old.key);
                 self.leaving.remove(name);
                 if let Some(gone) = self.seen.remove(name) {
@@ -422,7 +422,7 @@ impl StatusUpdate {
         if let (Some(kind), Some(entry)) = (api.kinds.load().get(GROUP, PLURAL), event.after())
             && self.in_form
         {
-            text::cache_normalized(kind, entry, place, Typed::Perhaps);
+            text::cache_normalized(kind, entry, place, TypeCheck::Unknown);
         }
         Ok(event)
     }

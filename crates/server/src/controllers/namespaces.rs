@@ -10,7 +10,7 @@ use crate::rest::read::{self, store_error};
 use crate::rest::write::{metadata_str, timestamp};
 use crate::status::{ApiError, ApiResult, GroupResource};
 use conditions::Left;
-use scantling_store::{Change, Entry, ListRequest, ReadAt, StoreError};
+use scantling_store::{Entry, EntryChange, ListRequest, ReadAt, StoreError};
 use scantling_value::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -126,7 +126,7 @@ async fn follow(api: &Arc<Api>, emptying: &Emptying) -> Result<(), StoreError> {
     }
     let mut watch = api.store.watch(&prefix, page.revision).await?;
     loop {
-        if let Change::Create { new } | Change::Update { new, .. } = &watch.next().await?.change {
+        if let EntryChange::Create { new } | EntryChange::Update { new, .. } = &watch.next().await?.change {
             look_at(api, new, emptying);
         }
     }

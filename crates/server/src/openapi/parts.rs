@@ -7,7 +7,7 @@ use crate::codec::protobuf;
 use crate::codec::text::{Listed, Text};
 use crate::kinds::kind::{Kind, Kinds};
 use crate::rest::listing::Listing;
-use scantling_store::Packed;
+use scantling_store::MaybeCompressed;
 use scantling_value::{Map, Value, deadline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ struct Part {
 #[derive(Debug)]
 struct Member {
     name: String,
-    written: Packed,
+    written: MaybeCompressed,
 }
 
 impl Form {
@@ -120,19 +120,19 @@ impl Parts {
 }
 
 /// All members by name; several kinds may add the same one.
-fn sorted(parts: &[Arc<Part>], members: impl Fn(&Part) -> &[Member]) -> Vec<Packed> {
+fn sorted(parts: &[Arc<Part>], members: impl Fn(&Part) -> &[Member]) -> Vec<MaybeCompressed> {
     let mut all: Vec<&Member> = parts.iter().flat_map(|p| members(p)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all.dedup_by(|a, b| a.name == b.name);
     all.into_iter().map(|m| m.written.clone()).collect()
 }
 
-fn json(paths: &[Packed], definitions: &[Packed]) -> Listing {
+fn json(paths: &[MaybeCompressed], definitions: &[MaybeCompressed]) -> Listing {
     let mut pieces = Vec::with_capacity(2 * (paths.len() + definitions.len()) + 8);
-    let members = |pieces: &mut Vec<Listed>, members: &[Packed]| {
+    let members = |pieces: &mut Vec<Listed>, members: &[MaybeCompressed]| {
         for (i, member) in members.iter().enumerate() {
             if i > 0 {
-                pieces.push(Text::raw(Packed::from(",")).into());
+                pieces.push(Text::raw(MaybeCompressed::from(",")).into());
             }
             pieces.push(Text::raw(member.clone()).into());
         }
@@ -156,13 +156,13 @@ fn json(paths: &[Packed], definitions: &[Packed]) -> Listing {
     Listing::joined(b"{\"definitions\":{".to_vec(), pieces, after, b"")
 }
 
-fn protobuf(paths: &[Packed], definitions: &[Packed]) -> Listing {
-    let head = |field: u64, members: &[Packed]| {
+fn protobuf(paths: &[MaybeCompressed], definitions: &[MaybeCompressed]) -> Listing {
+    let head = |field: u64, members: &[MaybeCompressed]| {
         let mut out = Vec::new();
-        protobuf::length(&mut out, field, members.iter().map(Packed::len).sum());
+        protobuf::length(&mut out, field, members.iter().map(MaybeCompressed::len).sum());
         Listed::from(Text::raw(out.into()))
     };
-    let texts = |members: &[Packed]| {
+    let texts = |members: &[MaybeCompressed]| {
         members
             .iter()
             .cloned()

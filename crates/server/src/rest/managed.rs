@@ -8,7 +8,7 @@ use crate::rest::write::Part;
 use crate::status::{ApiError, ApiResult};
 use jiff::Timestamp;
 use scantling_merge::apply::{
-    ApplyError, FieldManager, Force, ScaleMapping, Typed, Updated, Versions, scale_to_parent,
+    ApplyError, FieldManager, Force, ScaleMapping, TypeCheck, Updated, Versions, scale_to_parent,
     scale_to_subresource,
 };
 use scantling_merge::fields::FieldPath;
@@ -132,7 +132,7 @@ pub(crate) fn after_own_status(kind: &Kind, version: &Version, live: &Value, new
 #[derive(Clone, Copy)]
 pub(crate) struct Live<'a> {
     pub(crate) object: &'a Value,
-    pub(crate) typed: Typed,
+    pub(crate) typed: TypeCheck,
 }
 
 /// An object with its managers after an update by one.
@@ -171,11 +171,11 @@ fn updated(call: &ResourceRequest<'_>, update: &Update<'_>, new: Value, memo: &M
         now,
     } = *update;
     let versions = KindVersions::new(call, memo);
-    let typed = live.map_or(Typed::Perhaps, |live| live.typed);
+    let typed = live.map_or(TypeCheck::Unknown, |live| live.typed);
     let live = live.map(|live| live.object);
     let untyped = |object| Updated {
         object,
-        typed: Typed::Perhaps,
+        typed: TypeCheck::Unknown,
     };
     if part == Part::Scale {
         return after_scale(call, live, new, name).map(untyped);
@@ -240,7 +240,7 @@ fn mapping(kind: &Kind) -> ScaleMapping {
         let path = v
             .scale
             .as_ref()
-            .map(|s| FieldPath::of_fields(s.steps_to_wanted()));
+            .map(|s| FieldPath::from_names(s.steps_to_wanted()));
         (api_version(&kind.group, &v.name).into(), path)
     };
     ScaleMapping(kind.versions.iter().map(entry).collect())

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use scantling_admit::FieldValidation;
 use scantling_merge::apply::{ApplyError, Force};
-use scantling_merge::patch::{Patch, PatchError, PatchType, Reading};
+use scantling_merge::patch::{Patch, PatchDecoding, PatchError, PatchType};
 use scantling_store::ReadAt;
 use scantling_value::{Limits, Map, Value};
 
@@ -145,7 +145,8 @@ impl Write<'_> {
         let patch = patch.as_ref().map_err(ApiError::clone)?;
         let live = managed::managed_scale(call, &object)?;
         let made = patch.apply(&live, None).map_err(patch_error)?;
-        let refused = |why: &str| crate::rest::write::patch_refusal(patch.shown(&order::to_json(&live)), why);
+        let refused =
+            |why: &str| crate::rest::write::patch_refusal(patch.describe_result(&order::to_json(&live)), why);
         let (mut sent, unknown) = scale::check(made).map_err(|why| refused(&why))?;
         let mut found = patch.findings(|| order::to_json(&live));
         found.extend(unknown);
@@ -301,8 +302,8 @@ impl Write<'_> {
 
 impl Patched for Patch<'_> {
     fn quoted(&self, old: &Value) -> String {
-        let spent = self.spent(old);
-        spent.unwrap_or_else(|| Patch::shown(self, &order::to_json(old)))
+        let spent = self.describe_consumed(old);
+        spent.unwrap_or_else(|| Patch::describe_result(self, &order::to_json(old)))
     }
 
     fn is_converted(&self) -> bool {
@@ -352,10 +353,10 @@ impl Applying<'_> {
     }
 }
 
-fn reading(mode: FieldValidation) -> Reading {
+fn reading(mode: FieldValidation) -> PatchDecoding {
     match mode {
-        FieldValidation::Ignore => Reading::Lenient,
-        FieldValidation::Warn | FieldValidation::Strict => Reading::Strict,
+        FieldValidation::Ignore => PatchDecoding::Lenient,
+        FieldValidation::Warn | FieldValidation::Strict => PatchDecoding::Strict,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::rest::listing::ListItem;
 use crate::rest::read::{Selection, is_selected, object_if_selected};
 use crate::rest::view::{RowObject, Shape};
 use crate::status::{ApiError, ApiResult};
-use scantling_store::{Entry, Packed};
+use scantling_store::{Entry, MaybeCompressed};
 use scantling_value::{Value, yaml};
 use std::fmt;
 use std::sync::Arc;
@@ -127,7 +127,9 @@ impl Renderer {
             Row::Object(object) => {
                 let mut out = Vec::new();
                 self.write_object(object, &mut out)?;
-                Ok(ListItem::Text(Text::raw(Packed::plain(out.into())).into()))
+                Ok(ListItem::Text(
+                    Text::raw(MaybeCompressed::uncompressed(out.into())).into(),
+                ))
             }
         }
     }

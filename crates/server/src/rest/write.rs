@@ -22,8 +22,8 @@ use crate::rest::read::{self, store_error};
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use scantling_admit::{FieldValidation, Operation};
-use scantling_merge::apply::Typed;
-use scantling_store::{Entry, Event, Packed, ReadAt, StoreError};
+use scantling_merge::apply::TypeCheck;
+use scantling_store::{Entry, Event, MaybeCompressed, ReadAt, StoreError};
 use scantling_value::{Map, Value};
 
 use identity::agent_name;
@@ -163,7 +163,7 @@ impl Write<'_> {
         remove_system_fields(&mut object);
         self.unite_owners(&mut object, ownership);
         crate::controllers::namespaces::is_open(call, &object).await?;
-        let mut typed = Typed::Perhaps;
+        let mut typed = TypeCheck::Unknown;
         if let Ownership::Update = ownership {
             let by = self.manager(options);
             let updated = managed::after_update(call, Part::Whole, None, object, &by).await?;
@@ -354,7 +354,7 @@ impl Write<'_> {
         }
         check_version(call, name, &object, entry.mod_revision)?;
         set_version(&mut object, entry.mod_revision);
-        let mut typed = Typed::Perhaps;
+        let mut typed = TypeCheck::Unknown;
         if let Ownership::Update = ownership {
             let live = managed::Live {
                 object: &old,
@@ -445,7 +445,7 @@ impl Write<'_> {
         mut stored: Stored,
         object: &mut Value,
         ownership: Ownership,
-        write: impl Fn(Packed) -> scantling_store::Write,
+        write: impl Fn(MaybeCompressed) -> scantling_store::Write,
     ) -> Result<(Event, Stored), StoreError> {
         loop {
             match self.call.api.store.write(key, write(stored.value.clone())).await {

@@ -1,11 +1,12 @@
 //! What the storage below adds: its limits, and other servers over the same cluster.
 
 use crate::client::Client;
-use crate::etcd::{Cluster, Security};
+use crate::etcd::{EtcdCluster, Security};
 use crate::support::{DEFINITION, DEFINITIONS, WIDGETS, define, eventually, serve_widgets, widget};
 use scantling_server::{Config, Server};
 use scantling_store::{
-    EmbeddedConfig, EmbeddedStore, Failure, Faults, ListRequest, MemStore, Operation, ReadAt, Store, Write,
+    EmbeddedConfig, EmbeddedStore, FaultInjector, FaultKind, FileOperation, ListRequest, MemStore, ReadAt,
+    Store, Write,
 };
 use scantling_value::Value;
 use std::sync::Arc;
@@ -184,7 +185,7 @@ async fn what_a_kubernetes_server_stored_is_served() {
     server.stop().await;
 }
 
-async fn serve_over(etcd: &Cluster) -> (Server, Client) {
+async fn serve_over(etcd: &EtcdCluster) -> (Server, Client) {
     let server = Server::start(Config::default(), Arc::new(etcd.connect().await))
         .await
         .expect("the server starts");
@@ -194,7 +195,7 @@ async fn serve_over(etcd: &Cluster) -> (Server, Client) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_over_one_cluster_are_one_api() {
-    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+    let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
     let (one, mut first) = serve_over(&etcd).await;
@@ -226,7 +227,7 @@ async fn servers_over_one_cluster_are_one_api() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_are_where_a_kubernetes_server_looks_for_them() {
-    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+    let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
     let (server, mut client) = serve_over(&etcd).await;
@@ -315,7 +316,7 @@ async fn keys_are_where_a_kubernetes_server_looks_for_them() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lost_its_store_says_so() {
-    let Some(mut etcd) = Cluster::start(1, Security::Plain) else {
+    let Some(mut etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
     let (server, mut client) = serve_over(&etcd).await;
@@ -341,7 +342,7 @@ async fn a_server_that_lost_its_store_says_so() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_cannot_write_is_not_ready() {
     let directory = tempfile::tempdir().expect("a directory");
-    let faults = Arc::new(Faults::default());
+    let faults = Arc::new(FaultInjector::default());
     let store = EmbeddedStore::open(EmbeddedConfig {
         faults: Some(Arc::clone(&faults)),
         ..EmbeddedConfig::new(directory.path())
@@ -352,8 +353,8 @@ async fn a_server_that_cannot_write_is_not_ready() {
     define(&mut client).await;
     assert_eq!(client.get("/readyz").await.text(), "ok");
     // A write of the client, and a few by which the store finds out.
-    let full = Failure::Error(std::io::ErrorKind::StorageFull);
-    faults.fail(Operation::Write, 1, 2, full);
+    let full = FaultKind::Error(std::io::ErrorKind::StorageFull);
+    faults.fail(FileOperation::Write, 1, 2, full);
     assert_eq!(client.send("POST", WIDGETS, &widget("a")).await.status, 500);
     let unready = client.get("/readyz").await;
     assert_eq!(unready.status, 500);

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::file::{Access, DataFile, Faults};
+use super::file::{AccessMode, DataFile, FaultInjector};
 use crate::StoreError;
 
 /// A multiple of what any disk asks for.
@@ -20,25 +20,29 @@ const KEPT_BUFFER: usize = 8 << 20;
 #[derive(Debug)]
 pub(crate) struct Appender {
     file: DataFile,
-    faults: Option<Arc<Faults>>,
+    faults: Option<Arc<FaultInjector>>,
     /// The bytes in front of the end that share its block, then what is being written.
-    buffer: Aligned,
+    buffer: AlignedBuffer,
     /// Where the file ends for now.
     end: u64,
 }
 
 impl Appender {
     /// Goes on at a place in a file.
-    pub(crate) fn open(path: &Path, end: u64, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
-        let file = DataFile::open_for(Access::Direct, path, faults.clone())?;
-        let mut buffer = Aligned::default();
+    pub(crate) fn open(
+        path: &Path,
+        end: u64,
+        faults: Option<Arc<FaultInjector>>,
+    ) -> Result<Self, StoreError> {
+        let file = DataFile::open_for(AccessMode::Direct, path, faults.clone())?;
+        let mut buffer = AlignedBuffer::default();
         let begun = begun(end);
         if begun > 0 {
             // Read through the system's cache, which takes any length.
             let ordinary = DataFile::open(path, faults.clone())?;
             ordinary
                 .read(buffer.room(begun), end - begun as u64)
-                .map_err(|source| super::file::failed("read", path, source))?;
+                .map_err(|source| super::file::io_error("read", path, source))?;
         }
         Ok(Self {
             file,
@@ -97,13 +101,13 @@ fn begun(end: u64) -> usize {
 
 /// Bytes that begin where a block does, in memory, too.
 #[derive(Debug, Default)]
-struct Aligned {
+struct AlignedBuffer {
     bytes: Vec<u8>,
     /// Where the bytes that count begin.
     start: usize,
 }
 
-impl Aligned {
+impl AlignedBuffer {
     /// At least so many bytes; those that were there before stay in front.
     fn room(&mut self, length: usize) -> &mut [u8] {
         if self.bytes.len() < self.start + length {

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::file::{Faults, Leisure};
-use super::journal::{self, Sealed};
+use super::file::{FaultInjector, IoThrottle};
+use super::journal::{self, SealedSegment};
 use super::record::{self, SegmentId};
-use super::table::{Meta, Table};
+use super::table::{Table, TableMeta};
 use crate::cache::Cache;
 use crate::{Entry, Event, StoreError};
 
 /// Writers wait for the checkpoint when this many times as much has been written as calls for one.
-const STOP: usize = 3;
+const BLOCK_WRITERS_FACTOR: usize = 3;
 /// The checkpoint makes haste when this many times as much has been written.
-const HASTE: usize = 2;
+const URGENT_FACTOR: usize = 2;
 /// How often history is looked at for what is too old.
-const TICK: Duration = Duration::from_secs(2);
+const TRIM_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What has been written since the last checkpoint, shared between the writer and the checkpointer.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ pub(crate) struct Backlog {
     /// A checkpoint begins when this much has been written since the last one.
     begin_bytes: usize,
     /// Whether there is time for a checkpoint.
-    leisure: Arc<Leisure>,
-    pending: Mutex<Pending>,
+    throttle: Arc<IoThrottle>,
+    pending: Mutex<BacklogState>,
     /// Tells the checkpointer that there is enough to do.
     work: Condvar,
     /// Tells the writer that a checkpoint has ended, one way or the other.
@@ -36,14 +36,14 @@ pub(crate) struct Backlog {
 }
 
 #[derive(Debug, Default)]
-struct Pending {
+struct BacklogState {
     events: Vec<Arc<Event>>,
     bytes: usize,
     /// Full segments, the oldest first.
-    sealed: Vec<Sealed>,
+    sealed: Vec<SealedSegment>,
     /// The segment that the newest of the events is in.
     segment: SegmentId,
-    /// Why the last checkpoint failed, if it did.
+    /// Why the last checkpoint io_error, if it did.
     failure: Option<StoreError>,
     closing: bool,
 }
@@ -51,21 +51,21 @@ struct Pending {
 impl Backlog {
     pub(crate) fn new(
         events: Vec<Arc<Event>>,
-        sealed: Vec<Sealed>,
+        sealed: Vec<SealedSegment>,
         segment: SegmentId,
         begin_bytes: usize,
     ) -> Self {
         let bytes = events.iter().map(|event| record::size(event)).sum();
-        let pending = Pending {
+        let pending = BacklogState {
             events,
             bytes,
             sealed,
             segment,
-            ..Pending::default()
+            ..BacklogState::default()
         };
         Self {
             begin_bytes,
-            leisure: Arc::default(),
+            throttle: Arc::default(),
             pending: Mutex::new(pending),
             work: Condvar::new(),
             done: Condvar::new(),
@@ -73,7 +73,7 @@ impl Backlog {
     }
 
     /// Adds a batch that has become durable.
-    pub(crate) fn add(&self, events: &[Arc<Event>], sealed: Vec<Sealed>, segment: SegmentId) {
+    pub(crate) fn add(&self, events: &[Arc<Event>], sealed: Vec<SealedSegment>, segment: SegmentId) {
         let mut pending = self.pending.lock();
         pending.bytes += events.iter().map(|event| record::size(event)).sum::<usize>();
         pending.events.extend_from_slice(events);
@@ -83,17 +83,17 @@ impl Backlog {
             self.work.notify_one();
         }
         if self.is_urgent(&pending) {
-            self.leisure.end();
+            self.throttle.disable();
         }
     }
 
-    fn is_urgent(&self, pending: &Pending) -> bool {
-        pending.closing || pending.bytes >= self.begin_bytes.saturating_mul(HASTE)
+    fn is_urgent(&self, pending: &BacklogState) -> bool {
+        pending.closing || pending.bytes >= self.begin_bytes.saturating_mul(URGENT_FACTOR)
     }
 
     /// Waits until there is room for more. If checkpoints fail and there is none, says why.
     pub(crate) fn wait_for_room(&self) -> Result<(), StoreError> {
-        let stop_bytes = self.begin_bytes.saturating_mul(STOP);
+        let stop_bytes = self.begin_bytes.saturating_mul(BLOCK_WRITERS_FACTOR);
         let mut pending = self.pending.lock();
         if pending.bytes >= stop_bytes {
             // The last failure may be over: this asks for another try before it gives up.
@@ -112,7 +112,7 @@ impl Backlog {
     /// Lets the checkpointer end after one last checkpoint.
     pub(crate) fn close(&self) {
         self.pending.lock().closing = true;
-        self.leisure.end();
+        self.throttle.disable();
         self.work.notify_one();
     }
 }
@@ -122,12 +122,12 @@ impl Backlog {
 pub(crate) struct Checkpointer {
     pub(crate) directory: PathBuf,
     pub(crate) segment_bytes: u64,
-    pub(crate) faults: Option<Arc<Faults>>,
+    pub(crate) faults: Option<Arc<FaultInjector>>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) backlog: Arc<Backlog>,
     /// The database, once it is needed; closed after a failure, and opened again for the next try.
     pub(crate) table: Option<Table>,
-    pub(crate) meta: Meta,
+    pub(crate) meta: TableMeta,
 }
 
 impl Checkpointer {
@@ -137,7 +137,7 @@ impl Checkpointer {
             let closing = {
                 let mut pending = self.backlog.pending.lock();
                 if pending.bytes < self.backlog.begin_bytes && !pending.closing {
-                    self.backlog.work.wait_for(&mut pending, TICK);
+                    self.backlog.work.wait_for(&mut pending, TRIM_INTERVAL);
                 }
                 pending.closing
             };
@@ -151,7 +151,7 @@ impl Checkpointer {
             let failed = outcome.is_err();
             let before = std::mem::replace(&mut self.backlog.pending.lock().failure, outcome.err());
             if let (None, Some(error)) = (before, &self.backlog.pending.lock().failure) {
-                tracing::error!(%error, "a checkpoint failed; it is tried again until it succeeds");
+                tracing::error!(%error, "a checkpoint io_error; it is tried again until it succeeds");
             }
             self.backlog.done.notify_all();
             if failed {
@@ -165,7 +165,7 @@ impl Checkpointer {
         let (events, bytes, segment) = {
             let mut pending = self.backlog.pending.lock();
             if !self.backlog.is_urgent(&pending) {
-                self.backlog.leisure.grant();
+                self.backlog.throttle.enable();
             }
             (
                 std::mem::take(&mut pending.events),
@@ -191,7 +191,7 @@ impl Checkpointer {
             changes.insert(event.key(), event.after().map(|entry| &**entry));
             count = count + u64::from(event.before().is_none()) - u64::from(event.after().is_none());
         }
-        let meta = Meta {
+        let meta = TableMeta {
             revision: last.revision,
             count,
             segment,
@@ -199,8 +199,8 @@ impl Checkpointer {
         let table = match self.table.take() {
             Some(table) => table,
             None => {
-                let leisure = Arc::clone(&self.backlog.leisure);
-                Table::open_at_leisure(&self.directory, self.faults.clone(), leisure)?
+                let throttle = Arc::clone(&self.backlog.throttle);
+                Table::open_at_leisure(&self.directory, self.faults.clone(), throttle)?
             }
         };
         table.store(changes.into_iter(), meta)?;

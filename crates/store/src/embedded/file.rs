@@ -15,7 +15,7 @@ use crate::{Remedy, StoreError, private};
 
 /// An operation on a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum FileOperation {
     /// Reading bytes.
     Read,
     /// Writing bytes, or changing the length of the file.
@@ -26,7 +26,7 @@ pub enum Operation {
 
 /// How an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum FaultKind {
     /// It does nothing and reports this kind of error.
     Error(io::ErrorKind),
     /// A write stores the first half of its bytes, and then reports that there is no space.
@@ -36,31 +36,31 @@ pub enum Failure {
 /// A plan of failures, for tests: which operation fails, and how.
 ///
 /// ```
-/// use scantling_store::{Failure, Faults, Operation};
-/// let faults = Faults::default();
+/// use scantling_store::{FaultKind, FaultInjector, FileOperation};
+/// let faults = FaultInjector::default();
 /// // The third flush from now on fails, once.
-/// faults.fail(Operation::Flush, 3, 1, Failure::Error(std::io::ErrorKind::Other));
+/// faults.fail(FileOperation::Flush, 3, 1, FaultKind::Error(std::io::ErrorKind::Other));
 /// ```
 #[derive(Debug, Default)]
-pub struct Faults {
-    planned: Mutex<Vec<Planned>>,
+pub struct FaultInjector {
+    planned: Mutex<Vec<PlannedFault>>,
 }
 
 #[derive(Debug)]
-struct Planned {
-    operation: Operation,
+struct PlannedFault {
+    operation: FileOperation,
     /// How many more of these operations succeed.
     succeed: u64,
     /// How many fail after that.
     fail: u64,
-    failure: Failure,
+    failure: FaultKind,
 }
 
-impl Faults {
+impl FaultInjector {
     /// Lets the `nth` operation of a kind from now on fail, and the ones after it, `times` in all.
-    pub fn fail(&self, operation: Operation, nth: u64, times: u64, failure: Failure) {
+    pub fn fail(&self, operation: FileOperation, nth: u64, times: u64, failure: FaultKind) {
         let succeed = nth.saturating_sub(1);
-        self.planned.lock().push(Planned {
+        self.planned.lock().push(PlannedFault {
             operation,
             succeed,
             fail: times,
@@ -69,7 +69,7 @@ impl Faults {
     }
 
     /// Whether the operation that is about to happen fails.
-    fn next(&self, operation: Operation) -> Option<Failure> {
+    fn next(&self, operation: FileOperation) -> Option<FaultKind> {
         let mut planned = self.planned.lock();
         let mut failure = None;
         for plan in planned.iter_mut().filter(|plan| plan.operation == operation) {
@@ -87,7 +87,7 @@ impl Faults {
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum AccessMode {
     /// Through the system's cache of files.
     Ordinary,
     /// Past it, in whole blocks, where the file system lets that be.
@@ -99,22 +99,22 @@ pub(crate) enum Access {
 pub(crate) struct DataFile {
     file: File,
     path: PathBuf,
-    access: Access,
-    faults: Option<Arc<Faults>>,
+    access: AccessMode,
+    faults: Option<Arc<FaultInjector>>,
 }
 
 impl DataFile {
     /// Opens a file for reading and writing, and creates it if it is not there.
-    pub(crate) fn open(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
-        Self::open_for(Access::Ordinary, path, faults)
+    pub(crate) fn open(path: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
+        Self::open_for(AccessMode::Ordinary, path, faults)
     }
 
     /// Opens a file for an access, or for an ordinary one where there is no other, or where failures are planned,
     /// because a torn write ends anywhere.
     pub(crate) fn open_for(
-        access: Access,
+        access: AccessMode,
         path: &Path,
-        faults: Option<Arc<Faults>>,
+        faults: Option<Arc<FaultInjector>>,
     ) -> Result<Self, StoreError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -122,16 +122,16 @@ impl DataFile {
             .mode(private::FILE_MODE)
             .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
         let direct = match access {
-            Access::Direct if faults.is_none() => open_direct(&options, path),
+            AccessMode::Direct if faults.is_none() => open_direct(&options, path),
             _ => None,
         };
         let (file, access) = match direct {
-            Some(file) => (file, Access::Direct),
+            Some(file) => (file, AccessMode::Direct),
             None => {
                 let file = options.open(path);
                 (
-                    file.map_err(|source| failed("open", path, source))?,
-                    Access::Ordinary,
+                    file.map_err(|source| io_error("open", path, source))?,
+                    AccessMode::Ordinary,
                 )
             }
         };
@@ -144,7 +144,7 @@ impl DataFile {
     }
 
     /// Opens a file that is there, to be read and nothing else. What is not a file is not part of a store.
-    pub(crate) fn open_to_read(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+    pub(crate) fn open_to_read(path: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
         let foreign = |detail: &str| StoreError::Damaged {
             path: path.to_owned(),
             offset: None,
@@ -158,22 +158,22 @@ impl DataFile {
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
                 return Err(foreign("it is a symbolic link, where a file was written"));
             }
-            other => other.map_err(|source| failed("open", path, source))?,
+            other => other.map_err(|source| io_error("open", path, source))?,
         };
-        let data = file.metadata().map_err(|source| failed("open", path, source))?;
+        let data = file.metadata().map_err(|source| io_error("open", path, source))?;
         if !data.is_file() {
             return Err(foreign("it is not a regular file"));
         }
         Ok(Self {
             file,
             path: path.to_owned(),
-            access: Access::Ordinary,
+            access: AccessMode::Ordinary,
             faults,
         })
     }
 
     pub(crate) fn is_direct(&self) -> bool {
-        self.access == Access::Direct
+        self.access == AccessMode::Direct
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -184,22 +184,22 @@ impl DataFile {
         Ok(self.file.metadata()?.len())
     }
 
-    fn fault(&self, operation: Operation) -> Option<Failure> {
+    fn fault(&self, operation: FileOperation) -> Option<FaultKind> {
         self.faults.as_ref().and_then(|faults| faults.next(operation))
     }
 
     pub(crate) fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
-        match self.fault(Operation::Read) {
+        match self.fault(FileOperation::Read) {
             None => self.file.read_exact_at(out, offset),
             Some(failure) => Err(failure.error()),
         }
     }
 
     pub(crate) fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        match self.fault(Operation::Write) {
+        match self.fault(FileOperation::Write) {
             None => self.file.write_all_at(data, offset),
             Some(failure) => {
-                if let (Failure::Torn, Some(half)) = (failure, data.get(..data.len() / 2)) {
+                if let (FaultKind::Torn, Some(half)) = (failure, data.get(..data.len() / 2)) {
                     self.file.write_all_at(half, offset)?;
                 }
                 Err(failure.error())
@@ -208,14 +208,14 @@ impl DataFile {
     }
 
     pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
-        match self.fault(Operation::Write) {
+        match self.fault(FileOperation::Write) {
             None => self.file.set_len(len),
             Some(failure) => Err(failure.error()),
         }
     }
 
     pub(crate) fn flush(&self) -> io::Result<()> {
-        match self.fault(Operation::Flush) {
+        match self.fault(FileOperation::Flush) {
             None => self.file.sync_data(),
             Some(failure) => Err(failure.error()),
         }
@@ -239,19 +239,19 @@ fn open_direct(_options: &OpenOptions, _path: &Path) -> Option<File> {
 #[cfg(target_os = "linux")]
 pub(crate) fn read_ahead(path: &Path) {
     use rustix::fs::{Advice, fadvise};
-    const AT_ONCE: u64 = 32 << 20;
+    const CHUNK: u64 = 32 << 20;
     let Ok(file) = File::open(path) else { return };
     let length = file.metadata().map_or(0, |data| data.len());
     let mut at = 0;
-    while at < length && fadvise(&file, at, NonZeroU64::new(AT_ONCE), Advice::WillNeed).is_ok() {
-        at += AT_ONCE;
+    while at < length && fadvise(&file, at, NonZeroU64::new(CHUNK), Advice::WillNeed).is_ok() {
+        at += CHUNK;
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn read_ahead(_path: &Path) {}
 
-impl Failure {
+impl FaultKind {
     fn error(self) -> io::Error {
         match self {
             Self::Error(kind) => io::Error::new(kind, "injected failure"),
@@ -264,58 +264,58 @@ impl Failure {
 ///
 /// The disk takes up one flush after the other, and each covers everything that was written by then: were a large
 /// file flushed in one piece, all who write to the journal meanwhile would wait for all of it.
-const PIECE: u64 = 1 << 20;
+const CHUNK_BYTES: u64 = 1 << 20;
 /// The same where there is time.
-const SMALL_PIECE: u64 = 128 << 10;
+const THROTTLED_CHUNK_BYTES: u64 = 128 << 10;
 /// How many times as long as a piece took there is rest after it, where there is time. Between two pieces, those who
 /// write to the journal have the disk, and a processor, for themselves.
-const REST: u32 = 6;
+const PAUSE_FACTOR: u32 = 6;
 /// The longest rest, whatever has held the disk up.
-const LONGEST_REST: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether there is time for what is written in the background.
 #[derive(Debug, Default)]
-pub(crate) struct Leisure {
-    over: AtomicBool,
+pub(crate) struct IoThrottle {
+    disabled: AtomicBool,
 }
 
-impl Leisure {
-    pub(crate) fn grant(&self) {
-        self.over.store(false, Ordering::Relaxed);
+impl IoThrottle {
+    pub(crate) fn enable(&self) {
+        self.disabled.store(false, Ordering::Relaxed);
     }
 
     /// Somebody waits, or soon will.
-    pub(crate) fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+    pub(crate) fn disable(&self) {
+        self.disabled.store(true, Ordering::Relaxed);
     }
 
-    fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+    fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Relaxed)
     }
 }
 
 /// A large file that is flushed piece by piece.
 #[derive(Debug)]
-pub(crate) struct GentleFile {
+pub(crate) struct ThrottledFile {
     file: DataFile,
     /// How much has been written since the last flush.
     unflushed: AtomicU64,
     /// Whether there is time. There is none where this is not said.
-    leisure: Option<Arc<Leisure>>,
+    throttle: Option<Arc<IoThrottle>>,
 }
 
-impl GentleFile {
-    pub(crate) fn open(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+impl ThrottledFile {
+    pub(crate) fn open(path: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
         Ok(Self {
             file: DataFile::open(path, faults)?,
             unflushed: AtomicU64::new(0),
-            leisure: None,
+            throttle: None,
         })
     }
 
     /// A file that is written while there is time for it.
-    pub(crate) fn at_leisure(mut self, leisure: Arc<Leisure>) -> Self {
-        self.leisure = Some(leisure);
+    pub(crate) fn with_throttle(mut self, throttle: Arc<IoThrottle>) -> Self {
+        self.throttle = Some(throttle);
         self
     }
 
@@ -331,12 +331,21 @@ impl GentleFile {
         self.file.write(data, offset)?;
         let written = data.len() as u64;
         let unflushed = self.unflushed.fetch_add(written, Ordering::Relaxed) + written;
-        let has_time = self.leisure.as_ref().is_some_and(|leisure| !leisure.is_over());
-        if unflushed >= if has_time { SMALL_PIECE } else { PIECE } {
+        let has_time = self
+            .throttle
+            .as_ref()
+            .is_some_and(|throttle| !throttle.is_disabled());
+        if unflushed
+            >= if has_time {
+                THROTTLED_CHUNK_BYTES
+            } else {
+                CHUNK_BYTES
+            }
+        {
             let begun = Instant::now();
             self.flush()?;
             if has_time {
-                std::thread::sleep((begun.elapsed() * REST).min(LONGEST_REST));
+                std::thread::sleep((begun.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE));
             }
         }
         Ok(())
@@ -348,7 +357,7 @@ impl GentleFile {
     }
 }
 
-impl redb::StorageBackend for GentleFile {
+impl redb::StorageBackend for ThrottledFile {
     fn len(&self) -> io::Result<u64> {
         Self::len(self)
     }
@@ -371,7 +380,7 @@ impl redb::StorageBackend for GentleFile {
 }
 
 /// An operation on a path that the system refused.
-pub(crate) fn failed(action: &'static str, path: &Path, source: io::Error) -> StoreError {
+pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> StoreError {
     StoreError::Io {
         action,
         path: path.to_owned(),
@@ -383,5 +392,5 @@ pub(crate) fn failed(action: &'static str, path: &Path, source: io::Error) -> St
 pub(crate) fn flush_directory(path: &Path) -> Result<(), StoreError> {
     File::open(path)
         .and_then(|directory| directory.sync_all())
-        .map_err(|source| failed("flush directory", path, source))
+        .map_err(|source| io_error("flush directory", path, source))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::fs::StatVfsMountFlags;
 
-use super::file::failed;
+use super::file::io_error;
 use crate::StoreError;
 
 /// The time between two probes of a store that cannot write.
@@ -17,21 +17,21 @@ pub(crate) struct Health {
     directory: PathBuf,
     /// The room that a store needs that failed for want of it: that of a segment.
     room: u64,
-    failing: Mutex<Option<Failing>>,
+    failing: Mutex<Option<FailureState>>,
 }
 
 #[derive(Debug)]
-struct Failing {
+struct FailureState {
     error: StoreError,
     last_probe: Option<Instant>,
 }
 
 /// The state of writes, as far as it is known without a probe.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum WriteHealth {
     /// The last one succeeded.
     Writable,
-    /// The last one failed, and none has been tried since.
+    /// The last one io_error, and none has been tried since.
     Unknown,
     /// The last one failed just now.
     Failing(StoreError),
@@ -60,7 +60,7 @@ impl Health {
             (Some(error), Some(known)) => known.error = error.clone(),
             (Some(error), None) => {
                 tracing::error!(%error, "the store cannot be written");
-                *failing = Some(Failing {
+                *failing = Some(FailureState {
                     error: error.clone(),
                     last_probe: None,
                 });
@@ -69,21 +69,21 @@ impl Health {
     }
 
     /// The state of writes. If it is unknown, the caller is to probe.
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub(crate) fn write_health(&self) -> WriteHealth {
         if let Some(failing) = &mut *self.failing.lock() {
             let now = Instant::now();
             if !self.has_room() {
-                return Verdict::Failing(failing.error.clone());
+                return WriteHealth::Failing(failing.error.clone());
             }
             if failing.last_probe.is_some_and(|last| now < last + PROBE_INTERVAL) {
-                return Verdict::Failing(failing.error.clone());
+                return WriteHealth::Failing(failing.error.clone());
             }
             failing.last_probe = Some(now);
-            return Verdict::Unknown;
+            return WriteHealth::Unknown;
         }
         match self.check_file_system() {
-            Ok(()) => Verdict::Writable,
-            Err(error) => Verdict::Failing(error),
+            Ok(()) => WriteHealth::Writable,
+            Err(error) => WriteHealth::Failing(error),
         }
     }
 
@@ -95,7 +95,7 @@ impl Health {
 
     /// Finds a file system that has become read-only, or a directory that has been removed, before a write does.
     fn check_file_system(&self) -> Result<(), StoreError> {
-        let unusable = |source| failed("write to", &self.directory, source);
+        let unusable = |source| io_error("write to", &self.directory, source);
         let data = rustix::fs::statvfs(&self.directory).map_err(|error| unusable(error.into()))?;
         if data.f_flag.contains(StatVfsMountFlags::RDONLY) {
             return Err(unusable(std::io::ErrorKind::ReadOnlyFilesystem.into()));

@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::appender::{Appender, BLOCK};
-use super::file::{DataFile, Faults, GentleFile, failed, flush_directory};
-use super::record::{Content, Draft, Record, SEAL_BYTES, SegmentId};
-use super::segment::Segment;
-use super::spare::{self, Filler};
+use super::file::{DataFile, FaultInjector, ThrottledFile, flush_directory, io_error};
+use super::record::{Record, RecordBuilder, RecordContent, SEAL_BYTES, SegmentId};
+use super::segment::SegmentReader;
+use super::spare::{self, SpareAllocator};
 use crate::{Event, Remedy, Revision, StoreError};
 
 const PREFIX: &str = "journal-";
 /// A segment that is being made.
-const NEXT: &str = "journal.next";
+const NEXT_SEGMENT: &str = "journal.next";
 /// The first bytes of a segment; the byte after them is the format.
 const MAGIC: &[u8; 7] = b"SCNTJRN";
 const FORMAT: u8 = b'2';
@@ -33,7 +33,7 @@ const HEADER: usize = 64;
 
 /// A segment that is full, or that an earlier process wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedSegment {
     pub(crate) path: PathBuf,
     pub(crate) id: SegmentId,
     /// The last revision in it.
@@ -42,11 +42,11 @@ pub(crate) struct Sealed {
 
 /// What a journal holds.
 #[derive(Debug, Default)]
-pub(crate) struct Contents {
+pub(crate) struct JournalContents {
     /// All events, the oldest first.
     pub(crate) events: Vec<Arc<Event>>,
     /// All segments but the last.
-    pub(crate) sealed: Vec<Sealed>,
+    pub(crate) sealed: Vec<SealedSegment>,
     /// The revision before the first event.
     pub(crate) before: Revision,
     /// The revision of the last event, or the one before the first where there is none.
@@ -54,13 +54,13 @@ pub(crate) struct Contents {
     /// History up to here is forgotten, although the events may still be needed to tell the state.
     pub(crate) compacted: Revision,
     /// Where the next record goes.
-    pub(crate) tail: Option<Tail>,
+    pub(crate) tail: Option<JournalTail>,
     /// The end of the segment before the last, where a crash came between the making of the last one and the record
     /// that names it.
-    unsealed: Option<Tail>,
+    unsealed: Option<JournalTail>,
 }
 
-impl Contents {
+impl JournalContents {
     /// The newest revision whose event is forgotten.
     pub(crate) fn history_after(&self) -> Revision {
         self.before.max(self.compacted)
@@ -68,7 +68,7 @@ impl Contents {
 
     /// True if the journal has no records and never had any.
     pub(crate) fn is_new(&self) -> bool {
-        let new = |tail: &Tail| (tail.id.number, tail.offset) == (1, HEADER as u64);
+        let new = |tail: &JournalTail| (tail.id.number, tail.offset) == (1, HEADER as u64);
         self.sealed.is_empty() && self.tail.as_ref().is_none_or(new)
     }
 
@@ -127,7 +127,7 @@ impl Contents {
 
 /// The end of a journal.
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub(crate) struct JournalTail {
     path: PathBuf,
     id: SegmentId,
     offset: u64,
@@ -140,25 +140,25 @@ pub(crate) struct Journal {
     directory: PathBuf,
     /// The size of a segment, unless one record needs more.
     segment_bytes: u64,
-    faults: Option<Arc<Faults>>,
-    current: Open,
+    faults: Option<Arc<FaultInjector>>,
+    current: ActiveSegment,
     /// The next segment, where the one that is full could not be ended.
-    prepared: Option<Open>,
-    sealed: Vec<Sealed>,
-    filler: Filler,
+    prepared: Option<ActiveSegment>,
+    sealed: Vec<SealedSegment>,
+    spare_allocator: SpareAllocator,
     /// Whether a spare file has been asked for since the last one was taken.
     asked: bool,
 }
 
 /// A segment that is being written.
 #[derive(Debug)]
-struct Open {
+struct ActiveSegment {
     file: Appender,
     size: u64,
     id: SegmentId,
 }
 
-/// Why an append failed, and what that means.
+/// Why an append io_error, and what that means.
 #[derive(Debug)]
 pub(crate) enum AppendError {
     /// Nothing was appended; another try may succeed.
@@ -169,14 +169,14 @@ pub(crate) enum AppendError {
 }
 
 #[derive(Debug)]
-struct Header {
+struct SegmentHeader {
     id: SegmentId,
     first: Revision,
     /// The length of the file.
     length: u64,
 }
 
-impl Header {
+impl SegmentHeader {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.push(FORMAT);
@@ -214,9 +214,9 @@ fn segment_name(number: u64) -> String {
 /// The segments of a directory in order.
 fn segment_paths(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     let mut paths = Vec::new();
-    let entries = fs::read_dir(directory).map_err(|source| failed("list", directory, source))?;
+    let entries = fs::read_dir(directory).map_err(|source| io_error("list", directory, source))?;
     for entry in entries {
-        let entry = entry.map_err(|source| failed("list", directory, source))?;
+        let entry = entry.map_err(|source| io_error("list", directory, source))?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let Some(number) = name.strip_prefix(PREFIX) else {
@@ -245,10 +245,13 @@ pub(crate) fn exists(directory: &Path) -> Result<bool, StoreError> {
 }
 
 /// Reads all segments, without changing any.
-pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Contents, StoreError> {
-    let mut reader = Reader {
+pub(crate) fn read(
+    directory: &Path,
+    faults: Option<&Arc<FaultInjector>>,
+) -> Result<JournalContents, StoreError> {
+    let mut reader = JournalReader {
         directory,
-        contents: Contents::default(),
+        contents: JournalContents::default(),
         follows: None,
     };
     for (number, path) in segment_paths(directory)? {
@@ -258,9 +261,9 @@ pub(crate) fn read(directory: &Path, faults: Option<&Arc<Faults>>) -> Result<Con
 }
 
 /// Reads one segment after the other.
-struct Reader<'d> {
+struct JournalReader<'d> {
     directory: &'d Path,
-    contents: Contents,
+    contents: JournalContents,
     /// The segment that the one read last says comes next.
     follows: Option<SegmentId>,
 }
@@ -275,11 +278,16 @@ fn damaged(path: &Path, offset: u64, detail: String, remedy: Remedy) -> StoreErr
     }
 }
 
-impl Reader<'_> {
-    fn segment(&mut self, number: u64, path: &Path, faults: Option<&Arc<Faults>>) -> Result<(), StoreError> {
-        let unread = |source| failed("read", path, source);
+impl JournalReader<'_> {
+    fn segment(
+        &mut self,
+        number: u64,
+        path: &Path,
+        faults: Option<&Arc<FaultInjector>>,
+    ) -> Result<(), StoreError> {
+        let unread = |source| io_error("read", path, source);
         let file = DataFile::open_to_read(path, faults.cloned())?;
-        let mut segment = Segment::of(file).map_err(unread)?;
+        let mut segment = SegmentReader::new(file).map_err(unread)?;
         let header = header(path, &segment)?;
         segment.skip(HEADER);
         self.check_order(number, path, &header)?;
@@ -295,20 +303,20 @@ impl Reader<'_> {
                 .and_then(Record::content);
             let (size, first) = (record.len(), record.first);
             let content = content.filter(|content| match content {
-                Content::Compaction(revision) => *revision < next,
-                Content::Events(_) | Content::Seal(_) => true,
+                RecordContent::Compaction(revision) => *revision < next,
+                RecordContent::Events(_) | RecordContent::Seal(_) => true,
             });
             let Some(content) = content else {
                 let detail = format!("revision {next} was expected where the record of {first} is");
                 return Err(damaged(path, segment.offset(), detail, Remedy::RestoreExport));
             };
             match content {
-                Content::Events(events) => {
+                RecordContent::Events(events) => {
                     next += events.len() as u64;
                     self.contents.events.extend(events);
                 }
-                Content::Compaction(revision) => self.contents.compacted = revision,
-                Content::Seal(id) => follows = Some(id),
+                RecordContent::Compaction(revision) => self.contents.compacted = revision,
+                RecordContent::Seal(id) => follows = Some(id),
             }
             is_empty = false;
             segment.skip(size);
@@ -320,7 +328,7 @@ impl Reader<'_> {
             return Err(damaged(path, offset, detail, Remedy::RestoreExport));
         }
         if let Some(before) = before {
-            self.contents.sealed.push(Sealed {
+            self.contents.sealed.push(SealedSegment {
                 path: before.path.clone(),
                 id: before.id,
                 last: header.first - 1,
@@ -343,7 +351,7 @@ impl Reader<'_> {
         }
         self.follows = follows;
         self.contents.end = next - 1;
-        self.contents.tail = Some(Tail {
+        self.contents.tail = Some(JournalTail {
             path: path.to_owned(),
             id: header.id,
             offset,
@@ -353,7 +361,7 @@ impl Reader<'_> {
     }
 
     /// Checks that a segment is the one that comes next.
-    fn check_order(&self, number: u64, path: &Path, header: &Header) -> Result<(), StoreError> {
+    fn check_order(&self, number: u64, path: &Path, header: &SegmentHeader) -> Result<(), StoreError> {
         if header.id.number != number {
             let detail = format!("it is a copy of segment {}", header.id.number);
             return Err(damaged(path, 0, detail, Remedy::MatchingFiles));
@@ -391,7 +399,7 @@ impl Reader<'_> {
         }
     }
 
-    fn finish(self) -> Result<Contents, StoreError> {
+    fn finish(self) -> Result<JournalContents, StoreError> {
         match (self.follows, &self.contents.tail) {
             (Some(id), Some(tail)) => Err(self.missing(
                 id.number,
@@ -403,14 +411,14 @@ impl Reader<'_> {
 }
 
 /// The header of a segment that is as long as it says.
-fn header(path: &Path, segment: &Segment) -> Result<Header, StoreError> {
+fn header(path: &Path, segment: &SegmentReader) -> Result<SegmentHeader, StoreError> {
     let lost = |offset, detail| Err(damaged(path, offset, detail, Remedy::RestoreExport));
     let (bytes, length) = (segment.rest(), segment.length());
     if length < HEADER as u64 {
         let detail = format!("it has {length} bytes, which is less than a header");
         return lost(length, detail);
     }
-    let Some(header) = Header::decode(bytes) else {
+    let Some(header) = SegmentHeader::decode(bytes) else {
         return match bytes.strip_prefix(MAGIC).and_then(|rest| rest.first()) {
             Some(format) if *format != FORMAT && format.is_ascii_digit() => Err(StoreError::Format {
                 path: path.to_owned(),
@@ -440,7 +448,7 @@ impl Journal {
         segment: SegmentId,
         next: Revision,
         segment_bytes: u64,
-        faults: Option<Arc<Faults>>,
+        faults: Option<Arc<FaultInjector>>,
     ) -> Result<(), StoreError> {
         new_segment(directory, segment, next, segment_bytes, faults).map(drop)
     }
@@ -448,27 +456,27 @@ impl Journal {
     /// Goes on where an earlier process has ended.
     pub(crate) fn resume(
         directory: &Path,
-        contents: &Contents,
+        contents: &JournalContents,
         segment_bytes: u64,
-        faults: Option<Arc<Faults>>,
+        faults: Option<Arc<FaultInjector>>,
     ) -> Result<Option<Self>, StoreError> {
         let Some(tail) = &contents.tail else {
             return Ok(None);
         };
-        let size = fs::metadata(&tail.path).map_err(|source| failed("measure", &tail.path, source))?;
+        let size = fs::metadata(&tail.path).map_err(|source| io_error("measure", &tail.path, source))?;
         if let Some(unsealed) = &contents.unsealed {
             let mut file = Appender::open(&unsealed.path, unsealed.offset, faults.clone())?;
             seal(&mut file, unsealed.id, tail.id, unsealed.next).map_err(|error| match error {
                 AppendError::NotWritten(error) | AppendError::NotFlushed(error) => error,
             })?;
         }
-        let current = Open {
+        let current = ActiveSegment {
             file: Appender::open(&tail.path, tail.offset, faults.clone())?,
             size: size.len(),
             id: tail.id,
         };
         let directory = directory.to_owned();
-        let filler = Filler::start(directory.clone(), segment_bytes, faults.clone())?;
+        let spare_allocator = SpareAllocator::start(directory.clone(), segment_bytes, faults.clone())?;
         Ok(Some(Self {
             directory,
             segment_bytes,
@@ -476,7 +484,7 @@ impl Journal {
             current,
             prepared: None,
             sealed: Vec::new(),
-            filler,
+            spare_allocator,
             asked: false,
         }))
     }
@@ -487,12 +495,12 @@ impl Journal {
     }
 
     /// The segments that have been filled up since this was last asked.
-    pub(crate) fn take_sealed(&mut self) -> Vec<Sealed> {
+    pub(crate) fn take_sealed(&mut self) -> Vec<SealedSegment> {
         std::mem::take(&mut self.sealed)
     }
 
     /// Appends a record and makes it durable.
-    pub(crate) fn append(&mut self, record: &mut Draft) -> Result<(), AppendError> {
+    pub(crate) fn append(&mut self, record: &mut RecordBuilder) -> Result<(), AppendError> {
         // Twice where the next segment has been made for a smaller record.
         while self.current.file.end() + (record.len() + SEAL_BYTES) as u64 > self.current.size {
             self.rotate(record)?;
@@ -501,17 +509,17 @@ impl Journal {
         let (end, size) = (self.current.file.end(), self.current.size);
         // By the middle of a segment, an old one has become the spare if the history is as long as it may be.
         if !self.asked && end > size / 2 {
-            self.filler.ask();
+            self.spare_allocator.request();
             self.asked = true;
         }
         if end > size / 4 * 3 {
-            self.filler.hurry();
+            self.spare_allocator.expedite();
         }
         Ok(())
     }
 
     /// Begins a segment with a record to come.
-    fn rotate(&mut self, record: &Draft) -> Result<(), AppendError> {
+    fn rotate(&mut self, record: &RecordBuilder) -> Result<(), AppendError> {
         let following = match self.prepared.take() {
             Some(prepared) => prepared,
             None => {
@@ -532,7 +540,7 @@ impl Journal {
         )?;
         if let Some(following) = self.prepared.take() {
             let full = std::mem::replace(&mut self.current, following);
-            self.sealed.push(Sealed {
+            self.sealed.push(SealedSegment {
                 path: full.file.path().to_owned(),
                 id: full.id,
                 last: record.first() - 1,
@@ -550,18 +558,19 @@ fn seal(
     following: SegmentId,
     next: Revision,
 ) -> Result<(), AppendError> {
-    append(file, &mut Draft::of_seal(following, next), segment)
+    append(file, &mut RecordBuilder::seal_record(following, next), segment)
 }
 
 /// Appends a record to a segment and makes it durable.
-fn append(file: &mut Appender, record: &mut Draft, segment: SegmentId) -> Result<(), AppendError> {
-    let not_written = |file: &Appender, source| AppendError::NotWritten(failed("write", file.path(), source));
+fn append(file: &mut Appender, record: &mut RecordBuilder, segment: SegmentId) -> Result<(), AppendError> {
+    let not_written =
+        |file: &Appender, source| AppendError::NotWritten(io_error("write", file.path(), source));
     let bytes = record
         .seal(segment.salt)
         .map_err(|source| not_written(file, source))?;
     file.write(bytes).map_err(|source| not_written(file, source))?;
     file.flush(bytes.len())
-        .map_err(|source| AppendError::NotFlushed(failed("flush", file.path(), source)))
+        .map_err(|source| AppendError::NotFlushed(io_error("flush", file.path(), source)))
 }
 
 /// Makes a segment, out of the spare file if there is one.
@@ -570,22 +579,22 @@ fn new_segment(
     id: SegmentId,
     first: Revision,
     size: u64,
-    faults: Option<Arc<Faults>>,
-) -> Result<Open, StoreError> {
-    let (next, path) = (directory.join(NEXT), segment_path(directory, id.number));
+    faults: Option<Arc<FaultInjector>>,
+) -> Result<ActiveSegment, StoreError> {
+    let (next, path) = (directory.join(NEXT_SEGMENT), segment_path(directory, id.number));
     spare::take(directory, &next)?;
-    let file = GentleFile::open(&next, faults.clone())?;
+    let file = ThrottledFile::open(&next, faults.clone())?;
     let length = size.next_multiple_of(BLOCK as u64);
     let prepare = || -> io::Result<()> {
         // It may hold records of an earlier use: the salt tells them from ours.
         spare::fill(&file, length)?;
-        file.write(&Header { id, first, length }.encode(), 0)?;
+        file.write(&SegmentHeader { id, first, length }.encode(), 0)?;
         file.flush()
     };
-    prepare().map_err(|source| failed("prepare", &next, source))?;
-    fs::rename(&next, &path).map_err(|source| failed("rename", &next, source))?;
+    prepare().map_err(|source| io_error("prepare", &next, source))?;
+    fs::rename(&next, &path).map_err(|source| io_error("rename", &next, source))?;
     flush_directory(directory)?;
-    Ok(Open {
+    Ok(ActiveSegment {
         file: Appender::open(&path, HEADER as u64, faults)?,
         size: length,
         id,
@@ -593,7 +602,11 @@ fn new_segment(
 }
 
 /// Gives a segment up.
-pub(crate) fn retire(directory: &Path, segment: &Sealed, segment_bytes: u64) -> Result<(), StoreError> {
+pub(crate) fn retire(
+    directory: &Path,
+    segment: &SealedSegment,
+    segment_bytes: u64,
+) -> Result<(), StoreError> {
     spare::give(directory, &segment.path, segment_bytes)?;
     // Segments go in order, also on disk: a gap would read as damage.
     flush_directory(directory)

@@ -6,43 +6,43 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::file::failed;
+use super::file::io_error;
 use crate::{StoreError, private};
 
 const FILE: &str = "lock";
 
 /// How long a lock is waited for that this very process seems to hold.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Holds the data directory for this process. The system lets go of it when the process ends, however it ends.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct DirectoryLock {
     _file: File,
 }
 
-impl Lock {
+impl DirectoryLock {
     /// Takes the lock, and says so in the file.
-    pub(crate) fn take(directory: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn acquire(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join(FILE);
         let mut options = options();
         options.write(true).create(true).truncate(false);
         let open = options.mode(private::FILE_MODE).open(&path);
-        let mut file = open.map_err(|source| failed("open", &path, source))?;
+        let mut file = open.map_err(|source| io_error("open", &path, source))?;
         wait(&mut file, directory)?;
         // The process id is a courtesy to the reader of the error; the lock itself is what counts.
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(|source| failed("write", &path, source))?;
+            .map_err(|source| io_error("write", &path, source))?;
         Ok(Self { _file: file })
     }
 
     /// Takes the lock without changing the directory. A store without a lock file is not open in any process.
-    pub(crate) fn take_to_read(directory: &Path) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn acquire_shared(directory: &Path) -> Result<Option<Self>, StoreError> {
         let path = directory.join(FILE);
         let mut file = match options().open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(|source| failed("open", &path, source))?,
+            other => other.map_err(|source| io_error("open", &path, source))?,
         };
         wait(&mut file, directory)?;
         Ok(Some(Self { _file: file }))
@@ -65,12 +65,12 @@ fn options() -> OpenOptions {
 
 /// Locks the file, or says who has it.
 fn wait(file: &mut File, directory: &Path) -> Result<(), StoreError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(source)) => return Err(failed("lock", directory, source)),
+            Err(TryLockError::Error(source)) => return Err(io_error("lock", directory, source)),
         }
         let holder = holder(file);
         // A process that this one has just begun to start holds all that this one held, until it is itself.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::file::{DataFile, Faults, failed};
+use super::file::{DataFile, FaultInjector, io_error};
 use crate::StoreError;
 
 /// The unit in which written bytes are kept.
@@ -20,25 +20,25 @@ const BLOCK: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct Overlay {
     file: DataFile,
-    written: Mutex<Written>,
+    written: Mutex<OverlayState>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct OverlayState {
     /// The length that the file would have.
     length: u64,
     /// The part of the file itself that is still visible.
-    shown: u64,
+    visible: u64,
     blocks: BTreeMap<u64, Box<[u8]>>,
 }
 
 impl Overlay {
-    pub(crate) fn open(path: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
         let file = DataFile::open_to_read(path, faults)?;
-        let length = file.len().map_err(|source| failed("measure", path, source))?;
-        let written = Written {
+        let length = file.len().map_err(|source| io_error("measure", path, source))?;
+        let written = OverlayState {
             length,
-            shown: length,
+            visible: length,
             blocks: BTreeMap::new(),
         };
         Ok(Self {
@@ -48,8 +48,8 @@ impl Overlay {
     }
 
     /// Reads what the file itself holds, and zeros where it has been extended.
-    fn read_file(&self, shown: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let there = usize::try_from(shown.saturating_sub(offset)).unwrap_or(usize::MAX);
+    fn read_file(&self, visible: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let there = usize::try_from(visible.saturating_sub(offset)).unwrap_or(usize::MAX);
         let (from_file, beyond) = out.split_at_mut(there.min(out.len()));
         beyond.fill(0);
         if from_file.is_empty() {
@@ -85,12 +85,12 @@ impl redb::StorageBackend for Overlay {
         {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let shown = written.shown;
+        let visible = written.visible;
         if written.blocks.is_empty() {
             drop(written);
-            return self.read_file(shown, offset, out);
+            return self.read_file(visible, offset, out);
         }
-        self.read_file(shown, offset, out)?;
+        self.read_file(visible, offset, out)?;
         let mut rest = out;
         for (block, begin, length) in parts(offset, rest.len()) {
             let (part, after) = rest.split_at_mut(length);
@@ -109,7 +109,7 @@ impl redb::StorageBackend for Overlay {
     fn set_len(&self, length: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         if length < written.length {
-            written.shown = written.shown.min(length);
+            written.visible = written.visible.min(length);
             written.blocks.split_off(&length.div_ceil(BLOCK));
             if let Some(last) = written.blocks.get_mut(&(length / BLOCK)) {
                 let kept = usize::try_from(length % BLOCK).unwrap_or(usize::MAX);
@@ -126,7 +126,7 @@ impl redb::StorageBackend for Overlay {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut written = self.written.lock();
-        let shown = written.shown;
+        let visible = written.visible;
         let mut rest = data;
         for (block, begin, length) in parts(offset, data.len()) {
             let (part, after) = rest.split_at(length);
@@ -134,7 +134,7 @@ impl redb::StorageBackend for Overlay {
                 Entry::Occupied(held) => held.into_mut(),
                 Entry::Vacant(free) => {
                     let mut bytes = vec![0; usize::try_from(BLOCK).map_err(io::Error::other)?];
-                    self.read_file(shown, block * BLOCK, &mut bytes)?;
+                    self.read_file(visible, block * BLOCK, &mut bytes)?;
                     free.insert(bytes.into())
                 }
             };
@@ -156,18 +156,18 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum FileStep {
         Write(u16, u8, u16),
         Resize(u16),
         Read(u16, u16),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = FileStep> {
         prop_oneof![
             (0..20_000_u16, any::<u8>(), 0..9_000_u16)
-                .prop_map(|(at, byte, length)| Step::Write(at, byte, length)),
-            (0..20_000_u16).prop_map(Step::Resize),
-            (0..20_000_u16, 0..9_000_u16).prop_map(|(at, length)| Step::Read(at, length)),
+                .prop_map(|(at, byte, length)| FileStep::Write(at, byte, length)),
+            (0..20_000_u16).prop_map(FileStep::Resize),
+            (0..20_000_u16, 0..9_000_u16).prop_map(|(at, length)| FileStep::Read(at, length)),
         ]
     }
 
@@ -181,17 +181,17 @@ mod tests {
             let overlay = Overlay::open(file.path(), None).unwrap();
             for step in steps {
                 match step {
-                    Step::Write(at, byte, length) => {
+                    FileStep::Write(at, byte, length) => {
                         let (at, length) = (usize::from(at), usize::from(length));
                         overlay.write(at as u64, &vec![byte; length]).unwrap();
                         model.resize(model.len().max(at + length), 0);
                         model[at..at + length].fill(byte);
                     }
-                    Step::Resize(length) => {
+                    FileStep::Resize(length) => {
                         overlay.set_len(length.into()).unwrap();
                         model.resize(length.into(), 0);
                     }
-                    Step::Read(at, length) => {
+                    FileStep::Read(at, length) => {
                         let (at, length) = (usize::from(at), usize::from(length));
                         let mut found = vec![7; length];
                         let outcome = overlay.read(at as u64, &mut found);

@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use super::record::Draft;
+use super::record::RecordBuilder;
 use crate::cache::Cache;
-use crate::state::decide;
+use crate::state::evaluate_write;
 use crate::{Event, Revision, StoreError, Write};
 
 /// The longest that requests wait for company.
-const LONGEST_WAIT: Duration = Duration::from_millis(2);
+const MAX_BATCH_DELAY: Duration = Duration::from_millis(2);
 /// How long the writer stays awake for several: to fall asleep and be woken takes about as long.
-const LONGEST_VIGIL: Duration = Duration::from_micros(100);
+const MAX_SPIN: Duration = Duration::from_micros(100);
 /// A batch that has this many bytes takes no more requests.
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -38,10 +38,10 @@ const BATCH_BYTES: usize = 4 << 20;
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct WriteQueue {
     /// The published state.
     cache: Arc<Cache>,
-    gathering: Mutex<Gathering>,
+    pending: Mutex<PendingBatches>,
     /// How many requests there are in it, for one who has no time to wait for the lock.
     waiting: AtomicUsize,
     /// Tells the writer that there are as many as it wants.
@@ -49,67 +49,67 @@ pub(crate) struct Queue {
 }
 
 #[derive(Debug)]
-struct Gathering {
+struct PendingBatches {
     /// The revision that all requests lead to.
     revision: Revision,
     /// What the batch that was taken last changes.
-    taken: Changes,
+    taken: LatestEvents,
     /// Batches that take no more requests, the oldest first.
     full: VecDeque<Batch>,
     /// The one that does.
     open: Batch,
     /// How many requests the writer sleeps for; zero while it is awake.
-    wanted: usize,
+    wake_threshold: usize,
     /// Whether one who asked has taken the writer's turn.
-    taken_over: bool,
+    leased: bool,
     closed: bool,
 }
 
 /// What one who asks may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum CallerMode {
     /// It may take the writer's turn.
     MayWrite,
     /// Others need its thread.
-    MayOnlyWait,
+    WaitOnly,
 }
 
 /// A turn of the writer that one who asked has taken. It lasts as long as this.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    queue: &'a Queue,
+pub(crate) struct WriterLease<'a> {
+    queue: &'a WriteQueue,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for WriterLease<'_> {
     fn drop(&mut self) {
-        let mut gathering = self.queue.gathering.lock();
-        gathering.taken_over = false;
+        let mut pending = self.queue.pending.lock();
+        pending.leased = false;
         if std::thread::panicking() {
-            gathering.end();
+            pending.end();
         }
-        let awaited = gathering.closed || self.queue.waiting.load(Ordering::Relaxed) > 0;
-        drop(gathering);
-        self.queue.tell(awaited);
+        let awaited = pending.closed || self.queue.waiting.load(Ordering::Relaxed) > 0;
+        drop(pending);
+        self.queue.wake_writer(awaited);
     }
 }
 
 /// The last change of each key.
-type Changes = HashMap<Arc<str>, Arc<Event>>;
+type LatestEvents = HashMap<Arc<str>, Arc<Event>>;
 
 /// Requests that become durable together.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    pub(crate) record: Draft,
+    pub(crate) record: RecordBuilder,
     pub(crate) events: Vec<Arc<Event>>,
-    changes: Changes,
+    changes: LatestEvents,
     /// What became of each write, if the record can be written.
     pub(crate) decided: Vec<(Result<Event, StoreError>, Reply<Event>)>,
-    pub(crate) chores: Vec<(Chore, Reply<()>)>,
+    pub(crate) tasks: Vec<(MaintenanceTask, Reply<()>)>,
 }
 
 /// Work for the writer besides writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Chore {
+pub(crate) enum MaintenanceTask {
     /// To forget history up to a revision.
     Compact(Revision),
     /// To append a record that changes nothing, in order to find out whether that works.
@@ -119,22 +119,22 @@ pub(crate) enum Chore {
 impl Batch {
     fn new(expected: usize) -> Self {
         Self {
-            record: Draft::of_events(expected),
+            record: RecordBuilder::events(expected),
             events: Vec::new(),
-            changes: Changes::new(),
+            changes: LatestEvents::new(),
             decided: Vec::new(),
-            chores: Vec::new(),
+            tasks: Vec::new(),
         }
     }
 
     pub(crate) fn requests(&self) -> usize {
-        self.decided.len() + self.chores.len()
+        self.decided.len() + self.tasks.len()
     }
 }
 
 /// How the last batch went, which is what the next one is expected to be like.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pace {
+pub(crate) struct BatchStats {
     /// How many requests it held.
     pub(crate) requests: usize,
     /// How many batches in a row held one.
@@ -145,21 +145,21 @@ pub(crate) struct Pace {
     pub(crate) flush: Duration,
 }
 
-impl Queue {
+impl WriteQueue {
     /// A queue for writes to a published state.
     pub(crate) fn new(cache: Arc<Cache>) -> Self {
-        let gathering = Gathering {
+        let pending = PendingBatches {
             revision: cache.revision(),
-            taken: Changes::new(),
+            taken: LatestEvents::new(),
             full: VecDeque::new(),
             open: Batch::new(0),
-            wanted: 0,
-            taken_over: false,
+            wake_threshold: 0,
+            leased: false,
             closed: false,
         };
         Self {
             cache,
-            gathering: Mutex::new(gathering),
+            pending: Mutex::new(pending),
             waiting: AtomicUsize::new(0),
             ready: Condvar::new(),
         }
@@ -171,23 +171,23 @@ impl Queue {
         &self,
         key: &str,
         write: &Write,
-        asker: Asker,
+        caller: CallerMode,
         reply: Reply<Event>,
-    ) -> Option<(Turn<'_>, Batch)> {
-        let mut guard = self.gathering.lock();
-        let gathering = &mut *guard;
-        if gathering.closed {
+    ) -> Option<(WriterLease<'_>, Batch)> {
+        let mut guard = self.pending.lock();
+        let pending = &mut *guard;
+        if pending.closed {
             return None;
         }
         // What is on its way stays in sight until it is published, and is looked for first.
-        let current = match gathering.change(key) {
+        let current = match pending.change(key) {
             Some(event) => event.after().cloned(),
             None => self.cache.get(key),
         };
-        let outcome = decide(current, key, write, gathering.revision + 1);
-        let open = &mut gathering.open;
+        let outcome = evaluate_write(current, key, write, pending.revision + 1);
+        let open = &mut pending.open;
         if let Ok(event) = &outcome {
-            gathering.revision = event.revision;
+            pending.revision = event.revision;
             open.record.add(event);
             let event = Arc::new(event.clone());
             open.changes.insert(Arc::clone(event.key()), Arc::clone(&event));
@@ -196,124 +196,124 @@ impl Queue {
         open.decided.push((outcome, reply));
         if open.record.len() >= BATCH_BYTES {
             let full = std::mem::replace(open, Batch::new(0));
-            gathering.full.push_back(full);
+            pending.full.push_back(full);
         }
         // A writer that wants one request sleeps, and what it has written is published.
-        let alone = gathering.wanted == 1 && self.waiting.load(Ordering::Relaxed) == 0;
-        if asker == Asker::MayWrite
+        let alone = pending.wake_threshold == 1 && self.waiting.load(Ordering::Relaxed) == 0;
+        if caller == CallerMode::MayWrite
             && alone
-            && !gathering.taken_over
-            && let Some(batch) = gathering.next(0)
+            && !pending.leased
+            && let Some(batch) = pending.next(0)
         {
-            gathering.taken_over = true;
-            return Some((Turn { queue: self }, batch));
+            pending.leased = true;
+            return Some((WriterLease { queue: self }, batch));
         }
-        let enough = self.count(gathering);
+        let enough = self.count(pending);
         drop(guard);
-        self.tell(enough);
+        self.wake_writer(enough);
         None
     }
 
     /// Asks for something besides writes.
-    pub(crate) fn ask(&self, chore: Chore, reply: Reply<()>) {
-        let mut gathering = self.gathering.lock();
-        if gathering.closed {
+    pub(crate) fn submit_task(&self, task: MaintenanceTask, reply: Reply<()>) {
+        let mut pending = self.pending.lock();
+        if pending.closed {
             return;
         }
-        gathering.open.chores.push((chore, reply));
-        let enough = self.count(&gathering);
-        drop(gathering);
-        self.tell(enough);
+        pending.open.tasks.push((task, reply));
+        let enough = self.count(&pending);
+        drop(pending);
+        self.wake_writer(enough);
     }
 
     /// Counts one more request. Answers with whether the writer is to be woken.
-    fn count(&self, gathering: &Gathering) -> bool {
+    fn count(&self, pending: &PendingBatches) -> bool {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        gathering.wanted > 0 && waiting >= gathering.wanted && !gathering.taken_over
+        pending.wake_threshold > 0 && waiting >= pending.wake_threshold && !pending.leased
     }
 
-    fn tell(&self, enough: bool) {
+    fn wake_writer(&self, enough: bool) {
         if enough {
             self.ready.notify_one();
         }
     }
 
     /// Begins to serve the queue.
-    pub(crate) fn serve(&self) -> Service<'_> {
-        Service { queue: self }
+    pub(crate) fn serve(&self) -> QueueConsumer<'_> {
+        QueueConsumer { queue: self }
     }
 
     /// Lets no more requests in. Those that are there are still taken.
     pub(crate) fn close(&self) {
-        self.gathering.lock().closed = true;
+        self.pending.lock().closed = true;
         self.ready.notify_one();
     }
 
     /// Takes everything that was decided in view of what has not happened, and goes back to the state that is.
-    pub(crate) fn abandon(&self) -> Vec<Batch> {
-        let mut gathering = self.gathering.lock();
-        let mut abandoned = Vec::new();
-        while let Some(batch) = gathering.next(0) {
-            abandoned.push(batch);
+    pub(crate) fn take_failed(&self) -> Vec<Batch> {
+        let mut pending = self.pending.lock();
+        let mut failed = Vec::new();
+        while let Some(batch) = pending.next(0) {
+            failed.push(batch);
         }
-        gathering.taken = Changes::new();
-        gathering.revision = self.cache.revision();
+        pending.taken = LatestEvents::new();
+        pending.revision = self.cache.revision();
         self.waiting.store(0, Ordering::Relaxed);
-        abandoned
+        failed
     }
 }
 
 /// The one who takes requests. When it goes, however it goes, the queue is closed and what is in it is dropped,
 /// so that nobody waits for an answer that will not come.
 #[derive(Debug)]
-pub(crate) struct Service<'a> {
-    queue: &'a Queue,
+pub(crate) struct QueueConsumer<'a> {
+    queue: &'a WriteQueue,
 }
 
-impl Drop for Service<'_> {
+impl Drop for QueueConsumer<'_> {
     fn drop(&mut self) {
-        self.queue.gathering.lock().end();
+        self.queue.pending.lock().end();
     }
 }
 
-impl Service<'_> {
+impl QueueConsumer<'_> {
     /// Takes a batch, once there is one; nothing if there will be none. By then, the last one is published.
-    pub(crate) fn take(&self, last: Pace) -> Option<Batch> {
-        let Queue {
-            gathering,
+    pub(crate) fn take(&self, last: BatchStats) -> Option<Batch> {
+        let WriteQueue {
+            pending,
             waiting,
             ready,
             ..
         } = self.queue;
         let count = || waiting.load(Ordering::Relaxed);
         // Whoever waits by now was not in the last batch.
-        let wanted = last.requests + count();
+        let wake_threshold = last.requests + count();
         let now = Instant::now();
-        let deadline = now + (last.flush / 2).min(LONGEST_WAIT);
-        let asleep = deadline.min(now + LONGEST_VIGIL);
-        while wanted > 1 && count() < wanted && Instant::now() < asleep {
+        let deadline = now + (last.flush / 2).min(MAX_BATCH_DELAY);
+        let asleep = deadline.min(now + MAX_SPIN);
+        while wake_threshold > 1 && count() < wake_threshold && Instant::now() < asleep {
             // Where there are few cores, those who are waited for need this one.
             std::thread::yield_now();
         }
-        let mut gathering = gathering.lock();
-        gathering.wanted = wanted;
-        while count() < wanted && !gathering.closed {
-            if ready.wait_until(&mut gathering, deadline).timed_out() {
+        let mut pending = pending.lock();
+        pending.wake_threshold = wake_threshold;
+        while count() < wake_threshold && !pending.closed {
+            if ready.wait_until(&mut pending, deadline).timed_out() {
                 break;
             }
         }
-        gathering.wanted = 1;
-        while gathering.taken_over || (count() == 0 && !gathering.closed) {
-            ready.wait(&mut gathering);
+        pending.wake_threshold = 1;
+        while pending.leased || (count() == 0 && !pending.closed) {
+            ready.wait(&mut pending);
         }
-        gathering.wanted = 0;
-        let batch = gathering.next(last.bytes)?;
+        pending.wake_threshold = 0;
+        let batch = pending.next(last.bytes)?;
         waiting.fetch_sub(batch.requests(), Ordering::Relaxed);
         Some(batch)
     }
 }
 
-impl Gathering {
+impl PendingBatches {
     /// Closes the queue and drops what is in it.
     fn end(&mut self) {
         self.closed = true;

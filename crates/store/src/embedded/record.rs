@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Change, Entry, Event, Note, Packed, Revision};
+use crate::{Entry, EntryChange, Event, MaybeCompressed, ReaderCache, Revision};
 
 const MARK: u32 = 0x4a53_4e54;
 pub(crate) const HEADER: usize = 24;
 
 /// Set in the length of a value that is packed; the length that it unpacks to follows.
-const PACKED: usize = 1 << 31;
+const COMPRESSED: usize = 1 << 31;
 
 /// The size of the record that ends a segment.
 pub(crate) const SEAL_BYTES: usize = HEADER + 16;
@@ -63,22 +63,22 @@ pub(crate) fn size(event: &Event) -> usize {
         + entries
             .into_iter()
             .flatten()
-            .map(|entry| 32 + entry.value.held())
+            .map(|entry| 32 + entry.value.memory_bytes())
             .sum::<usize>()
 }
 
 /// A record in the making.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct RecordBuilder {
     /// Room for the header, then what follows it.
     bytes: Vec<u8>,
     count: usize,
     first: Revision,
 }
 
-impl Draft {
+impl RecordBuilder {
     /// A record that will hold a batch with consecutive revisions. It has room for as many bytes as are expected.
-    pub(crate) fn of_events(expected: usize) -> Self {
+    pub(crate) fn events(expected: usize) -> Self {
         let mut bytes = Vec::with_capacity(expected.max(HEADER));
         bytes.resize(HEADER, 0);
         Self {
@@ -89,16 +89,16 @@ impl Draft {
     }
 
     /// A record that says that history up to a revision is forgotten; `next` is the first revision to come.
-    pub(crate) fn of_compaction(revision: Revision, next: Revision) -> Self {
-        let mut draft = Self::of_events(HEADER + 8);
+    pub(crate) fn compaction(revision: Revision, next: Revision) -> Self {
+        let mut draft = Self::events(HEADER + 8);
         draft.bytes.extend_from_slice(&revision.to_le_bytes());
         draft.first = next;
         draft
     }
 
     /// A record that ends a segment; `next` is the first revision of the segment that follows.
-    pub(crate) fn of_seal(following: SegmentId, next: Revision) -> Self {
-        let mut draft = Self::of_events(SEAL_BYTES);
+    pub(crate) fn seal_record(following: SegmentId, next: Revision) -> Self {
+        let mut draft = Self::events(SEAL_BYTES);
         for number in [following.number, following.salt] {
             draft.bytes.extend_from_slice(&number.to_le_bytes());
         }
@@ -124,9 +124,9 @@ impl Draft {
         self.count += 1;
         let out = &mut self.bytes;
         out.push(match &event.change {
-            Change::Create { .. } => CREATE,
-            Change::Update { .. } => UPDATE,
-            Change::Delete { .. } => DELETE,
+            EntryChange::Create { .. } => CREATE,
+            EntryChange::Update { .. } => UPDATE,
+            EntryChange::Delete { .. } => DELETE,
         });
         let key = event.key();
         put_length(key.len(), out);
@@ -139,7 +139,7 @@ impl Draft {
             match unpacked {
                 None => put_length(held.len(), out),
                 Some(length) => {
-                    put_length(held.len() | PACKED, out);
+                    put_length(held.len() | COMPRESSED, out);
                     put_length(length, out);
                 }
             }
@@ -185,7 +185,7 @@ fn checksum(salt: u64, header: &[u8; HEADER], payload: &[u8]) -> u32 {
 
 /// What a look for records came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Search {
+pub(crate) enum RecordSearch {
     Found,
     Nothing,
     /// The bytes end before it is clear whether what begins at a place is a record; it would be of this size.
@@ -207,7 +207,7 @@ impl<'a> Record<'a> {
     /// The record that the bytes begin with, if they do begin with a whole one.
     pub(crate) fn find(bytes: &'a [u8], salt: u64) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
-        let mut fields = Reader { rest: header };
+        let mut fields = ByteReader { rest: header };
         if fields.u32()? != MARK {
             return None;
         }
@@ -225,7 +225,7 @@ impl<'a> Record<'a> {
 
     /// The bytes that a record at the front of these would take, as far as they tell; nothing if none begins there.
     pub(crate) fn claimed(bytes: &[u8]) -> Option<usize> {
-        let mut fields = Reader { rest: bytes };
+        let mut fields = ByteReader { rest: bytes };
         match fields.u32() {
             Some(MARK) => {}
             Some(_) => return None,
@@ -236,16 +236,16 @@ impl<'a> Record<'a> {
     }
 
     /// Looks for a whole record anywhere in the bytes.
-    pub(crate) fn anywhere(bytes: &[u8], salt: u64) -> Search {
+    pub(crate) fn search(bytes: &[u8], salt: u64) -> RecordSearch {
         for at in memchr::memmem::find_iter(bytes, &MARK.to_le_bytes()) {
             let rest = bytes.get(at..).unwrap_or_default();
             match Self::claimed(rest) {
-                Some(size) if rest.len() < size.max(HEADER) => return Search::Unclear { at, size },
-                _ if Record::find(rest, salt).is_some() => return Search::Found,
+                Some(size) if rest.len() < size.max(HEADER) => return RecordSearch::Unclear { at, size },
+                _ if Record::find(rest, salt).is_some() => return RecordSearch::Found,
                 _ => {}
             }
         }
-        Search::Nothing
+        RecordSearch::Nothing
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -254,12 +254,12 @@ impl<'a> Record<'a> {
 
     /// What the record says, or nothing if the bytes make no sense although the checksum says that we wrote
     /// them.
-    pub(crate) fn content(&self) -> Option<Content> {
-        let mut reader = Reader { rest: self.payload };
+    pub(crate) fn content(&self) -> Option<RecordContent> {
+        let mut reader = ByteReader { rest: self.payload };
         let content = if self.count == 0 {
             match (reader.u64()?, reader.rest) {
-                (revision, []) => Content::Compaction(revision),
-                (number, _) => Content::Seal(SegmentId {
+                (revision, []) => RecordContent::Compaction(revision),
+                (number, _) => RecordContent::Seal(SegmentId {
                     number,
                     salt: reader.u64()?,
                 }),
@@ -267,7 +267,7 @@ impl<'a> Record<'a> {
         } else {
             let end = self.first.checked_add(self.count.into())?;
             let events = (self.first..end).map(|at| reader.event(at).map(Arc::new));
-            Content::Events(events.collect::<Option<_>>()?)
+            RecordContent::Events(events.collect::<Option<_>>()?)
         };
         reader.rest.is_empty().then_some(content)
     }
@@ -275,7 +275,7 @@ impl<'a> Record<'a> {
 
 /// What a record says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum RecordContent {
     Events(Vec<Arc<Event>>),
     /// History up to this revision is forgotten.
     Compaction(Revision),
@@ -283,11 +283,11 @@ pub(crate) enum Content {
     Seal(SegmentId),
 }
 
-struct Reader<'a> {
+struct ByteReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
-    fn text(&mut self) -> Option<&'a [u8]> {
+    fn length_prefixed(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.u32()?).ok()?;
         self.take(length)
     }
@@ -310,11 +310,11 @@ impl<'a> Reader<'a> {
     fn entry(&mut self, key: &Arc<str>) -> Option<Arc<Entry>> {
         let (create_revision, mod_revision, version) = (self.u64()?, self.u64()?, self.u64()?);
         let held = usize::try_from(self.u32()?).ok()?;
-        let value = if held & PACKED == 0 {
-            Packed::new(Bytes::copy_from_slice(self.take(held)?))
+        let value = if held & COMPRESSED == 0 {
+            MaybeCompressed::new(Bytes::copy_from_slice(self.take(held)?))
         } else {
             let length = usize::try_from(self.u32()?).ok()?;
-            Packed::from_block(self.take(held & !PACKED)?, length)?
+            MaybeCompressed::from_block(self.take(held & !COMPRESSED)?, length)?
         };
         Some(Arc::new(Entry {
             key: Arc::clone(key),
@@ -322,22 +322,22 @@ impl<'a> Reader<'a> {
             create_revision,
             mod_revision,
             version,
-            note: Note::default(),
+            reader_cache: ReaderCache::default(),
         }))
     }
 
     fn event(&mut self, revision: Revision) -> Option<Event> {
         let kind = *self.take(1)?.first()?;
-        let key: Arc<str> = std::str::from_utf8(self.text()?).ok()?.into();
+        let key: Arc<str> = std::str::from_utf8(self.length_prefixed()?).ok()?.into();
         let change = match kind {
-            CREATE => Change::Create {
+            CREATE => EntryChange::Create {
                 new: self.entry(&key)?,
             },
-            UPDATE => Change::Update {
+            UPDATE => EntryChange::Update {
                 old: self.entry(&key)?,
                 new: self.entry(&key)?,
             },
-            DELETE => Change::Delete {
+            DELETE => EntryChange::Delete {
                 old: self.entry(&key)?,
             },
             _ => return None,
@@ -352,7 +352,7 @@ mod tests {
 
     use super::*;
     use crate::Write;
-    use crate::state::{Snapshot, decide};
+    use crate::state::{Snapshot, evaluate_write};
 
     fn history() -> Vec<Arc<Event>> {
         let mut state = Snapshot::empty();
@@ -370,15 +370,15 @@ mod tests {
             Write::Delete { expected: 4 },
         ] {
             let key = "/registry/ü";
-            let event = decide(state.get(key), key, &write, state.revision + 1).unwrap();
-            state.redo(&event);
+            let event = evaluate_write(state.get(key), key, &write, state.revision + 1).unwrap();
+            state.apply(&event);
             events.push(Arc::new(event));
         }
         events
     }
 
     fn encode(events: &[Arc<Event>]) -> Vec<u8> {
-        let mut draft = Draft::of_events(0);
+        let mut draft = RecordBuilder::events(0);
         for event in events {
             draft.add(event);
         }
@@ -392,39 +392,39 @@ mod tests {
         assert!(bytes.len() <= HEADER + events.iter().map(|event| size(event)).sum::<usize>());
         bytes.extend_from_slice(b"what follows");
         let record = Record::find(&bytes, 7).unwrap();
-        assert_eq!(record.content(), Some(Content::Events(events)));
+        assert_eq!(record.content(), Some(RecordContent::Events(events)));
         assert_eq!(record.len(), bytes.len() - 12);
         assert!(
             Record::find(&bytes, 8).is_none(),
             "a record of another file is none of ours"
         );
         let hidden = [b"noise", bytes.as_slice()].concat();
-        assert_eq!(Record::anywhere(&hidden, 7), Search::Found);
-        assert_eq!(Record::anywhere(&hidden, 8), Search::Nothing);
+        assert_eq!(Record::search(&hidden, 7), RecordSearch::Found);
+        assert_eq!(Record::search(&hidden, 8), RecordSearch::Nothing);
         let (at, size) = (5, record.len());
-        let cut = Record::anywhere(hidden.get(..at + size - 1).unwrap(), 7);
-        assert_eq!(cut, Search::Unclear { at, size });
+        let cut = Record::search(hidden.get(..at + size - 1).unwrap(), 7);
+        assert_eq!(cut, RecordSearch::Unclear { at, size });
     }
 
     #[test]
     fn a_compaction_comes_back() {
-        let mut draft = Draft::of_compaction(5, 9);
+        let mut draft = RecordBuilder::compaction(5, 9);
         let record = Record::find(draft.seal(7).unwrap(), 7).unwrap();
         assert_eq!(
             (record.first, record.content()),
-            (9, Some(Content::Compaction(5)))
+            (9, Some(RecordContent::Compaction(5)))
         );
     }
 
     #[test]
     fn a_seal_comes_back() {
         let following = SegmentId { number: 3, salt: 11 };
-        let mut draft = Draft::of_seal(following, 9);
+        let mut draft = RecordBuilder::seal_record(following, 9);
         assert_eq!(draft.len(), SEAL_BYTES);
         let record = Record::find(draft.seal(7).unwrap(), 7).unwrap();
         assert_eq!(
             (record.first, record.content()),
-            (9, Some(Content::Seal(following)))
+            (9, Some(RecordContent::Seal(following)))
         );
     }
 
@@ -435,7 +435,7 @@ mod tests {
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
             prop_assert!(Record::find(&bytes, 7).is_none());
-            prop_assert!(Record::anywhere(&bytes, 7) != Search::Found);
+            prop_assert!(Record::search(&bytes, 7) != RecordSearch::Found);
         }
 
         #[test]

@@ -4,14 +4,14 @@
 use std::io;
 
 use super::file::DataFile;
-use super::record::{Record, Search};
+use super::record::{Record, RecordSearch};
 
 /// How much is read at once.
-const PIECE: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// The bytes of a segment from some place on, as far as they have been read.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct SegmentReader {
     file: DataFile,
     length: u64,
     /// Up to where it has been read.
@@ -21,8 +21,8 @@ pub(crate) struct Segment {
     done: usize,
 }
 
-impl Segment {
-    pub(crate) fn of(file: DataFile) -> io::Result<Self> {
+impl SegmentReader {
+    pub(crate) fn new(file: DataFile) -> io::Result<Self> {
         let mut segment = Self {
             length: file.len()?,
             file,
@@ -30,7 +30,9 @@ impl Segment {
             bytes: Vec::new(),
             done: 0,
         };
-        let first = usize::try_from(segment.length).unwrap_or(PIECE).min(PIECE);
+        let first = usize::try_from(segment.length)
+            .unwrap_or(CHUNK_BYTES)
+            .min(CHUNK_BYTES);
         segment.read_up_to(first)?;
         Ok(segment)
     }
@@ -66,7 +68,7 @@ impl Segment {
         }
         self.bytes.drain(..self.done);
         self.done = 0;
-        let more = (count - self.bytes.len()).max(PIECE).min(left);
+        let more = (count - self.bytes.len()).max(CHUNK_BYTES).min(left);
         let begin = self.bytes.len();
         self.bytes.resize(begin + more, 0);
         self.file
@@ -92,23 +94,23 @@ impl Segment {
     /// Whether a whole record begins anywhere in what is left. Goes to the end.
     pub(crate) fn has_record(&mut self, salt: u64) -> io::Result<bool> {
         loop {
-            match Record::anywhere(self.rest(), salt) {
-                Search::Found => return Ok(true),
-                Search::Unclear { at, size } => {
+            match Record::search(self.rest(), salt) {
+                RecordSearch::Found => return Ok(true),
+                RecordSearch::Unclear { at, size } => {
                     self.skip(at);
                     if !self.read_up_to(size)? {
                         // It says that it is longer than what there is: it is none.
                         self.skip(1);
                     }
                 }
-                Search::Nothing => {
+                RecordSearch::Nothing => {
                     // A mark may be cut in two.
                     self.skip(self.rest().len().saturating_sub(3));
                     let left = usize::try_from(self.length - self.read).unwrap_or(usize::MAX);
                     if left == 0 {
                         return Ok(false);
                     }
-                    self.read_up_to(self.rest().len() + left.min(PIECE))?;
+                    self.read_up_to(self.rest().len() + left.min(CHUNK_BYTES))?;
                 }
             }
         }

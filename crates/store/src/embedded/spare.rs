@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use super::background;
-use super::file::{Faults, GentleFile, Leisure, failed};
+use super::file::{FaultInjector, IoThrottle, ThrottledFile, io_error};
 use crate::StoreError;
 
 /// The file itself. It appears under this name when it is whole.
@@ -21,7 +21,7 @@ const NEW: &str = "journal.spare.new";
 
 /// Fills a file with zeros up to a size, without flushing the last of them, and cuts off what is beyond it. What it
 /// holds already may be anything.
-pub(crate) fn fill(file: &GentleFile, size: u64) -> io::Result<()> {
+pub(crate) fn fill(file: &ThrottledFile, size: u64) -> io::Result<()> {
     let zeros = vec![0; 256 << 10];
     let mut length = file.len()?;
     while length < size {
@@ -41,7 +41,7 @@ pub(crate) fn fill(file: &GentleFile, size: u64) -> io::Result<()> {
 pub(crate) fn take(directory: &Path, name: &Path) -> Result<(), StoreError> {
     let spare = directory.join(SPARE);
     match fs::rename(&spare, name) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(failed("rename", &spare, source)),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(io_error("rename", &spare, source)),
         _ => Ok(()),
     }
 }
@@ -55,55 +55,55 @@ pub(crate) fn give(directory: &Path, file: &Path, segment_bytes: u64) -> Result<
     } else {
         fs::remove_file(file)
     };
-    done.map_err(|source| failed("remove", file, source))
+    done.map_err(|source| io_error("remove", file, source))
 }
 
 /// The thread that fills spare files.
 #[derive(Debug)]
-pub(crate) struct Filler {
+pub(crate) struct SpareAllocator {
     asked: Option<SyncSender<()>>,
     /// Whether there is time until the file is needed.
-    leisure: Arc<Leisure>,
+    throttle: Arc<IoThrottle>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Filler {
+impl SpareAllocator {
     pub(crate) fn start(
         directory: PathBuf,
         segment_bytes: u64,
-        faults: Option<Arc<Faults>>,
+        faults: Option<Arc<FaultInjector>>,
     ) -> Result<Self, StoreError> {
         let (asked, asks) = sync_channel(1);
         let path = directory.clone();
-        let leisure = Arc::<Leisure>::default();
-        let granted = Arc::clone(&leisure);
+        let throttle = Arc::<IoThrottle>::default();
+        let granted = Arc::clone(&throttle);
         let thread = background::start("spare", move || {
             work(&directory, segment_bytes, faults.as_ref(), &granted, &asks);
         })
-        .map_err(|source| failed("start a thread for", &path, source))?;
+        .map_err(|source| io_error("start a thread for", &path, source))?;
         Ok(Self {
             asked: Some(asked),
-            leisure,
+            throttle,
             thread: Some(thread),
         })
     }
 
     /// Asks for a spare file, if there is none. There is time for it.
-    pub(crate) fn ask(&self) {
-        self.leisure.grant();
+    pub(crate) fn request(&self) {
+        self.throttle.enable();
         // One that has been asked already need not be asked again.
         let _ = self.asked.as_ref().map(|asked| asked.try_send(()));
     }
 
     /// Says that the file will be needed soon.
-    pub(crate) fn hurry(&self) {
-        self.leisure.end();
+    pub(crate) fn expedite(&self) {
+        self.throttle.disable();
     }
 }
 
-impl Drop for Filler {
+impl Drop for SpareAllocator {
     fn drop(&mut self) {
-        self.hurry();
+        self.expedite();
         self.asked = None;
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -112,8 +112,8 @@ impl Drop for Filler {
 fn work(
     directory: &Path,
     segment_bytes: u64,
-    faults: Option<&Arc<Faults>>,
-    leisure: &Arc<Leisure>,
+    faults: Option<&Arc<FaultInjector>>,
+    throttle: &Arc<IoThrottle>,
     asks: &Receiver<()>,
 ) {
     let (spare, new) = (directory.join(SPARE), directory.join(NEW));
@@ -122,8 +122,8 @@ fn work(
             continue;
         }
         // Where this fails, the writer will fail at the same, and say so.
-        let _ = GentleFile::open(&new, faults.cloned()).map(|file| {
-            let file = file.at_leisure(Arc::clone(leisure));
+        let _ = ThrottledFile::open(&new, faults.cloned()).map(|file| {
+            let file = file.with_throttle(Arc::clone(throttle));
             fill(&file, segment_bytes)
                 .and_then(|()| file.flush())
                 .and_then(|()| fs::rename(&new, &spare))

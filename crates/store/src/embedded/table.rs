@@ -10,12 +10,12 @@ use redb::{
     Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, StorageBackend, TableDefinition,
 };
 
-use super::file::{Faults, GentleFile, Leisure, failed, flush_directory, read_ahead};
+use super::file::{FaultInjector, IoThrottle, ThrottledFile, flush_directory, io_error, read_ahead};
 use super::overlay::Overlay;
 use super::panics;
 use super::record::SegmentId;
 use crate::state::Snapshot;
-use crate::{Entry, Note, Packed, Remedy, Revision, StoreError};
+use crate::{Entry, MaybeCompressed, ReaderCache, Remedy, Revision, StoreError};
 
 /// The format of the files. It grows when a program that knows the old one cannot read the new one.
 const FORMAT: u64 = 2;
@@ -30,7 +30,7 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// An end of the table.
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum TableEnd {
     Front,
     Back,
 }
@@ -40,14 +40,14 @@ const ROW_HEADER: usize = 28;
 
 /// What a table is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+enum OpenMode {
     /// To be read once, from end to end.
     Load,
     /// To be written, in large batches.
     Store,
 }
 
-impl Purpose {
+impl OpenMode {
     /// Memory that redb may use for pages. Those that are read once are not worth keeping; worse, readers would
     /// free each other's pages, and wait for each other's allocator.
     fn cache_bytes(self) -> usize {
@@ -60,7 +60,7 @@ impl Purpose {
 
 /// What stands beside the entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Meta {
+pub(crate) struct TableMeta {
     /// The revision that the entries belong to.
     pub(crate) revision: Revision,
     /// How many entries there are.
@@ -111,10 +111,10 @@ fn guarded<T>(
         Ok(Err(redb::Error::Io(source))) if source.kind() == std::io::ErrorKind::InvalidData => {
             source.to_string()
         }
-        Ok(Err(redb::Error::Io(source))) => return Err(failed(action, path, source)),
+        Ok(Err(redb::Error::Io(source))) => return Err(io_error(action, path, source)),
         Ok(Err(redb::Error::PreviousIo)) => {
             let source = std::io::Error::other("an earlier operation on the file failed");
-            return Err(failed(action, path, source));
+            return Err(io_error(action, path, source));
         }
         Ok(Err(other)) => other.to_string(),
         Err(why) => format!("its pages contradict each other ({why})"),
@@ -129,19 +129,19 @@ fn guarded<T>(
 
 /// A new state at rest that does not have its name yet.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct TableBuilder {
     directory: PathBuf,
     count: u64,
 }
 
-impl Draft {
+impl TableBuilder {
     /// Writes all entries of a state, one after the other. If that fails, nothing is left of it.
     pub(crate) fn write<E: From<StoreError>>(
         directory: &Path,
         revision: Revision,
         segment: SegmentId,
         entries: impl Iterator<Item = Result<Arc<Entry>, E>>,
-        faults: Option<Arc<Faults>>,
+        faults: Option<Arc<FaultInjector>>,
     ) -> Result<Self, E> {
         let new = directory.join(NEW);
         remove(&new)?;
@@ -160,10 +160,10 @@ impl Draft {
         revision: Revision,
         segment: SegmentId,
         entries: impl Iterator<Item = Result<Arc<Entry>, E>>,
-        faults: Option<Arc<Faults>>,
+        faults: Option<Arc<FaultInjector>>,
     ) -> Result<u64, E> {
-        let file = GentleFile::open(path, faults)?;
-        let table = Table::open_file(path, Purpose::Store, file)?;
+        let file = ThrottledFile::open(path, faults)?;
+        let table = Table::open_file(path, OpenMode::Store, file)?;
         let (mut count, mut failure) = (0, None);
         let entries = entries.map_while(|entry| entry.map_err(|error| failure = Some(error)).ok());
         table.write(|state, meta| {
@@ -173,7 +173,7 @@ impl Draft {
                 state.insert(&*entry.key, row.as_slice())?;
                 count += 1;
             }
-            let numbers = Meta {
+            let numbers = TableMeta {
                 revision,
                 count,
                 segment,
@@ -189,7 +189,7 @@ impl Draft {
     /// Gives the file its name. Answers with the number of entries.
     pub(crate) fn publish(self) -> Result<u64, StoreError> {
         let new = self.directory.join(NEW);
-        std::fs::rename(&new, path(&self.directory)).map_err(|source| failed("rename", &new, source))?;
+        std::fs::rename(&new, path(&self.directory)).map_err(|source| io_error("rename", &new, source))?;
         flush_directory(&self.directory)?;
         Ok(self.count)
     }
@@ -198,12 +198,12 @@ impl Draft {
 /// Removes a file, if it is there.
 fn remove(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", path, source)),
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(io_error("remove", path, source)),
         _ => Ok(()),
     }
 }
 
-impl Meta {
+impl TableMeta {
     fn store(self, table: &mut redb::Table<'_, &str, u64>) -> Result<(), redb::Error> {
         let numbers = [
             ("format", FORMAT),
@@ -221,24 +221,24 @@ impl Meta {
 
 impl Table {
     /// Opens what there is, to be read. The file is not changed.
-    pub(crate) fn open(directory: &Path, faults: Option<Arc<Faults>>) -> Result<Self, StoreError> {
-        Self::open_with(directory, Purpose::Load, |path| Overlay::open(path, faults))
+    pub(crate) fn open(directory: &Path, faults: Option<Arc<FaultInjector>>) -> Result<Self, StoreError> {
+        Self::open_with(directory, OpenMode::Load, |path| Overlay::open(path, faults))
     }
 
     /// Opens what there is, to be written while there is time.
     pub(crate) fn open_at_leisure(
         directory: &Path,
-        faults: Option<Arc<Faults>>,
-        leisure: Arc<Leisure>,
+        faults: Option<Arc<FaultInjector>>,
+        throttle: Arc<IoThrottle>,
     ) -> Result<Self, StoreError> {
-        Self::open_with(directory, Purpose::Store, |path| {
-            Ok(GentleFile::open(path, faults)?.at_leisure(leisure))
+        Self::open_with(directory, OpenMode::Store, |path| {
+            Ok(ThrottledFile::open(path, faults)?.with_throttle(throttle))
         })
     }
 
     fn open_with<B: StorageBackend>(
         directory: &Path,
-        purpose: Purpose,
+        purpose: OpenMode,
         open: impl FnOnce(&Path) -> Result<B, StoreError>,
     ) -> Result<Self, StoreError> {
         let path = path(directory);
@@ -251,11 +251,11 @@ impl Table {
                 remedy: Remedy::RestoreExport,
             }),
             Ok(_) => Self::open_file(&path, purpose, open(&path)?),
-            Err(source) => Err(failed("open", &path, source)),
+            Err(source) => Err(io_error("open", &path, source)),
         }
     }
 
-    fn open_file(path: &Path, purpose: Purpose, file: impl StorageBackend) -> Result<Self, StoreError> {
+    fn open_file(path: &Path, purpose: OpenMode, file: impl StorageBackend) -> Result<Self, StoreError> {
         let database = guarded("open", path, || {
             Ok(Database::builder()
                 .set_cache_size(purpose.cache_bytes())
@@ -277,7 +277,7 @@ impl Table {
     }
 
     /// Reads everything and checks it.
-    pub(crate) fn load(&self) -> Result<(Snapshot, Meta), StoreError> {
+    pub(crate) fn load(&self) -> Result<(Snapshot, TableMeta), StoreError> {
         let meta = guarded("read", &self.path, || {
             let transaction = self.database()?.begin_read()?;
             let meta = transaction.open_table(META)?;
@@ -308,7 +308,7 @@ impl Table {
         }
         Ok((
             Snapshot { revision, entries },
-            Meta {
+            TableMeta {
                 revision,
                 count,
                 segment: SegmentId { number, salt },
@@ -322,11 +322,11 @@ impl Table {
         let (front, back) = std::thread::scope(|scope| {
             let back = scope.spawn(|| {
                 let mut entries = Vec::new();
-                let end = self.rows(&left, End::Back, |entry| entries.push(entry))?;
+                let end = self.rows(&left, TableEnd::Back, |entry| entries.push(entry))?;
                 Ok((entries, end))
             });
             let mut entries = OrdMap::new();
-            let end = self.rows(&left, End::Front, |entry| {
+            let end = self.rows(&left, TableEnd::Front, |entry| {
                 entries.insert(Arc::clone(&entry.key), entry);
             });
             (end.map(|end| (entries, end)), back.join())
@@ -349,7 +349,7 @@ impl Table {
     fn rows(
         &self,
         left: &AtomicU64,
-        from: End,
+        from: TableEnd,
         mut take: impl FnMut(Arc<Entry>),
     ) -> Result<Option<String>, StoreError> {
         let mut bad = None;
@@ -358,8 +358,8 @@ impl Table {
             let table = transaction.open_table(STATE)?;
             let mut rows = table.iter()?;
             let mut next = || match from {
-                End::Front => rows.next(),
-                End::Back => rows.next_back(),
+                TableEnd::Front => rows.next(),
+                TableEnd::Back => rows.next_back(),
             };
             let one_less = |left: u64| left.checked_sub(1);
             while left
@@ -400,7 +400,7 @@ impl Table {
     pub(crate) fn store<'a>(
         &self,
         changes: impl Iterator<Item = (&'a str, Option<&'a Entry>)>,
-        meta: Meta,
+        meta: TableMeta,
     ) -> Result<(), StoreError> {
         self.write(|state, table| {
             let mut row = Vec::new();
@@ -461,7 +461,7 @@ impl Table {
 }
 
 fn encode_row(entry: &Entry, out: &mut Vec<u8>) -> Result<(), redb::Error> {
-    let value = entry.value.unpacked().ok_or_else(|| {
+    let value = entry.value.decompress().ok_or_else(|| {
         let why = format!("the value of key `{}` cannot be unpacked", entry.key);
         redb::Error::Io(std::io::Error::other(why))
     })?;
@@ -486,11 +486,11 @@ fn decode_row(key: &str, row: &[u8]) -> Option<Entry> {
     let number = |at: usize| row.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
     Some(Entry {
         key: key.into(),
-        value: Packed::new(Bytes::copy_from_slice(row.get(ROW_HEADER..)?)),
+        value: MaybeCompressed::new(Bytes::copy_from_slice(row.get(ROW_HEADER..)?)),
         create_revision: number(4)?,
         mod_revision: number(12)?,
         version: number(20)?,
-        note: Note::default(),
+        reader_cache: ReaderCache::default(),
     })
 }
 

@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use super::checkpoint::Backlog;
 use super::health::Health;
 use super::journal::{AppendError, Journal};
-use super::queue::{Batch, Chore, Pace, Queue};
-use super::record::Draft;
+use super::queue::{Batch, BatchStats, MaintenanceTask, WriteQueue};
+use super::record::RecordBuilder;
 use crate::cache::Cache;
 use crate::{Revision, StoreError};
 
 /// The writer, for whoever has its turn.
-pub(crate) type Shared = Mutex<Option<Writer>>;
+pub(crate) type SharedWriter = Mutex<Option<Writer>>;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -27,47 +27,47 @@ pub(crate) struct Writer {
     pub(crate) backlog: Arc<Backlog>,
     /// Why nothing can be written any more, once nothing can.
     pub(crate) failure: Option<StoreError>,
-    pub(crate) pace: Pace,
+    pub(crate) stats: BatchStats,
     pub(crate) health: Arc<Health>,
 }
 
 impl Writer {
     /// Works until the queue is closed; then the journal is let go of.
-    pub(crate) fn run(shared: &Shared, queue: &Queue) {
-        let service = queue.serve();
-        let pace = || shared.lock().as_ref().map(|writer| writer.pace);
-        while let Some(batch) = pace().and_then(|pace| service.take(pace)) {
+    pub(crate) fn run(shared: &SharedWriter, queue: &WriteQueue) {
+        let consumer = queue.serve();
+        let stats = || shared.lock().as_ref().map(|writer| writer.stats);
+        while let Some(batch) = stats().and_then(|stats| consumer.take(stats)) {
             if let Some(writer) = shared.lock().as_mut() {
-                writer.carry_out(batch, queue);
+                writer.execute(batch, queue);
             }
         }
         drop(shared.lock().take());
     }
 
     /// Makes a batch durable, shows what it changes, and answers.
-    pub(crate) fn carry_out(&mut self, mut batch: Batch, queue: &Queue) {
-        self.pace.requests = batch.requests();
-        self.pace.alone = match self.pace.requests {
-            1 => self.pace.alone.saturating_add(1),
+    pub(crate) fn execute(&mut self, mut batch: Batch, queue: &WriteQueue) {
+        self.stats.requests = batch.requests();
+        self.stats.alone = match self.stats.requests {
+            1 => self.stats.alone.saturating_add(1),
             _ => 0,
         };
-        self.pace.bytes = batch.record.len();
+        self.stats.bytes = batch.record.len();
         let flushed = self.write(&mut batch);
-        let abandoned = match &flushed {
+        let failed = match &flushed {
             Ok(()) => {
                 self.cache.publish(&batch.events);
                 Vec::new()
             }
-            Err(_) => queue.abandon(),
+            Err(_) => queue.take_failed(),
         };
-        for Batch { decided, chores, .. } in std::iter::once(batch).chain(abandoned) {
+        for Batch { decided, tasks, .. } in std::iter::once(batch).chain(failed) {
             for (outcome, reply) in decided {
                 // What was refused was refused in view of writes before it: it stands or falls with them. And a
                 // caller that is gone does not want to know.
                 let _ = reply.send(flushed.clone().and(outcome));
             }
-            for (chore, reply) in chores {
-                let _ = reply.send(flushed.clone().and_then(|()| self.run_chore(chore)));
+            for (task, reply) in tasks {
+                let _ = reply.send(flushed.clone().and_then(|()| self.run_task(task)));
             }
         }
     }
@@ -87,17 +87,18 @@ impl Writer {
         appended
     }
 
-    fn append_with_room(&mut self, record: &mut Draft) -> Result<(), StoreError> {
+    fn append_with_room(&mut self, record: &mut RecordBuilder) -> Result<(), StoreError> {
         let appended = self.backlog.wait_for_room().and_then(|()| self.append(record));
         self.health.report(appended.as_ref().err());
         appended
     }
 
-    fn run_chore(&mut self, chore: Chore) -> Result<(), StoreError> {
-        match chore {
-            Chore::Compact(revision) => self.compact(revision),
-            Chore::Probe => {
-                let mut nothing = Draft::of_compaction(self.cache.compacted(), self.cache.revision() + 1);
+    fn run_task(&mut self, task: MaintenanceTask) -> Result<(), StoreError> {
+        match task {
+            MaintenanceTask::Compact(revision) => self.compact(revision),
+            MaintenanceTask::Probe => {
+                let mut nothing =
+                    RecordBuilder::compaction(self.cache.compacted(), self.cache.revision() + 1);
                 self.append_with_room(&mut nothing)
             }
         }
@@ -106,19 +107,22 @@ impl Writer {
     /// Forgets history, and sees to it that no restart brings it back.
     fn compact(&mut self, revision: Revision) -> Result<(), StoreError> {
         self.cache.check(revision)?;
-        self.append(&mut Draft::of_compaction(revision, self.cache.revision() + 1))?;
+        self.append(&mut RecordBuilder::compaction(
+            revision,
+            self.cache.revision() + 1,
+        ))?;
         let sealed = self.journal.take_sealed();
         self.backlog.add(&[], sealed, self.journal.segment());
         self.cache.compact(revision)
     }
 
-    fn append(&mut self, record: &mut Draft) -> Result<(), StoreError> {
+    fn append(&mut self, record: &mut RecordBuilder) -> Result<(), StoreError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         let begin = Instant::now();
         let appended = self.journal.append(record);
-        self.pace.flush = (self.pace.flush * 3 + begin.elapsed()) / 4;
+        self.stats.flush = (self.stats.flush * 3 + begin.elapsed()) / 4;
         appended.map_err(|error| match error {
             AppendError::NotWritten(error) => error,
             AppendError::NotFlushed(error) => {

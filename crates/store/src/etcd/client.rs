@@ -21,21 +21,21 @@ use super::wire::{
     CompactionRequest, CompactionResponse, KeyValue, RangeRequest, RangeResponse, StatusRequest,
     StatusResponse, TxnRequest, TxnResponse, WatchRequest, WatchResponse,
 };
-use crate::{Entry, Note, Packed, Revision, StoreError};
+use crate::{Entry, MaybeCompressed, ReaderCache, Revision, StoreError};
 
 /// How long one member may take to answer before another is asked.
-const READ_ATTEMPT: Duration = Duration::from_secs(2);
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Writes get longer: to give one up is to be in doubt about it.
-const WRITE_ATTEMPT: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// What a member says that has no leader to hand a request to.
 const NO_LEADER: &str = "etcdserver: no leader";
 /// What a member says that has not even looked at a request.
 const TOO_MANY_REQUESTS: &str = "etcdserver: too many requests";
 /// The first pause between attempts; it doubles.
-const PAUSE: Duration = Duration::from_millis(20);
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct EtcdClient {
     members: Vec<Channel>,
     /// The member that answered last.
     preferred: AtomicUsize,
@@ -45,28 +45,28 @@ pub(crate) struct Client {
 
 /// An answer, and whether an earlier attempt may have been carried out without our hearing of it.
 #[derive(Debug)]
-pub(crate) struct Answer<T> {
+pub(crate) struct RpcResponse<T> {
     pub(crate) response: T,
     pub(crate) in_doubt: bool,
 }
 
 /// Why there is no answer, and whether the request may have been carried out all the same.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct RpcError {
     pub(crate) status: Status,
     pub(crate) in_doubt: bool,
 }
 
 /// What is done when an attempt may or may not have been carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repeat {
+pub(crate) enum RetryPolicy {
     /// Another attempt: what was carried out once is not carried out again.
     Safe,
     /// Nothing: the second attempt might do what another client has just undone.
     Unsafe,
 }
 
-impl Client {
+impl EtcdClient {
     pub(crate) fn new(config: &EtcdConfig) -> Result<Self, StoreError> {
         let member = |address: &String| -> Result<Channel, StoreError> {
             let invalid = |error: tonic::transport::Error| StoreError::Unavailable {
@@ -117,12 +117,12 @@ impl Client {
     }
 
     /// One attempt to get an answer from one member.
-    async fn attempt<Q, A>(&self, number: usize, path: &'static str, request: Q) -> Result<A, Refusal>
+    async fn attempt<Q, A>(&self, number: usize, path: &'static str, request: Q) -> Result<A, RpcError>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let unsent = |status| Refusal {
+        let unsent = |status| RpcError {
             status,
             in_doubt: false,
         };
@@ -135,10 +135,12 @@ impl Client {
         let answer = member
             .unary(with_leader(request), PathAndQuery::from_static(path), codec)
             .await;
-        answer.map(tonic::Response::into_inner).map_err(|status| Refusal {
-            in_doubt: is_transient(&status) && !was_turned_away(&status),
-            status,
-        })
+        answer
+            .map(tonic::Response::into_inner)
+            .map_err(|status| RpcError {
+                in_doubt: is_transient(&status) && !was_turned_away(&status),
+                status,
+            })
     }
 
     /// Asks until one member answers.
@@ -147,23 +149,23 @@ impl Client {
         path: &'static str,
         request: Q,
         limit: Duration,
-        repeat: Repeat,
-    ) -> Result<Answer<A>, Refusal>
+        repeat: RetryPolicy,
+    ) -> Result<RpcResponse<A>, RpcError>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
         let deadline = Instant::now() + self.patience;
-        let mut pause = PAUSE;
+        let mut pause = RETRY_DELAY;
         let mut in_doubt = false;
         loop {
             let number = self.preferred.load(Ordering::Relaxed);
             let limit = limit.min(deadline.saturating_duration_since(Instant::now()));
             let attempt = self.attempt(number, path, request.clone());
             let refusal = match tokio::time::timeout(limit, attempt).await {
-                Ok(Ok(response)) => return Ok(Answer { response, in_doubt }),
+                Ok(Ok(response)) => return Ok(RpcResponse { response, in_doubt }),
                 Ok(Err(refusal)) => refusal,
-                Err(_) => Refusal {
+                Err(_) => RpcError {
                     status: Status::deadline_exceeded("no answer in time"),
                     in_doubt: true,
                 },
@@ -171,11 +173,11 @@ impl Client {
             in_doubt |= refusal.in_doubt;
             let status = refusal.status;
             if !is_transient(&status) {
-                return Err(Refusal { status, in_doubt });
+                return Err(RpcError { status, in_doubt });
             }
-            self.turn_from(number);
-            if Instant::now() + pause >= deadline || in_doubt && repeat == Repeat::Unsafe {
-                return Err(Refusal { status, in_doubt });
+            self.skip_member(number);
+            if Instant::now() + pause >= deadline || in_doubt && repeat == RetryPolicy::Unsafe {
+                return Err(RpcError { status, in_doubt });
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(1));
@@ -183,7 +185,7 @@ impl Client {
     }
 
     /// Asks another member next time, unless someone has turned away already.
-    fn turn_from(&self, number: usize) {
+    fn skip_member(&self, number: usize) {
         let _ = self.preferred.compare_exchange(
             number,
             number.wrapping_add(1),
@@ -193,40 +195,49 @@ impl Client {
     }
 
     /// A call that may be repeated and whose earlier attempts do not matter.
-    async fn ask<Q, A>(&self, path: &'static str, request: Q, about: Revision) -> Result<A, StoreError>
+    async fn call_once_safe<Q, A>(
+        &self,
+        path: &'static str,
+        request: Q,
+        about: Revision,
+    ) -> Result<A, StoreError>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        match self.call(path, request, READ_ATTEMPT, Repeat::Safe).await {
+        match self.call(path, request, READ_TIMEOUT, RetryPolicy::Safe).await {
             Ok(answer) => Ok(answer.response),
             Err(refusal) => Err(failure(&refusal.status, about)),
         }
     }
 
     pub(crate) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, StoreError> {
-        let requested = revision(request.revision);
-        self.ask("/etcdserverpb.KV/Range", request, requested).await
+        let requested = from_wire(request.revision);
+        self.call_once_safe("/etcdserverpb.KV/Range", request, requested)
+            .await
     }
 
     pub(crate) async fn transaction(
         &self,
         request: TxnRequest,
-        repeat: Repeat,
-    ) -> Result<Answer<TxnResponse>, Refusal> {
-        self.call("/etcdserverpb.KV/Txn", request, WRITE_ATTEMPT, repeat)
+        repeat: RetryPolicy,
+    ) -> Result<RpcResponse<TxnResponse>, RpcError> {
+        self.call("/etcdserverpb.KV/Txn", request, WRITE_TIMEOUT, repeat)
             .await
     }
 
     pub(crate) async fn compact(&self, at: Revision) -> Result<(), StoreError> {
-        let request = CompactionRequest { revision: number(at) };
-        let done: Result<CompactionResponse, _> = self.ask("/etcdserverpb.KV/Compact", request, at).await;
+        let request = CompactionRequest {
+            revision: to_wire(at),
+        };
+        let done: Result<CompactionResponse, _> =
+            self.call_once_safe("/etcdserverpb.KV/Compact", request, at).await;
         done.map(drop)
     }
 
     pub(crate) async fn version(&self) -> Result<String, StoreError> {
         let status: StatusResponse = self
-            .ask("/etcdserverpb.Maintenance/Status", StatusRequest {}, 0)
+            .call_once_safe("/etcdserverpb.Maintenance/Status", StatusRequest {}, 0)
             .await?;
         Ok(status.version)
     }
@@ -249,22 +260,22 @@ impl Client {
             let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
             member.streaming(request, path, codec).await
         };
-        match tokio::time::timeout(READ_ATTEMPT, open).await {
+        match tokio::time::timeout(READ_TIMEOUT, open).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => {
-                self.turn_from(number);
+                self.skip_member(number);
                 Err(failure(&status, 0))
             }
             Err(_) => {
-                self.turn_from(number);
+                self.skip_member(number);
                 Err(failure(&Status::deadline_exceeded("no answer in time"), 0))
             }
         }
     }
 
     /// A stream has failed: the next one goes to another member.
-    pub(crate) fn turn(&self) {
-        self.turn_from(self.preferred.load(Ordering::Relaxed));
+    pub(crate) fn skip_preferred(&self) {
+        self.skip_member(self.preferred.load(Ordering::Relaxed));
     }
 }
 
@@ -355,11 +366,11 @@ fn causes<'a>(
 }
 
 /// etcd's revisions are signed and never negative.
-pub(crate) fn revision(number: i64) -> Revision {
+pub(crate) fn from_wire(number: i64) -> Revision {
     u64::try_from(number).unwrap_or(0)
 }
 
-pub(crate) fn number(revision: Revision) -> i64 {
+pub(crate) fn to_wire(revision: Revision) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
 }
 
@@ -368,10 +379,10 @@ pub(crate) fn entry(kv: KeyValue) -> Option<Arc<Entry>> {
     let key = String::from_utf8(kv.key).ok()?;
     Some(Arc::new(Entry {
         key: key.into(),
-        value: Packed::new(Bytes::from(kv.value)),
-        create_revision: revision(kv.create_revision),
-        mod_revision: revision(kv.mod_revision),
-        version: revision(kv.version),
-        note: Note::default(),
+        value: MaybeCompressed::new(Bytes::from(kv.value)),
+        create_revision: from_wire(kv.create_revision),
+        mod_revision: from_wire(kv.mod_revision),
+        version: from_wire(kv.version),
+        reader_cache: ReaderCache::default(),
     }))
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Client, Repeat, number, revision};
+use super::client::{EtcdClient, RetryPolicy, from_wire, to_wire};
 use super::wire::{
-    Compare, CompareWith, Compared, PutRequest, RangeRequest, RequestKind, RequestOp, ResponseKind,
+    Compare, CompareTarget, CompareWith, PutRequest, RangeRequest, RequestKind, RequestOp, ResponseKind,
     TxnRequest,
 };
 use crate::cache::Cache;
@@ -16,7 +16,7 @@ use crate::{Revision, StoreError};
 const KEY: &[u8] = b"compact_rev_key";
 
 /// Works for as long as the store lives.
-pub(crate) async fn run(client: Arc<Client>, cache: Arc<Cache>, interval: Duration) {
+pub(crate) async fn run(client: Arc<EtcdClient>, cache: Arc<Cache>, interval: Duration) {
     let mut version = 0;
     let mut last_round = cache.revision();
     loop {
@@ -31,10 +31,14 @@ pub(crate) async fn run(client: Arc<Client>, cache: Arc<Cache>, interval: Durati
 
 /// Tries to be the one who compacts in this round. Answers with the current revision and the version of the
 /// key after the round.
-async fn round(client: &Client, version: i64, last_round: Revision) -> Result<(Revision, i64), StoreError> {
+async fn round(
+    client: &EtcdClient,
+    version: i64,
+    last_round: Revision,
+) -> Result<(Revision, i64), StoreError> {
     let request = TxnRequest {
         compare: vec![Compare {
-            target: Compared::Version as i32,
+            target: CompareTarget::Version as i32,
             key: KEY.to_vec(),
             with: Some(CompareWith::Version(version)),
         }],
@@ -53,15 +57,15 @@ async fn round(client: &Client, version: i64, last_round: Revision) -> Result<(R
         }],
     };
     let answer = client
-        .transaction(request, Repeat::Safe)
+        .transaction(request, RetryPolicy::Safe)
         .await
         .map_err(|refusal| super::failure(&refusal.status, 0))?
         .response;
     let now = answer
         .header
-        .map_or(last_round, |header| revision(header.revision));
+        .map_or(last_round, |header| from_wire(header.revision));
     if answer.succeeded {
-        if number(last_round) > 0 {
+        if to_wire(last_round) > 0 {
             client.compact(last_round).await?;
         }
         return Ok((now, version + 1));

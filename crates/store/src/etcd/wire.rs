@@ -7,7 +7,7 @@ use prost::{Enumeration, Message, Oneof};
 
 /// What every answer begins with.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Header {
+pub(crate) struct ResponseHeader {
     #[prost(int64, tag = "3")]
     pub(crate) revision: i64,
 }
@@ -38,7 +38,7 @@ pub(crate) struct RangeRequest {
     pub(crate) revision: i64,
     #[prost(enumeration = "SortOrder", tag = "5")]
     pub(crate) sort_order: i32,
-    #[prost(enumeration = "Target", tag = "6")]
+    #[prost(enumeration = "SortTarget", tag = "6")]
     pub(crate) sort_target: i32,
     #[prost(bool, tag = "8")]
     pub(crate) keys_only: bool,
@@ -54,10 +54,10 @@ pub(crate) enum SortOrder {
     Descend = 2,
 }
 
-/// What a range is sorted by. (The numbers differ from those of [`Compared`].)
+/// What a range is sorted by. (The numbers differ from those of [`CompareTarget`].)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
 #[repr(i32)]
-pub(crate) enum Target {
+pub(crate) enum SortTarget {
     Key = 0,
     Version = 1,
     Create = 2,
@@ -68,7 +68,7 @@ pub(crate) enum Target {
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RangeResponse {
     #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
+    pub(crate) header: Option<ResponseHeader>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) kvs: Vec<KeyValue>,
     #[prost(bool, tag = "3")]
@@ -109,7 +109,7 @@ pub(crate) struct DeleteRangeResponse {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
 #[repr(i32)]
-pub(crate) enum Compared {
+pub(crate) enum CompareTarget {
     Version = 0,
     Create = 1,
     Mod = 2,
@@ -118,7 +118,7 @@ pub(crate) enum Compared {
 /// A condition of a transaction; the comparison is always for equality, which is zero.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Compare {
-    #[prost(enumeration = "Compared", tag = "2")]
+    #[prost(enumeration = "CompareTarget", tag = "2")]
     pub(crate) target: i32,
     #[prost(bytes = "vec", tag = "3")]
     pub(crate) key: Vec<u8>,
@@ -179,7 +179,7 @@ pub(crate) struct TxnRequest {
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TxnResponse {
     #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
+    pub(crate) header: Option<ResponseHeader>,
     #[prost(bool, tag = "2")]
     pub(crate) succeeded: bool,
     #[prost(message, repeated, tag = "3")]
@@ -236,7 +236,7 @@ pub(crate) struct WatchProgressRequest {}
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct WatchResponse {
     #[prost(message, optional, tag = "1")]
-    pub(crate) header: Option<Header>,
+    pub(crate) header: Option<ResponseHeader>,
     #[prost(bool, tag = "3")]
     pub(crate) created: bool,
     #[prost(bool, tag = "4")]
@@ -251,7 +251,7 @@ pub(crate) struct WatchResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct WatchEvent {
-    #[prost(enumeration = "EventKind", tag = "1")]
+    #[prost(enumeration = "EtcdEventType", tag = "1")]
     pub(crate) kind: i32,
     #[prost(message, optional, tag = "2")]
     pub(crate) kv: Option<KeyValue>,
@@ -259,7 +259,7 @@ pub(crate) struct WatchEvent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
 #[repr(i32)]
-pub(crate) enum EventKind {
+pub(crate) enum EtcdEventType {
     Put = 0,
     Delete = 1,
 }

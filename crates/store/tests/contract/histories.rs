@@ -6,23 +6,25 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
-use scantling_store::{Entry, Event, ListRequest, Packed, ReadAt, Revision, Store, StoreError, Write};
+use scantling_store::{
+    Entry, Event, ListRequest, MaybeCompressed, ReadAt, Revision, Store, StoreError, Write,
+};
 
-use crate::model::{Answer, Model};
+use crate::model::{StoreModel, WriteOutcome};
 use crate::suite::next;
-use crate::{Fixture, linear};
+use crate::{StoreFixture, linear};
 
 /// Many clients at once: what they see can be put into one order.
-pub(crate) async fn concurrent_histories_are_linearizable(fixture: &Fixture) {
+pub(crate) async fn concurrent_histories_are_linearizable(fixture: &StoreFixture) {
     for round in 0..3 {
         let prefix = format!("{}g/things/round-{round}/", fixture.root);
         linear::run(&[Arc::clone(&fixture.store)], &prefix, 8, 40, async {}).await;
     }
 }
 
-/// A step of a random history. Numbers choose among few keys and among the revisions that a key has had.
+/// A step of a random history. CounterSource choose among few keys and among the revisions that a key has had.
 #[derive(Debug, Clone)]
-enum Step {
+enum HistoryStep {
     Create { key: usize },
     Update { key: usize, stale: bool },
     Delete { key: usize, stale: bool },
@@ -30,19 +32,19 @@ enum Step {
     Check { nth: usize, limit: usize },
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = HistoryStep> {
     let key = 0..6_usize;
     let stale = proptest::bool::weighted(0.2);
     prop_oneof![
-        4 => key.clone().prop_map(|key| Step::Create { key }),
-        4 => (key.clone(), stale).prop_map(|(key, stale)| Step::Update { key, stale }),
-        3 => (key, stale).prop_map(|(key, stale)| Step::Delete { key, stale }),
-        1 => (0..100_usize).prop_map(|nth| Step::Compact { nth }),
-        3 => (0..100_usize, 1..4_usize).prop_map(|(nth, limit)| Step::Check { nth, limit }),
+        4 => key.clone().prop_map(|key| HistoryStep::Create { key }),
+        4 => (key.clone(), stale).prop_map(|(key, stale)| HistoryStep::Update { key, stale }),
+        3 => (key, stale).prop_map(|(key, stale)| HistoryStep::Delete { key, stale }),
+        1 => (0..100_usize).prop_map(|nth| HistoryStep::Compact { nth }),
+        3 => (0..100_usize, 1..4_usize).prop_map(|(nth, limit)| HistoryStep::Check { nth, limit }),
     ]
 }
 
-pub(crate) async fn random_histories_agree_with_the_model(fixture: &Fixture) {
+pub(crate) async fn random_histories_agree_with_the_model(fixture: &StoreFixture) {
     let mut runner = TestRunner::new(Config::default());
     let histories = proptest::collection::vec(step(), 20..60);
     for case in 0..24 {
@@ -52,21 +54,21 @@ pub(crate) async fn random_histories_agree_with_the_model(fixture: &Fixture) {
     }
 }
 
-async fn replay(store: &dyn Store, root: &str, steps: &[Step]) {
+async fn replay(store: &dyn Store, root: &str, steps: &[HistoryStep]) {
     let keys: Vec<String> = ["a/x", "a/y", "a/z", "ab/x", "b/x", "b"]
         .iter()
         .map(|name| format!("{root}{name}"))
         .collect();
-    let mut model = Model::default();
+    let mut model = StoreModel::default();
     let start = store.revision().await.unwrap();
     let mut compacted = start;
     let mut watch = store.watch(root, start).await.unwrap();
     let mut seen = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         let (key, stale) = match step {
-            Step::Create { key } => (*key, false),
-            Step::Update { key, stale } | Step::Delete { key, stale } => (*key, *stale),
-            Step::Compact { nth } => {
+            HistoryStep::Create { key } => (*key, false),
+            HistoryStep::Update { key, stale } | HistoryStep::Delete { key, stale } => (*key, *stale),
+            HistoryStep::Compact { nth } => {
                 let revision = model.revision(*nth).unwrap_or(start);
                 // The watch takes what it can before: a compaction may overtake it.
                 while seen.len() < model.events(root, start).len() {
@@ -79,7 +81,7 @@ async fn replay(store: &dyn Store, root: &str, steps: &[Step]) {
                 }
                 continue;
             }
-            Step::Check { nth, limit } => {
+            HistoryStep::Check { nth, limit } => {
                 check_reads(
                     store,
                     root,
@@ -97,15 +99,15 @@ async fn replay(store: &dyn Store, root: &str, steps: &[Step]) {
             .get(&keys[key])
             .map_or(1, |entry| entry.mod_revision);
         let expected = if stale { at - 1 } else { at };
-        let value = Packed::from(format!("{number}"));
+        let value = MaybeCompressed::from(format!("{number}"));
         let write = match step {
-            Step::Create { .. } => Write::Create { value },
-            Step::Update { .. } => Write::Update { value, expected },
+            HistoryStep::Create { .. } => Write::Create { value },
+            HistoryStep::Update { .. } => Write::Update { value, expected },
             _ => Write::Delete { expected },
         };
         let result = store.write(&keys[key], write.clone()).await;
         assert_eq!(
-            Answer::of(&result),
+            WriteOutcome::from_result(&result),
             model.expect(&keys[key], &write),
             "step {number} of {steps:?}"
         );
@@ -136,7 +138,7 @@ fn flatten(event: &Event) -> (Revision, String, Option<Entry>, Option<Entry>) {
 async fn check_reads(
     store: &dyn Store,
     root: &str,
-    model: &Model,
+    model: &StoreModel,
     at: Revision,
     compacted: Revision,
     limit: usize,

@@ -22,7 +22,7 @@ use std::time::Duration;
 use scantling_store::{EmbeddedConfig, EmbeddedStore, EtcdStore, MemStore, Store};
 
 /// A store to test, the keys that are the test's own, and whatever must live as long as the store.
-struct Fixture {
+struct StoreFixture {
     store: Arc<dyn Store>,
     /// Ends with a slash.
     root: String,
@@ -59,7 +59,7 @@ macro_rules! store_contract {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $test() {
-                    let fixture: Option<Fixture> = $fixture.await;
+                    let fixture: Option<StoreFixture> = $fixture.await;
                     let Some(fixture) = fixture else { return };
                     suite::$test(&fixture).await;
                 }
@@ -68,8 +68,8 @@ macro_rules! store_contract {
     };
 }
 
-async fn mem() -> Option<Fixture> {
-    Some(Fixture {
+async fn mem() -> Option<StoreFixture> {
+    Some(StoreFixture {
         store: Arc::new(MemStore::default()),
         root: "/registry/".to_owned(),
         _guard: Box::new(()),
@@ -78,10 +78,10 @@ async fn mem() -> Option<Fixture> {
 
 store_contract!(mem: mem());
 
-async fn embedded() -> Option<Fixture> {
+async fn embedded() -> Option<StoreFixture> {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(EmbeddedConfig::new(directory.path())).unwrap();
-    Some(Fixture {
+    Some(StoreFixture {
         store: Arc::new(store),
         root: "/registry/".to_owned(),
         _guard: Box::new(directory),
@@ -90,13 +90,13 @@ async fn embedded() -> Option<Fixture> {
 
 store_contract!(embedded: embedded());
 
-async fn etcd() -> Option<Fixture> {
-    let cluster = support::Cluster::start(1, support::Security::Plain)?;
+async fn etcd() -> Option<StoreFixture> {
+    let cluster = support::EtcdCluster::start(1, support::Security::Plain)?;
     let mut config = cluster.config();
     // Longer than a busy machine keeps anybody waiting.
     config.catch_up = Duration::from_secs(15);
     let store = EtcdStore::connect(config).await.unwrap();
-    Some(Fixture {
+    Some(StoreFixture {
         store: Arc::new(store),
         root: "/registry/".to_owned(),
         _guard: Box::new(cluster),
@@ -107,10 +107,10 @@ store_contract!(etcd: etcd());
 
 /// The check of histories finds fault where there is some.
 mod the_check {
-    use super::linear::{Call, NEVER, Operation, Outcome, check};
+    use super::linear::{CallOutcome, NEVER, RecordedCall, StoreCall, check};
 
-    fn operation(times: (u64, u64), call: Call, outcome: Outcome) -> Operation {
-        Operation {
+    fn operation(times: (u64, u64), call: StoreCall, outcome: CallOutcome) -> RecordedCall {
+        RecordedCall {
             key: "/a".to_owned(),
             call,
             outcome,
@@ -121,14 +121,14 @@ mod the_check {
 
     /// Runs the check on operations without any write that a watch would show.
     fn reads(found: &[((u64, u64), Option<u64>)]) {
-        let read = |&(times, number)| operation(times, Call::Get, Outcome::Found(number));
+        let read = |&(times, number)| operation(times, StoreCall::Get, CallOutcome::Found(number));
         check(found.iter().map(read).collect(), &[]);
     }
 
     #[test]
     fn accepts_what_is_sound() {
         reads(&[((1, 2), None), ((3, 4), None)]);
-        let lost = operation((1, NEVER), Call::Create { new: 7 }, Outcome::Unknown);
+        let lost = operation((1, NEVER), StoreCall::Create { new: 7 }, CallOutcome::Unknown);
         check(vec![lost], &[]);
     }
 
@@ -141,7 +141,7 @@ mod the_check {
     #[test]
     #[should_panic(expected = "acknowledged, and not shown")]
     fn finds_a_write_that_no_watch_shows() {
-        let write = operation((1, 2), Call::Create { new: 7 }, Outcome::Written(2));
+        let write = operation((1, 2), StoreCall::Create { new: 7 }, CallOutcome::Written(2));
         check(vec![write], &[]);
     }
 
@@ -149,7 +149,7 @@ mod the_check {
     #[should_panic(expected = "no order explains")]
     async fn finds_a_stale_read() {
         let (write, event) = created().await;
-        let stale = operation((3, 4), Call::Get, Outcome::Found(None));
+        let stale = operation((3, 4), StoreCall::Get, CallOutcome::Found(None));
         check(vec![write, stale], &[event]);
     }
 
@@ -158,8 +158,8 @@ mod the_check {
     async fn finds_reads_that_go_back() {
         let (mut write, event) = created().await;
         write.returned = 9;
-        let new = operation((3, 4), Call::Get, Outcome::Found(Some(7)));
-        let old = operation((5, 6), Call::Get, Outcome::Found(None));
+        let new = operation((3, 4), StoreCall::Get, CallOutcome::Found(Some(7)));
+        let old = operation((5, 6), StoreCall::Get, CallOutcome::Found(None));
         check(vec![write, new, old], &[event]);
     }
 
@@ -167,21 +167,21 @@ mod the_check {
     async fn accepts_reads_on_both_sides_of_a_slow_write() {
         let (mut write, event) = created().await;
         write.returned = 9;
-        let old = operation((3, 4), Call::Get, Outcome::Found(None));
-        let new = operation((5, 6), Call::Get, Outcome::Found(Some(7)));
+        let old = operation((3, 4), StoreCall::Get, CallOutcome::Found(None));
+        let new = operation((5, 6), StoreCall::Get, CallOutcome::Found(Some(7)));
         check(vec![write, old, new], &[event]);
     }
 
     /// A create that was answered at once, and its event.
-    async fn created() -> (Operation, std::sync::Arc<scantling_store::Event>) {
+    async fn created() -> (RecordedCall, std::sync::Arc<scantling_store::Event>) {
         use scantling_store::{MemStore, Store, Write};
         let value = super::linear::value(7).into();
         let event = MemStore::default()
             .write("/a", Write::Create { value })
             .await
             .unwrap();
-        let outcome = Outcome::Written(event.revision);
-        let write = operation((1, 2), Call::Create { new: 7 }, outcome);
+        let outcome = CallOutcome::Written(event.revision);
+        let write = operation((1, 2), StoreCall::Create { new: 7 }, outcome);
         (write, event.into())
     }
 }

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use scantling_store::{Entry, Event, Note, Packed, Revision, StoreError, Write};
+use scantling_store::{Entry, Event, MaybeCompressed, ReaderCache, Revision, StoreError, Write};
 
 /// The outcome of an operation, in a form that two stores can be compared by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum WriteOutcome {
     Written,
     Exists,
     Missing,
     Conflict,
 }
 
-impl Answer {
-    pub(crate) fn of(result: &Result<Event, StoreError>) -> Self {
+impl WriteOutcome {
+    pub(crate) fn from_result(result: &Result<Event, StoreError>) -> Self {
         match result {
             Ok(_) => Self::Written,
             Err(StoreError::AlreadyExists { .. }) => Self::Exists,
@@ -26,22 +26,22 @@ impl Answer {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Model {
-    writes: Vec<(Revision, String, Option<Packed>)>,
+pub(crate) struct StoreModel {
+    writes: Vec<(Revision, String, Option<MaybeCompressed>)>,
 }
 
-impl Model {
+impl StoreModel {
     /// What a write is to be answered with.
-    pub(crate) fn expect(&self, key: &str, write: &Write) -> Answer {
+    pub(crate) fn expect(&self, key: &str, write: &Write) -> WriteOutcome {
         let current = self.state(Revision::MAX).get(key).map(|entry| entry.mod_revision);
         match (current, write) {
-            (None, Write::Create { .. }) => Answer::Written,
-            (Some(_), Write::Create { .. }) => Answer::Exists,
-            (None, _) => Answer::Missing,
+            (None, Write::Create { .. }) => WriteOutcome::Written,
+            (Some(_), Write::Create { .. }) => WriteOutcome::Exists,
+            (None, _) => WriteOutcome::Missing,
             (Some(at), Write::Update { expected, .. } | Write::Delete { expected }) if at != *expected => {
-                Answer::Conflict
+                WriteOutcome::Conflict
             }
-            (Some(_), _) => Answer::Written,
+            (Some(_), _) => WriteOutcome::Written,
         }
     }
 
@@ -69,7 +69,7 @@ impl Model {
                         create_revision: old.map_or(*revision, |old| old.create_revision),
                         mod_revision: *revision,
                         version: old.map_or(1, |old| old.version + 1),
-                        note: Note::default(),
+                        reader_cache: ReaderCache::default(),
                     };
                     state.insert(key.clone(), entry);
                 }

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use scantling_store::{
-    Change, Entry, Event, ListRequest, MAX_VALUE_BYTES, Packed, Page, ReadAt, Revision, Store, StoreError,
-    Watch, Write,
+    Entry, EntryChange, Event, ListRequest, MAX_VALUE_BYTES, MaybeCompressed, Page, ReadAt, Revision, Store,
+    StoreError, Watch, Write,
 };
 
-use crate::Fixture;
+use crate::StoreFixture;
 pub(crate) use crate::histories::{
     concurrent_histories_are_linearizable, random_histories_agree_with_the_model,
 };
 
-fn create(value: impl Into<Packed>) -> Write {
+fn create(value: impl Into<MaybeCompressed>) -> Write {
     Write::Create { value: value.into() }
 }
 
-fn update(value: impl Into<Packed>, expected: Revision) -> Write {
+fn update(value: impl Into<MaybeCompressed>, expected: Revision) -> Write {
     Write::Update {
         value: value.into(),
         expected,
@@ -55,7 +55,7 @@ pub(crate) async fn next(watch: &mut Watch) -> Arc<Event> {
     next.await.expect("an event should come").unwrap()
 }
 
-pub(crate) async fn create_then_read(fixture: &Fixture) {
+pub(crate) async fn create_then_read(fixture: &StoreFixture) {
     let (store, key) = (&*fixture.store, format!("{}g/things/ns/a", fixture.root));
     assert_eq!(get(store, &key).await, None);
     let before = store.revision().await.unwrap();
@@ -63,7 +63,7 @@ pub(crate) async fn create_then_read(fixture: &Fixture) {
 
     let event = store.write(&key, create("one")).await.unwrap();
     assert!(event.revision > before);
-    let Change::Create { new } = &event.change else {
+    let EntryChange::Create { new } = &event.change else {
         panic!("{event:?}")
     };
     assert_eq!(
@@ -84,7 +84,7 @@ pub(crate) async fn create_then_read(fixture: &Fixture) {
     }
 }
 
-pub(crate) async fn conditions_decide_and_take_no_revision(fixture: &Fixture) {
+pub(crate) async fn conditions_decide_and_take_no_revision(fixture: &StoreFixture) {
     let (store, key) = (&*fixture.store, format!("{}g/things/ns/a", fixture.root));
     let missing = |result| matches!(result, Err(StoreError::NotFound { .. }));
     assert!(missing(store.write(&key, update("x", 1)).await));
@@ -115,11 +115,11 @@ pub(crate) async fn conditions_decide_and_take_no_revision(fixture: &Fixture) {
     assert_eq!(*next(&mut watch).await, three, "refused writes are no events");
 }
 
-pub(crate) async fn a_key_has_a_life(fixture: &Fixture) {
+pub(crate) async fn a_key_has_a_life(fixture: &StoreFixture) {
     let (store, key) = (&*fixture.store, format!("{}g/things/ns/a", fixture.root));
     let first = store.write(&key, create("1")).await.unwrap();
     let second = store.write(&key, update("2", first.revision)).await.unwrap();
-    let Change::Update { old, new } = &second.change else {
+    let EntryChange::Update { old, new } = &second.change else {
         panic!("{second:?}")
     };
     assert_eq!(Some(old), first.after());
@@ -128,10 +128,10 @@ pub(crate) async fn a_key_has_a_life(fixture: &Fixture) {
         (first.revision, second.revision, 2)
     );
     let gone = store.write(&key, delete(second.revision)).await.unwrap();
-    assert_eq!(gone.change, Change::Delete { old: Arc::clone(new) });
+    assert_eq!(gone.change, EntryChange::Delete { old: Arc::clone(new) });
     assert_eq!(get(store, &key).await, None);
     let again = store.write(&key, create("")).await.unwrap();
-    let Change::Create { new } = &again.change else {
+    let EntryChange::Create { new } = &again.change else {
         panic!("{again:?}")
     };
     assert_eq!(
@@ -144,7 +144,7 @@ pub(crate) async fn a_key_has_a_life(fixture: &Fixture) {
     assert_eq!(get(store, &key).await.as_ref(), Some(new));
 }
 
-pub(crate) async fn lists_are_in_byte_order_of_keys(fixture: &Fixture) {
+pub(crate) async fn lists_are_in_byte_order_of_keys(fixture: &StoreFixture) {
     let (store, root) = (&*fixture.store, &fixture.root);
     let names = [
         "g/things/ns/b",
@@ -176,7 +176,7 @@ pub(crate) async fn lists_are_in_byte_order_of_keys(fixture: &Fixture) {
     }
 }
 
-pub(crate) async fn pages_stay_at_one_state(fixture: &Fixture) {
+pub(crate) async fn pages_stay_at_one_state(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/", fixture.root));
     let mut revisions = Vec::new();
     for n in 0..25 {
@@ -247,7 +247,7 @@ pub(crate) async fn pages_stay_at_one_state(fixture: &Fixture) {
     assert_eq!(store.list(before_the_start).await.unwrap().entries.len(), 25);
 }
 
-pub(crate) async fn the_past_can_be_read(fixture: &Fixture) {
+pub(crate) async fn the_past_can_be_read(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let key = format!("{prefix}a");
     let one = store.write(&key, create("1")).await.unwrap().revision;
@@ -267,7 +267,7 @@ pub(crate) async fn the_past_can_be_read(fixture: &Fixture) {
         let got = store.get(&key, ReadAt::Exact(at)).await.unwrap();
         assert_eq!(
             got.map(|entry| entry.value.clone()),
-            value.map(Packed::from),
+            value.map(MaybeCompressed::from),
             "at {at}"
         );
         let page = list(store, &prefix, ReadAt::Exact(at)).await.unwrap();
@@ -286,7 +286,7 @@ pub(crate) async fn the_past_can_be_read(fixture: &Fixture) {
     assert!(list(store, &prefix, ReadAt::AtLeast(0)).await.is_ok());
 }
 
-pub(crate) async fn the_future_cannot_be_read(fixture: &Fixture) {
+pub(crate) async fn the_future_cannot_be_read(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let far = store.revision().await.unwrap() + 1_000_000;
     let future = |error: StoreError| match error {
@@ -315,7 +315,7 @@ pub(crate) async fn the_future_cannot_be_read(fixture: &Fixture) {
     errors.into_iter().for_each(future);
 }
 
-pub(crate) async fn compaction_ends_the_past(fixture: &Fixture) {
+pub(crate) async fn compaction_ends_the_past(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let key = format!("{prefix}a");
     let one = store.write(&key, create("1")).await.unwrap().revision;
@@ -356,7 +356,7 @@ pub(crate) async fn compaction_ends_the_past(fixture: &Fixture) {
     store.write(&key, delete(three)).await.unwrap();
 }
 
-pub(crate) async fn a_watch_sees_each_write_once(fixture: &Fixture) {
+pub(crate) async fn a_watch_sees_each_write_once(fixture: &StoreFixture) {
     let (store, root) = (&*fixture.store, &fixture.root);
     let start = store.revision().await.unwrap();
     let prefixes = [
@@ -396,7 +396,7 @@ pub(crate) async fn a_watch_sees_each_write_once(fixture: &Fixture) {
     }
 }
 
-pub(crate) async fn a_watch_resumes_anywhere(fixture: &Fixture) {
+pub(crate) async fn a_watch_resumes_anywhere(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let mut revisions = vec![store.revision().await.unwrap()];
     for n in 0..600 {
@@ -417,7 +417,7 @@ pub(crate) async fn a_watch_resumes_anywhere(fixture: &Fixture) {
     }
 }
 
-pub(crate) async fn a_watch_tells_its_progress(fixture: &Fixture) {
+pub(crate) async fn a_watch_tells_its_progress(fixture: &StoreFixture) {
     let (store, root) = (&*fixture.store, &fixture.root);
     let start = store.revision().await.unwrap();
     let mut watch = store.watch(&format!("{root}g/things/"), start).await.unwrap();
@@ -453,7 +453,7 @@ pub(crate) async fn a_watch_tells_its_progress(fixture: &Fixture) {
     assert_eq!(next(&mut watch).await.revision, three);
 }
 
-pub(crate) async fn a_wait_for_an_event_may_be_dropped(fixture: &Fixture) {
+pub(crate) async fn a_wait_for_an_event_may_be_dropped(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let start = store.revision().await.unwrap();
     let mut watch = store.watch(&prefix, start).await.unwrap();
@@ -473,7 +473,7 @@ pub(crate) async fn a_wait_for_an_event_may_be_dropped(fixture: &Fixture) {
     assert_eq!(*next(&mut watch).await, two);
 }
 
-pub(crate) async fn odd_keys_are_kept_or_refused(fixture: &Fixture) {
+pub(crate) async fn odd_keys_are_kept_or_refused(fixture: &StoreFixture) {
     let (store, prefix) = (&*fixture.store, format!("{}g/things/ns/", fixture.root));
     let long = "x".repeat(253);
     for name in [
@@ -532,7 +532,7 @@ pub(crate) async fn odd_keys_are_kept_or_refused(fixture: &Fixture) {
     );
 }
 
-pub(crate) async fn large_values_are_kept_or_refused(fixture: &Fixture) {
+pub(crate) async fn large_values_are_kept_or_refused(fixture: &StoreFixture) {
     let (store, key) = (&*fixture.store, format!("{}g/things/ns/a", fixture.root));
     let value: Bytes = (0..MAX_VALUE_BYTES - 64 * 1024)
         .map(|n| (n % 251) as u8)
@@ -555,7 +555,7 @@ pub(crate) async fn large_values_are_kept_or_refused(fixture: &Fixture) {
     assert_eq!(all[0].mod_revision, revision);
 }
 
-pub(crate) async fn concurrent_updates_lose_nothing(fixture: &Fixture) {
+pub(crate) async fn concurrent_updates_lose_nothing(fixture: &StoreFixture) {
     let key = format!("{}g/things/ns/counter", fixture.root);
     fixture.store.write(&key, create("0")).await.unwrap();
     let tasks: Vec<_> = (0..8)
@@ -589,7 +589,7 @@ pub(crate) async fn concurrent_updates_lose_nothing(fixture: &Fixture) {
     assert_eq!((&*last.value.bytes(), last.version), (&b"160"[..], 161));
 }
 
-pub(crate) async fn concurrent_creates_are_all_seen(fixture: &Fixture) {
+pub(crate) async fn concurrent_creates_are_all_seen(fixture: &StoreFixture) {
     let start = fixture.store.revision().await.unwrap();
     let mut watch = fixture.store.watch(&fixture.root, start).await.unwrap();
     let tasks: Vec<_> = (0..16)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use scantling_store::{
-    BackupError, EmbeddedStore, ListRequest, MemStore, Packed, ReadAt, Store, StoreError, Write, export,
-    import,
+    BackupError, EmbeddedStore, ListRequest, MaybeCompressed, MemStore, ReadAt, Store, StoreError, Write,
+    export, import,
 };
 
 use crate::{contents, small};
@@ -14,9 +14,9 @@ use crate::{contents, small};
 async fn fill(store: &dyn Store) {
     for n in 0..50_u8 {
         let value = if n % 10 == 0 {
-            Packed::from(vec![0xff, n])
+            MaybeCompressed::from(vec![0xff, n])
         } else {
-            Packed::from(format!("{{\"n\":{n}}}"))
+            MaybeCompressed::from(format!("{{\"n\":{n}}}"))
         };
         let event = store
             .write(&format!("/registry/g/things/ns/{n}"), Write::Create { value })

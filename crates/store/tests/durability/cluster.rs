@@ -11,7 +11,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::etcd::{Cluster, Security};
+use crate::etcd::{EtcdCluster, Security};
 use crate::linear;
 
 const PREFIX: &str = "/registry/cluster/things/";
@@ -47,7 +47,7 @@ async fn next(watch: &mut Watch) -> Arc<Event> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_server_sees_what_the_other_writes() {
-    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+    let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
     let (one, two) = (etcd.connect().await, etcd.connect().await);
@@ -84,7 +84,7 @@ async fn each_server_sees_what_the_other_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_outlive_a_crash_of_etcd() {
-    let Some(mut etcd) = Cluster::start(1, Security::Plain) else {
+    let Some(mut etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
     let (one, two) = (Arc::new(etcd.connect().await), etcd.connect().await);
@@ -116,12 +116,12 @@ async fn servers_outlive_a_crash_of_etcd() {
 }
 
 /// A connection to a member that can be cut.
-struct Wire {
+struct Proxy {
     address: String,
     whole: watch::Sender<bool>,
 }
 
-impl Wire {
+impl Proxy {
     async fn to(server: &str) -> Self {
         let server = server.strip_prefix("http://").unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -158,12 +158,12 @@ impl Wire {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_was_cut_off_goes_on_where_it_was() {
-    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+    let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
     let other = etcd.connect().await;
     let mut config = etcd.config();
-    let wire = Wire::to(&config.servers[0]).await;
+    let wire = Proxy::to(&config.servers[0]).await;
     config.servers = vec![wire.address.clone()];
     let store = EtcdStore::connect(config).await.unwrap();
     let first = create(&other, "a").await;
@@ -216,7 +216,7 @@ async fn all(store: &EtcdStore) -> Vec<(String, Revision)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_that_wants_certificates() {
-    let Some(etcd) = Cluster::start(1, Security::Mutual) else {
+    let Some(etcd) = EtcdCluster::start(1, Security::Mutual) else {
         return;
     };
     let store = etcd.connect().await;
@@ -257,7 +257,7 @@ async fn a_cluster_that_wants_certificates() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_continue_through_changes_of_the_leader() {
-    let Some(mut etcd) = Cluster::start(3, Security::Plain) else {
+    let Some(mut etcd) = EtcdCluster::start(3, Security::Plain) else {
         return;
     };
     let (one, two): (Arc<dyn Store>, Arc<dyn Store>) =
@@ -277,7 +277,7 @@ async fn servers_continue_through_changes_of_the_leader() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_turn_from_a_member_that_hangs() {
-    let Some(etcd) = Cluster::start(3, Security::Plain) else {
+    let Some(etcd) = EtcdCluster::start(3, Security::Plain) else {
         return;
     };
     let store = etcd.connect().await;
@@ -305,7 +305,7 @@ async fn servers_turn_from_a_member_that_hangs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_continue_while_the_leader_hangs() {
-    let Some(etcd) = Cluster::start(3, Security::Plain) else {
+    let Some(etcd) = EtcdCluster::start(3, Security::Plain) else {
         return;
     };
     let (one, two): (Arc<dyn Store>, Arc<dyn Store>) =
@@ -326,7 +326,7 @@ async fn servers_continue_while_the_leader_hangs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn compaction_takes_nothing_from_who_listens() {
     const WRITES: usize = 400;
-    let Some(etcd) = Cluster::start(1, Security::Plain) else {
+    let Some(etcd) = EtcdCluster::start(1, Security::Plain) else {
         return;
     };
     let (one, two) = (Arc::new(etcd.connect().await), etcd.connect().await);

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use scantling_store::{EmbeddedStore, Revision, Store};
 
-use crate::linear::{self, Call, Client, NEVER, Numbers, Operation, Outcome};
+use crate::linear::{self, CallOutcome, CounterSource, NEVER, RecordedCall, RecordingClient, StoreCall};
 use crate::{contents, small};
 
 const DIRECTORY: &str = "SCANTLING_CRASH_DIRECTORY";
@@ -60,61 +60,61 @@ async fn work_forever(store: Arc<EmbeddedStore>, id: u64) {
     let keys: Vec<String> = (0..12)
         .map(|n| format!("/registry/crash/things/ns/{n}"))
         .collect();
-    let mut client = Client::new(id, &keys);
+    let mut client = RecordingClient::new(id, &keys);
     loop {
         let (key, call) = client.choose();
         tell(&format!("begin {id} {key} {call}"));
         let outcome = client.make(&*store, &key, call).await;
         match outcome {
-            Outcome::Written(revision) => tell(&format!("done {id} written {revision}")),
-            Outcome::Found(Some(number)) => tell(&format!("done {id} found {number}")),
-            Outcome::Found(None) => tell(&format!("done {id} found nothing")),
-            Outcome::Unknown => panic!("a store that works answers"),
+            CallOutcome::Written(revision) => tell(&format!("done {id} written {revision}")),
+            CallOutcome::Found(Some(number)) => tell(&format!("done {id} found {number}")),
+            CallOutcome::Found(None) => tell(&format!("done {id} found nothing")),
+            CallOutcome::Unknown => panic!("a store that works answers"),
         }
     }
 }
 
-fn parse_call(text: &str) -> Call {
+fn parse_call(text: &str) -> StoreCall {
     let words: Vec<&str> = text.split(' ').collect();
     let numbers: Vec<u64> = words.iter().skip(1).map(|word| word.parse().unwrap()).collect();
     match (words[0], numbers.as_slice()) {
-        ("get", []) => Call::Get,
-        ("create", &[new]) => Call::Create { new },
-        ("update", &[expected, new]) => Call::Update { expected, new },
-        ("delete", &[expected]) => Call::Delete { expected },
+        ("get", []) => StoreCall::Get,
+        ("create", &[new]) => StoreCall::Create { new },
+        ("update", &[expected, new]) => StoreCall::Update { expected, new },
+        ("delete", &[expected]) => StoreCall::Delete { expected },
         _ => panic!("{text}"),
     }
 }
 
-fn parse_outcome(text: &str) -> Outcome {
+fn parse_outcome(text: &str) -> CallOutcome {
     match text.split_once(' ').unwrap() {
-        ("written", revision) => Outcome::Written(revision.parse().unwrap()),
-        ("found", "nothing") => Outcome::Found(None),
-        ("found", number) => Outcome::Found(Some(number.parse().unwrap())),
+        ("written", revision) => CallOutcome::Written(revision.parse().unwrap()),
+        ("found", "nothing") => CallOutcome::Found(None),
+        ("found", number) => CallOutcome::Found(Some(number.parse().unwrap())),
         _ => panic!("{text}"),
     }
 }
 
 /// What the victims have told.
 #[derive(Default)]
-struct Told {
-    operations: Vec<Operation>,
+struct CrashReport {
+    operations: Vec<RecordedCall>,
     /// The operation that each client is in the middle of.
-    begun: BTreeMap<String, Operation>,
+    begun: BTreeMap<String, RecordedCall>,
     clock: u64,
 }
 
-impl Told {
+impl CrashReport {
     fn hear(&mut self, line: &str) {
         self.clock += 1;
         let (kind, rest) = line.split_once(' ').unwrap();
         let (id, rest) = rest.split_once(' ').unwrap();
         if kind == "begin" {
             let (key, call) = rest.split_once(' ').unwrap();
-            let operation = Operation {
+            let operation = RecordedCall {
                 key: key.to_owned(),
                 call: parse_call(call),
-                outcome: Outcome::Unknown,
+                outcome: CallOutcome::Unknown,
                 invoked: self.clock,
                 returned: NEVER,
             };
@@ -138,10 +138,10 @@ impl Told {
 async fn nothing_acknowledged_is_lost() {
     let runs: u64 = std::env::var(RUNS).map_or(200, |text| text.parse().unwrap());
     let directory = tempfile::tempdir().unwrap();
-    let mut numbers = Numbers(runs);
+    let mut numbers = CounterSource(runs);
     let mut known: Revision = 1;
-    let mut state: BTreeMap<String, linear::Number> = BTreeMap::new();
-    let mut told = Told::default();
+    let mut state: BTreeMap<String, linear::Counter> = BTreeMap::new();
+    let mut told = CrashReport::default();
     let mut events = Vec::new();
     for run in 0..runs {
         for line in kill_a_victim(directory.path(), run, numbers.below(120)) {

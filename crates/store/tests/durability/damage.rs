@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use scantling_store::{EmbeddedStore, Store, StoreError, Write};
 
-use crate::linear::Numbers;
+use crate::linear::CounterSource;
 use crate::{contents, small};
 
 /// A store with a state at rest, several segments, and all kinds of events.
@@ -87,7 +87,7 @@ async fn changed_bytes_are_noticed() {
         .map(|path| path.file_name().unwrap().to_owned())
         .collect();
     assert!(names.len() > 3, "{names:?}");
-    let mut numbers = Numbers(7);
+    let mut numbers = CounterSource(7);
     let mut refused = 0;
     for round in 0..150 {
         let name = &names[round % names.len()];

@@ -7,24 +7,24 @@ use std::process::Command;
 use std::sync::Arc;
 
 use scantling_store::{
-    EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation, Packed, ReadAt, Revision, Store, StoreError,
-    Write,
+    EmbeddedConfig, EmbeddedStore, FaultInjector, FaultKind, FileOperation, MaybeCompressed, ReadAt,
+    Revision, Store, StoreError, Write,
 };
 
 use crate::{contents, copy_all, small};
 
-type Contents = BTreeMap<String, (Revision, Packed)>;
+type StoreContents = BTreeMap<String, (Revision, MaybeCompressed)>;
 
 fn key(n: usize) -> String {
     format!("/registry/faults/things/ns/{n:03}")
 }
 
-fn value(n: usize) -> Packed {
-    Packed::from(format!("{n} ").repeat(400))
+fn value(n: usize) -> MaybeCompressed {
+    MaybeCompressed::from(format!("{n} ").repeat(400))
 }
 
 /// Creates keys; answers with those that were acknowledged. Failures must be those of the disk.
-async fn create(store: &EmbeddedStore, keys: std::ops::Range<usize>) -> Contents {
+async fn create(store: &EmbeddedStore, keys: std::ops::Range<usize>) -> StoreContents {
     let mut acknowledged = BTreeMap::new();
     for n in keys {
         match store.write(&key(n), Write::Create { value: value(n) }).await {
@@ -48,10 +48,10 @@ async fn create(store: &EmbeddedStore, keys: std::ops::Range<usize>) -> Contents
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_one_failure_loses_nothing() {
     let failures = [
-        (Operation::Write, Failure::Error(ErrorKind::StorageFull)),
-        (Operation::Write, Failure::Torn),
-        (Operation::Flush, Failure::Error(ErrorKind::Other)),
-        (Operation::Read, Failure::Error(ErrorKind::Other)),
+        (FileOperation::Write, FaultKind::Error(ErrorKind::StorageFull)),
+        (FileOperation::Write, FaultKind::Torn),
+        (FileOperation::Flush, FaultKind::Error(ErrorKind::Other)),
+        (FileOperation::Read, FaultKind::Error(ErrorKind::Other)),
     ];
     for (operation, failure) in failures {
         for nth in 1..20 {
@@ -63,7 +63,7 @@ async fn any_one_failure_loses_nothing() {
             let mut expected = create(&store, 0..5).await;
             store.close().unwrap();
 
-            let faults = Arc::new(Faults::default());
+            let faults = Arc::new(FaultInjector::default());
             faults.fail(operation, nth, 1, failure);
             match EmbeddedStore::open(EmbeddedConfig {
                 faults: Some(faults),
@@ -98,8 +98,8 @@ async fn any_one_failure_loses_nothing() {
 }
 
 /// A new store whose files fail when they are told to.
-fn with_faults(directory: &Path) -> (EmbeddedStore, Arc<Faults>) {
-    let faults = Arc::new(Faults::default());
+fn with_faults(directory: &Path) -> (EmbeddedStore, Arc<FaultInjector>) {
+    let faults = Arc::new(FaultInjector::default());
     let config = EmbeddedConfig {
         faults: Some(Arc::clone(&faults)),
         ..small(directory)
@@ -113,7 +113,7 @@ async fn after_a_failed_flush_nothing_is_acknowledged() {
     let directory = tempfile::tempdir().unwrap();
     let (store, faults) = with_faults(directory.path());
     let before = create(&store, 0..3).await;
-    faults.fail(Operation::Flush, 1, 1, Failure::Error(ErrorKind::Other));
+    faults.fail(FileOperation::Flush, 1, 1, FaultKind::Error(ErrorKind::Other));
     // The next flush would succeed, and mean nothing: the system has dropped what it could not write.
     assert_eq!(create(&store, 3..6).await, BTreeMap::new());
     assert_eq!(contents(&store).await, before, "reads go on");
@@ -124,7 +124,7 @@ async fn a_disk_that_is_full_for_a_while() {
     let directory = tempfile::tempdir().unwrap();
     let (store, faults) = with_faults(directory.path());
     let mut expected = create(&store, 0..3).await;
-    faults.fail(Operation::Write, 1, 5, Failure::Torn);
+    faults.fail(FileOperation::Write, 1, 5, FaultKind::Torn);
     assert_eq!(create(&store, 3..8).await, BTreeMap::new());
     expected.extend(create(&store, 8..300).await);
     assert_eq!(expected.len(), 3 + 292);
@@ -167,8 +167,8 @@ async fn a_disk_that_is_really_full() {
     let filler = disk.0.path().join("filler");
     std::fs::write(&filler, vec![0; 2 << 20]).unwrap();
     let store = EmbeddedStore::open(small(&directory)).unwrap();
-    let mut expected: Contents = BTreeMap::new();
-    let large = |n: usize| Packed::from(vec![n as u8; 8_000]);
+    let mut expected: StoreContents = BTreeMap::new();
+    let large = |n: usize| MaybeCompressed::from(vec![n as u8; 8_000]);
     let mut n = 0;
     let error = loop {
         match store.write(&key(n), Write::Create { value: large(n) }).await {
@@ -211,8 +211,8 @@ async fn a_disk_without_room_for_a_checkpoint() {
     let mut file = std::fs::File::create(&filler).unwrap();
     while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
     drop(file);
-    let mut expected: Contents = BTreeMap::new();
-    let large = |n: usize| Packed::from(vec![n as u8; 5_000]);
+    let mut expected: StoreContents = BTreeMap::new();
+    let large = |n: usize| MaybeCompressed::from(vec![n as u8; 5_000]);
     let mut n = 0;
     let error = loop {
         let value = large(n);
@@ -311,7 +311,7 @@ async fn a_compaction_that_cannot_be_written_has_not_happened() {
     let directory = tempfile::tempdir().unwrap();
     let (store, faults) = with_faults(directory.path());
     create(&store, 0..10).await;
-    faults.fail(Operation::Write, 1, 1, Failure::Torn);
+    faults.fail(FileOperation::Write, 1, 1, FaultKind::Torn);
     assert!(matches!(store.compact(5).await, Err(StoreError::Io { .. })));
     assert!(store.watch("/registry/", 2).await.is_ok());
     store.compact(5).await.unwrap();
@@ -325,7 +325,7 @@ async fn readiness_follows_what_becomes_of_writes() {
     create(&store, 0..3).await;
     store.check_writable().await.unwrap();
     // Two writes fail: that of the client, and the one by which the store finds out whether the disk is still full.
-    faults.fail(Operation::Write, 1, 2, Failure::Torn);
+    faults.fail(FileOperation::Write, 1, 2, FaultKind::Torn);
     assert_eq!(create(&store, 3..4).await, BTreeMap::new());
     store.check_writable().await.unwrap_err();
     // At once, it does not try again.
@@ -334,7 +334,12 @@ async fn readiness_follows_what_becomes_of_writes() {
     assert_eq!(create(&store, 4..5).await.len(), 1);
     store.check_writable().await.unwrap();
     // Without writes, a probe notices that the disk has recovered.
-    faults.fail(Operation::Write, 1, 1, Failure::Error(ErrorKind::StorageFull));
+    faults.fail(
+        FileOperation::Write,
+        1,
+        1,
+        FaultKind::Error(ErrorKind::StorageFull),
+    );
     assert_eq!(create(&store, 5..6).await, BTreeMap::new());
     let revision = store.revision().await.unwrap();
     store.check_writable().await.unwrap();
@@ -344,7 +349,7 @@ async fn readiness_follows_what_becomes_of_writes() {
         "a probe changes nothing"
     );
     // After a failed flush, nothing helps.
-    faults.fail(Operation::Flush, 1, 1, Failure::Error(ErrorKind::Other));
+    faults.fail(FileOperation::Flush, 1, 1, FaultKind::Error(ErrorKind::Other));
     assert_eq!(create(&store, 6..7).await, BTreeMap::new());
     store.check_writable().await.unwrap_err();
     let expected = contents(&store).await;

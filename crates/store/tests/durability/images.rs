@@ -59,13 +59,13 @@ fn bytes(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// An expected report: the file, a part of the message, and the remedy.
-type Report = (&'static str, &'static str, Remedy);
+type DamageReport = (&'static str, &'static str, Remedy);
 
 /// What is done to an image, in words and in fact, and what is reported.
-type Case<'a> = (&'a str, &'a dyn Fn(&Path), Report);
+type DamageCase<'a> = (&'a str, &'a dyn Fn(&Path), DamageReport);
 
 /// Damages a copy of an image; a check and a start must both refuse it in the same words.
-fn refused(image: &Path, what: &str, damage: &dyn Fn(&Path), (file, said, remedy): Report) {
+fn refused(image: &Path, what: &str, damage: &dyn Fn(&Path), (file, said, remedy): DamageReport) {
     let damaged = copy_all(image);
     damage(damaged.path());
     let before = bytes(damaged.path());
@@ -112,7 +112,7 @@ async fn files_of_a_killed_server_that_do_not_fit_together() {
     let (early, _) = crashed(0..1).await;
     let other = other.path();
     let early = early.path();
-    let cases: &[Case<'_>] = &[
+    let cases: &[DamageCase<'_>] = &[
         (
             "the last segment is cut within its records",
             &|d| resize(&d.join(LAST), |_| 5_000),

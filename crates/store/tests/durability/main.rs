@@ -23,7 +23,9 @@ mod power;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use scantling_store::{EmbeddedConfig, EmbeddedStore, HistoryLimits, ListRequest, Packed, Revision, Store};
+use scantling_store::{
+    EmbeddedConfig, EmbeddedStore, HistoryLimits, ListRequest, MaybeCompressed, Revision, Store,
+};
 
 /// A store whose segments and checkpoints are so small that a short test goes through many of them.
 fn small(directory: &Path) -> EmbeddedConfig {
@@ -38,7 +40,7 @@ fn small(directory: &Path) -> EmbeddedConfig {
 }
 
 /// All keys with their revisions and values.
-async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, Packed)> {
+async fn contents(store: &EmbeddedStore) -> BTreeMap<String, (Revision, MaybeCompressed)> {
     let all = ListRequest {
         prefix: "/".to_owned(),
         ..ListRequest::default()

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use scantling_store::{
-    EmbeddedConfig, EmbeddedStore, Failure, Faults, Operation, Revision, Store, StoreError, Write,
+    EmbeddedConfig, EmbeddedStore, FaultInjector, FaultKind, FileOperation, Revision, Store, StoreError,
+    Write,
 };
 
-use crate::linear::Numbers;
+use crate::linear::CounterSource;
 use crate::{contents, copy_all, small};
 
 const BLOCK: usize = 4096;
@@ -19,7 +20,7 @@ fn key(n: usize) -> String {
 
 async fn create(store: &EmbeddedStore, n: usize, size: usize) -> Result<Revision, StoreError> {
     // Nothing that could be packed.
-    let mut numbers = Numbers(n as u64);
+    let mut numbers = CounterSource(n as u64);
     let value: Vec<u8> = (0..size).map(|_| numbers.below(256) as u8).collect();
     let value = value.into();
     store
@@ -38,15 +39,15 @@ fn tiny(directory: &Path) -> EmbeddedConfig {
 #[tokio::test]
 async fn everything_ends_with_any_operation() {
     let ends = [
-        (Operation::Write, Failure::Torn),
-        (Operation::Write, Failure::Error(std::io::ErrorKind::Other)),
-        (Operation::Flush, Failure::Error(std::io::ErrorKind::Other)),
+        (FileOperation::Write, FaultKind::Torn),
+        (FileOperation::Write, FaultKind::Error(std::io::ErrorKind::Other)),
+        (FileOperation::Flush, FaultKind::Error(std::io::ErrorKind::Other)),
     ];
     for (operation, failure) in ends {
         for nth in 1..40 {
             let what = format!("{operation:?} {nth}, {failure:?}");
             let directory = tempfile::tempdir().unwrap();
-            let faults = Arc::new(Faults::default());
+            let faults = Arc::new(FaultInjector::default());
             let config = EmbeddedConfig {
                 faults: Some(Arc::clone(&faults)),
                 ..tiny(directory.path())

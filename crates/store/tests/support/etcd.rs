@@ -24,20 +24,20 @@ pub(crate) enum Security {
 
 /// A running cluster; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Cluster {
-    members: Vec<Member>,
+pub(crate) struct EtcdCluster {
+    members: Vec<EtcdMember>,
     directory: tempfile::TempDir,
     security: Security,
 }
 
 #[derive(Debug)]
-struct Member {
+struct EtcdMember {
     child: Option<Child>,
     client: String,
     peer: String,
 }
 
-impl Cluster {
+impl EtcdCluster {
     /// Starts a cluster, or says loudly that the machine has no etcd.
     pub(crate) fn start(size: usize, security: Security) -> Option<Self> {
         if program().is_none() {
@@ -55,7 +55,7 @@ impl Cluster {
         let url = |listener: &TcpListener, scheme| format!("{scheme}://{}", listener.local_addr().unwrap());
         let members = ports
             .chunks(2)
-            .map(|pair| Member {
+            .map(|pair| EtcdMember {
                 child: None,
                 client: url(&pair[0], scheme),
                 peer: url(&pair[1], "http"),
@@ -110,7 +110,7 @@ impl Cluster {
         };
         let path = |name: String| self.directory.path().join(name);
         let log = std::fs::File::create(path(format!("log-{member}"))).unwrap();
-        let Member { client, peer, .. } = &self.members[member];
+        let EtcdMember { client, peer, .. } = &self.members[member];
         let mut command = Command::new(program().unwrap());
         command
             .args(["--name", &format!("m{member}")])
@@ -206,7 +206,7 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for EtcdCluster {
     fn drop(&mut self) {
         for member in 0..self.members.len() {
             self.kill(member);

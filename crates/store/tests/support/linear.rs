@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 use scantling_store::{Event, ListRequest, ReadAt, Revision, Store, StoreError, Write};
 
 /// The number of a value. No two writes store the same, so that it tells which of them it was.
-pub(crate) type Number = u64;
+pub(crate) type Counter = u64;
 
-/// Numbers that look random and are the same in every run.
+/// CounterSource that look random and are the same in every run.
 #[derive(Debug, Clone)]
-pub(crate) struct Numbers(pub(crate) u64);
+pub(crate) struct CounterSource(pub(crate) u64);
 
-impl Numbers {
+impl CounterSource {
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
@@ -31,8 +31,8 @@ impl Numbers {
 }
 
 /// The value of a number: the number, and bytes that follow from it, a few or many.
-pub(crate) fn value(number: Number) -> Bytes {
-    let mut numbers = Numbers(number);
+pub(crate) fn value(number: Counter) -> Bytes {
+    let mut numbers = CounterSource(number);
     let most = if numbers.below(10) == 0 { 20_000 } else { 500 };
     let size = numbers.below(most);
     let mut bytes = format!("{number} ").into_bytes();
@@ -41,7 +41,7 @@ pub(crate) fn value(number: Number) -> Bytes {
 }
 
 /// The number of a value, which must be whole.
-pub(crate) fn number(bytes: &[u8]) -> Number {
+pub(crate) fn number(bytes: &[u8]) -> Counter {
     let digits = bytes.split(|byte| *byte == b' ').next().unwrap();
     let number = std::str::from_utf8(digits).unwrap().parse().unwrap();
     assert!(value(number) == bytes, "value {number} is not what was written");
@@ -50,14 +50,14 @@ pub(crate) fn number(bytes: &[u8]) -> Number {
 
 /// What a client asks of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum StoreCall {
     Get,
-    Create { new: Number },
-    Update { expected: Number, new: Number },
-    Delete { expected: Number },
+    Create { new: Counter },
+    Update { expected: Counter, new: Counter },
+    Delete { expected: Counter },
 }
 
-impl std::fmt::Display for Call {
+impl std::fmt::Display for StoreCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Get => write!(f, "get"),
@@ -70,20 +70,20 @@ impl std::fmt::Display for Call {
 
 /// What it was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     /// It was written, and this is its revision.
     Written(Revision),
     /// This is there: the answer to a read, or the reason for which a write was refused.
-    Found(Option<Number>),
+    Found(Option<Counter>),
     /// There was no answer, or none that says whether the write happened.
     Unknown,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Operation {
+pub(crate) struct RecordedCall {
     pub(crate) key: String,
-    pub(crate) call: Call,
-    pub(crate) outcome: Outcome,
+    pub(crate) call: StoreCall,
+    pub(crate) outcome: CallOutcome,
     pub(crate) invoked: u64,
     /// Never, if there was no answer.
     pub(crate) returned: u64,
@@ -92,28 +92,28 @@ pub(crate) struct Operation {
 pub(crate) const NEVER: u64 = u64::MAX;
 
 /// What a sequential store does: the state after a call, if it answers as it was answered.
-fn step(state: Option<Number>, operation: &Operation) -> Option<Option<Number>> {
+fn step(state: Option<Counter>, operation: &RecordedCall) -> Option<Option<Counter>> {
     let (holds, after) = match operation.call {
-        Call::Get => (false, state),
-        Call::Create { new } => (state.is_none(), Some(new)),
-        Call::Update { expected, new } => (state == Some(expected), Some(new)),
-        Call::Delete { expected } => (state == Some(expected), None),
+        StoreCall::Get => (false, state),
+        StoreCall::Create { new } => (state.is_none(), Some(new)),
+        StoreCall::Update { expected, new } => (state == Some(expected), Some(new)),
+        StoreCall::Delete { expected } => (state == Some(expected), None),
     };
     match operation.outcome {
-        Outcome::Written(_) => holds.then_some(after),
-        Outcome::Found(found) => (!holds && found == state).then_some(state),
-        Outcome::Unknown => Some(if holds { after } else { state }),
+        CallOutcome::Written(_) => holds.then_some(after),
+        CallOutcome::Found(found) => (!holds && found == state).then_some(state),
+        CallOutcome::Unknown => Some(if holds { after } else { state }),
     }
 }
 
 /// Which operations have been put into the order: all before the first that has not, and some after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-struct Done {
+struct CompletedCall {
     first: usize,
     beyond: BTreeSet<usize>,
 }
 
-impl Done {
+impl CompletedCall {
     fn with(&self, index: usize) -> Self {
         let mut done = self.clone();
         done.beyond.insert(index);
@@ -124,7 +124,7 @@ impl Done {
     }
 
     /// The operations that may come next: those that were called before any other was answered.
-    fn candidates(&self, operations: &[Operation]) -> Vec<usize> {
+    fn candidates(&self, operations: &[RecordedCall]) -> Vec<usize> {
         let mut first_answer = NEVER;
         let mut candidates = Vec::new();
         for (index, operation) in operations.iter().enumerate().skip(self.first) {
@@ -142,9 +142,9 @@ impl Done {
 }
 
 /// Looks for an order of the operations on one key.
-fn check_key(operations: &mut [Operation]) {
+fn check_key(operations: &mut [RecordedCall]) {
     operations.sort_by_key(|operation| operation.invoked);
-    let begin = Done::default();
+    let begin = CompletedCall::default();
     let mut stack = vec![(None, begin.clone(), begin.candidates(operations))];
     let mut seen = HashSet::new();
     let mut furthest = 0;
@@ -176,13 +176,13 @@ fn check_key(operations: &mut [Operation]) {
 }
 
 /// Checks a history, given all writes that a watch has shown since before it began.
-pub(crate) fn check(operations: Vec<Operation>, events: &[Arc<Event>]) {
-    let mut operations = settle(operations, events);
+pub(crate) fn check(operations: Vec<RecordedCall>, events: &[Arc<Event>]) {
+    let mut operations = resolve_unknown_outcomes(operations, events);
     // A write that was answered before another was called has the lesser revision.
     let mut writes: Vec<_> = operations
         .iter()
         .filter_map(|operation| match operation.outcome {
-            Outcome::Written(revision) => Some((revision, operation)),
+            CallOutcome::Written(revision) => Some((revision, operation)),
             _ => None,
         })
         .collect();
@@ -195,7 +195,7 @@ pub(crate) fn check(operations: Vec<Operation>, events: &[Arc<Event>]) {
         );
         answered = answered.min(write.returned);
     }
-    let mut by_key: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+    let mut by_key: BTreeMap<String, Vec<RecordedCall>> = BTreeMap::new();
     for operation in operations.drain(..) {
         by_key.entry(operation.key.clone()).or_default().push(operation);
     }
@@ -206,8 +206,8 @@ pub(crate) fn check(operations: Vec<Operation>, events: &[Arc<Event>]) {
 
 /// Holds the writes against the events of a watch. Each event is one write that a client made, and every write
 /// that was acknowledged is an event. What became of those without an answer is known after that.
-fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
-    let mut state: BTreeMap<&str, Number> = BTreeMap::new();
+fn resolve_unknown_outcomes(operations: Vec<RecordedCall>, events: &[Arc<Event>]) -> Vec<RecordedCall> {
+    let mut state: BTreeMap<&str, Counter> = BTreeMap::new();
     let mut happened = BTreeMap::new();
     let mut last = 0;
     for event in events {
@@ -221,9 +221,9 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
         };
         assert_eq!(before, known, "what was under a key before revision {last}");
         let call = match (before, after) {
-            (None, Some(new)) => Call::Create { new },
-            (Some(expected), Some(new)) => Call::Update { expected, new },
-            (Some(expected), None) => Call::Delete { expected },
+            (None, Some(new)) => StoreCall::Create { new },
+            (Some(expected), Some(new)) => StoreCall::Update { expected, new },
+            (Some(expected), None) => StoreCall::Delete { expected },
             (None, None) => panic!("revision {last} has changed nothing"),
         };
         happened.insert((event.key().to_string(), call.to_string()), event.revision);
@@ -232,9 +232,9 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
     let mut unanswered = Vec::new();
     for operation in operations {
         match (operation.outcome, operation.call) {
-            (Outcome::Unknown, Call::Get) => {}
-            (Outcome::Unknown, _) => unanswered.push(operation),
-            (Outcome::Written(revision), call) => {
+            (CallOutcome::Unknown, StoreCall::Get) => {}
+            (CallOutcome::Unknown, _) => unanswered.push(operation),
+            (CallOutcome::Written(revision), call) => {
                 let shown = happened.remove(&(operation.key.clone(), call.to_string()));
                 assert_eq!(
                     shown,
@@ -243,7 +243,7 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
                 );
                 settled.push(operation);
             }
-            (Outcome::Found(_), _) => settled.push(operation),
+            (CallOutcome::Found(_), _) => settled.push(operation),
         }
     }
     let mut claimed = BTreeSet::new();
@@ -253,8 +253,8 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
             continue;
         };
         // Several may have tried to delete the same, and nobody can tell whose attempt it was.
-        if !matches!(operation.call, Call::Delete { .. }) {
-            operation.outcome = Outcome::Written(*revision);
+        if !matches!(operation.call, StoreCall::Delete { .. }) {
+            operation.outcome = CallOutcome::Written(*revision);
         }
         settled.push(operation);
         claimed.insert(write);
@@ -268,7 +268,7 @@ fn settle(operations: Vec<Operation>, events: &[Arc<Event>]) -> Vec<Operation> {
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     clock: AtomicU64,
-    operations: Mutex<Vec<Operation>>,
+    operations: Mutex<Vec<RecordedCall>>,
 }
 
 impl Recorder {
@@ -276,12 +276,12 @@ impl Recorder {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    pub(crate) fn note(&self, key: &str, call: Call, outcome: Outcome, invoked: u64) {
+    pub(crate) fn note(&self, key: &str, call: StoreCall, outcome: CallOutcome, invoked: u64) {
         let returned = match outcome {
-            Outcome::Unknown => NEVER,
+            CallOutcome::Unknown => NEVER,
             _ => self.now(),
         };
-        self.operations.lock().push(Operation {
+        self.operations.lock().push(RecordedCall {
             key: key.to_owned(),
             call,
             outcome,
@@ -290,45 +290,45 @@ impl Recorder {
         });
     }
 
-    pub(crate) fn finish(&self) -> Vec<Operation> {
+    pub(crate) fn finish(&self) -> Vec<RecordedCall> {
         std::mem::take(&mut *self.operations.lock())
     }
 }
 
 /// What a client knows of a key: a number and the revision that wrote it. It may be out of date.
-type Known = BTreeMap<String, (Number, Revision)>;
+type KnownKeys = BTreeMap<String, (Counter, Revision)>;
 
 /// A client of a store that reads and writes a few keys, often by what it remembers.
-pub(crate) struct Client {
-    pub(crate) numbers: Numbers,
+pub(crate) struct RecordingClient {
+    pub(crate) numbers: CounterSource,
     /// The number of the next value; those of other clients lie elsewhere.
-    pub(crate) next: Number,
+    pub(crate) next: Counter,
     pub(crate) keys: Vec<String>,
-    known: Known,
+    known: KnownKeys,
 }
 
-impl Client {
+impl RecordingClient {
     pub(crate) fn new(id: u64, keys: &[String]) -> Self {
         Self {
-            numbers: Numbers(id),
+            numbers: CounterSource(id),
             next: id << 32,
             keys: keys.to_vec(),
-            known: Known::new(),
+            known: KnownKeys::new(),
         }
     }
 
     /// What to ask next, and of which key.
-    pub(crate) fn choose(&mut self) -> (String, Call) {
+    pub(crate) fn choose(&mut self) -> (String, StoreCall) {
         let key = self.keys[self.numbers.below(self.keys.len() as u64) as usize].clone();
         self.next += 1;
         let new = self.next;
         let call = match (self.numbers.below(10), self.known.get(&key)) {
-            (0..3, _) => Call::Get,
-            (3, None) => Call::Get,
-            (_, None) => Call::Create { new },
-            (3..5, Some((expected, _))) => Call::Delete { expected: *expected },
-            (5, Some(_)) => Call::Create { new },
-            (_, Some((expected, _))) => Call::Update {
+            (0..3, _) => StoreCall::Get,
+            (3, None) => StoreCall::Get,
+            (_, None) => StoreCall::Create { new },
+            (3..5, Some((expected, _))) => StoreCall::Delete { expected: *expected },
+            (5, Some(_)) => StoreCall::Create { new },
+            (_, Some((expected, _))) => StoreCall::Update {
                 expected: *expected,
                 new,
             },
@@ -337,28 +337,28 @@ impl Client {
     }
 
     /// Asks it.
-    pub(crate) async fn make(&mut self, store: &dyn Store, key: &str, call: Call) -> Outcome {
+    pub(crate) async fn make(&mut self, store: &dyn Store, key: &str, call: StoreCall) -> CallOutcome {
         let expected = self.known.get(key).map_or(0, |(_, revision)| *revision);
         let write = match call {
-            Call::Get => {
+            StoreCall::Get => {
                 return match store.get(key, ReadAt::Latest).await {
                     Ok(entry) => self.found(key, entry.as_deref()),
                     Err(error) => Self::no_answer(&error),
                 };
             }
-            Call::Create { new } => Write::Create {
+            StoreCall::Create { new } => Write::Create {
                 value: value(new).into(),
             },
-            Call::Update { new, .. } => Write::Update {
+            StoreCall::Update { new, .. } => Write::Update {
                 value: value(new).into(),
                 expected,
             },
-            Call::Delete { .. } => Write::Delete { expected },
+            StoreCall::Delete { .. } => Write::Delete { expected },
         };
         match store.write(key, write).await {
             Ok(event) => {
                 self.found(key, event.after().map(|entry| &**entry));
-                Outcome::Written(event.revision)
+                CallOutcome::Written(event.revision)
             }
             Err(StoreError::AlreadyExists { current } | StoreError::Conflict { current, .. }) => {
                 self.found(key, Some(&current))
@@ -368,26 +368,26 @@ impl Client {
         }
     }
 
-    fn found(&mut self, key: &str, entry: Option<&scantling_store::Entry>) -> Outcome {
+    fn found(&mut self, key: &str, entry: Option<&scantling_store::Entry>) -> CallOutcome {
         match entry {
             Some(entry) => {
                 let number = number(&entry.value.bytes());
                 self.known.insert(key.to_owned(), (number, entry.mod_revision));
-                Outcome::Found(Some(number))
+                CallOutcome::Found(Some(number))
             }
             None => {
                 self.known.remove(key);
-                Outcome::Found(None)
+                CallOutcome::Found(None)
             }
         }
     }
 
-    fn no_answer(error: &StoreError) -> Outcome {
+    fn no_answer(error: &StoreError) -> CallOutcome {
         assert!(
             matches!(error, StoreError::Unavailable { .. } | StoreError::Io { .. }),
             "{error}"
         );
-        Outcome::Unknown
+        CallOutcome::Unknown
     }
 
     /// Works for a number of steps, now and then by a list, which reads all keys at once.
@@ -417,7 +417,7 @@ impl Client {
         let entries: BTreeMap<&str, _> = page.entries.iter().map(|e| (&*e.key, e)).collect();
         for key in self.keys.clone() {
             let outcome = self.found(&key, entries.get(&*key).map(|entry| &***entry));
-            recorder.note(&key, Call::Get, outcome, invoked);
+            recorder.note(&key, StoreCall::Get, outcome, invoked);
         }
     }
 }
@@ -438,7 +438,7 @@ pub(crate) async fn run(
     let tasks: Vec<_> = (0..clients)
         .map(|id| {
             let store = Arc::clone(&stores[id as usize % stores.len()]);
-            tokio::spawn(Client::new(id + 1, &keys).work(store, Arc::clone(&recorder), steps))
+            tokio::spawn(RecordingClient::new(id + 1, &keys).work(store, Arc::clone(&recorder), steps))
         })
         .collect();
     meanwhile.await;
@@ -459,7 +459,7 @@ pub(crate) async fn run(
         {
             Ok(event) => break event.revision,
             Err(StoreError::AlreadyExists { current }) => break current.mod_revision,
-            Err(error) => drop(Client::no_answer(&error)),
+            Err(error) => drop(RecordingClient::no_answer(&error)),
         }
     };
     let mut events = Vec::new();

@@ -5,9 +5,9 @@
 
 use crate::codec::text::{self, Stored};
 use crate::kinds::kind::Kind;
-use scantling_merge::apply::Typed;
+use scantling_merge::apply::TypeCheck;
 use scantling_schema::definition::Definition;
-use scantling_store::{Entry, Packed};
+use scantling_store::{Entry, MaybeCompressed};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ pub(crate) struct PendingDefinitions(Mutex<VecDeque<PendingDefinition>>);
 
 #[derive(Debug)]
 struct PendingDefinition {
-    text: Packed,
+    text: MaybeCompressed,
     /// Where in the text the resource version belongs.
     place: Option<usize>,
     /// The definition without its schemas.
@@ -46,7 +46,7 @@ impl PendingDefinitions {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let position = all.iter().position(|written| written.text == entry.value)?;
         let PendingDefinition { place, sketch, .. } = all.remove(position)?;
-        text::cache_normalized(kind, entry, place, Typed::Perhaps);
+        text::cache_normalized(kind, entry, place, TypeCheck::Unknown);
         Some(sketch)
     }
 }

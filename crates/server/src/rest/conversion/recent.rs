@@ -49,16 +49,16 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scantling_store::{Note, Packed};
+    use scantling_store::{MaybeCompressed, ReaderCache};
 
     fn entry(mod_revision: u64, size: usize) -> Entry {
         Entry {
             key: "k".into(),
-            value: Packed::plain(vec![b'x'; size].into()),
+            value: MaybeCompressed::uncompressed(vec![b'x'; size].into()),
             create_revision: 1,
             mod_revision,
             version: 1,
-            note: Note::default(),
+            reader_cache: ReaderCache::default(),
         }
     }
 

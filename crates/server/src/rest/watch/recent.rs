@@ -67,16 +67,16 @@ impl RecentObjects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scantling_store::{Note, Packed};
+    use scantling_store::{MaybeCompressed, ReaderCache};
 
     fn entry(bytes: usize) -> Arc<Entry> {
         Arc::new(Entry {
             key: "/registry/a".into(),
-            value: Packed::plain(vec![b'x'; bytes].into()),
+            value: MaybeCompressed::uncompressed(vec![b'x'; bytes].into()),
             create_revision: 1,
             mod_revision: 1,
             version: 1,
-            note: Note::default(),
+            reader_cache: ReaderCache::default(),
         })
     }
 

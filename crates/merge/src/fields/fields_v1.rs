@@ -8,14 +8,14 @@ use scantling_value::{Map, Value};
 /// A set of field paths in the form of `managedFields` (`FieldsV1`).
 // INVARIANT: it is the document that `Set::to_fields` makes of the set.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Written(Map);
+pub(crate) struct FieldsV1(Map);
 
-impl Written {
+impl FieldsV1 {
     /// Takes the document of a set. What is written in another way than ours is brought into it.
     pub(crate) fn from_fields(fields: Value) -> Result<Self, FieldsError> {
         match fields {
-            Value::Object(map) if !map.contains_key(SELF) && is_canonical(&map) => Ok(Written(map)),
-            other => Set::from_fields(&other).map(|set| Written::from(&set)),
+            Value::Object(map) if !map.contains_key(SELF) && is_canonical(&map) => Ok(FieldsV1(map)),
+            other => Set::from_fields(&other).map(|set| FieldsV1::from(&set)),
         }
     }
 
@@ -35,8 +35,8 @@ impl Written {
     }
 
     /// Where its paths begin.
-    pub(crate) fn root(&self) -> Node<'_> {
-        Node(&self.0)
+    pub(crate) fn root(&self) -> FieldsNode<'_> {
+        FieldsNode(&self.0)
     }
 
     /// Whether the sets have a path in common.
@@ -65,21 +65,21 @@ impl Written {
     }
 }
 
-impl From<&Set> for Written {
+impl From<&Set> for FieldsV1 {
     fn from(set: &Set) -> Self {
-        Written(document(false, set))
+        FieldsV1(document(false, set))
     }
 }
 
 /// A step of the paths of a set, with what is below it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Node<'w>(&'w Map);
+pub(crate) struct FieldsNode<'w>(&'w Map);
 
 /// How a step is written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Key<'w>(&'w str);
+pub(crate) struct FieldsKey<'w>(&'w str);
 
-impl<'w> Node<'w> {
+impl<'w> FieldsNode<'w> {
     /// Whether the path that ends here is in the set.
     pub(crate) fn is_member(self) -> bool {
         self.0.is_empty() || self.0.contains_key(SELF)
@@ -91,20 +91,20 @@ impl<'w> Node<'w> {
     }
 
     /// The steps below it.
-    pub(crate) fn steps(self) -> impl Iterator<Item = (Key<'w>, Node<'w>)> {
+    pub(crate) fn steps(self) -> impl Iterator<Item = (FieldsKey<'w>, FieldsNode<'w>)> {
         let step = |(key, below): (&'w scantling_value::Str, &'w Value)| {
             let below = below.as_object().filter(|_| key != SELF)?;
-            Some((Key(key), Node(below)))
+            Some((FieldsKey(key), FieldsNode(below)))
         };
         self.0.iter().filter_map(step)
     }
 
-    fn step(self, element: &Element) -> Option<Node<'w>> {
-        self.0.get(&element_key(element))?.as_object().map(Node)
+    fn step(self, element: &Element) -> Option<FieldsNode<'w>> {
+        self.0.get(&element_key(element))?.as_object().map(FieldsNode)
     }
 }
 
-impl<'w> Key<'w> {
+impl<'w> FieldsKey<'w> {
     /// The name, if the step is that to a field.
     pub(crate) fn field(self) -> Option<&'w str> {
         self.0.strip_prefix("f:")
@@ -125,12 +125,12 @@ fn is_canonical(node: &Map) -> bool {
         if key == SELF {
             return below.is_empty() && node.len() > 1;
         }
-        let own = |key: &str| Key(key).element().is_some_and(|e| element_key(&e) == key);
+        let own = |key: &str| FieldsKey(key).element().is_some_and(|e| element_key(&e) == key);
         (key.starts_with("f:") || own(key)) && is_canonical(below)
     })
 }
 
-fn set_of(node: Node<'_>) -> Set {
+fn set_of(node: FieldsNode<'_>) -> Set {
     let mut out = SetBuilder::default();
     for (key, step) in node.steps() {
         if let Some(element) = key.element() {
@@ -140,14 +140,14 @@ fn set_of(node: Node<'_>) -> Set {
     out.finish()
 }
 
-fn intersects(node: Node<'_>, set: &Set) -> bool {
+fn intersects(node: FieldsNode<'_>, set: &Set) -> bool {
     set.steps().any(|(element, member, below)| {
         let step = node.step(element);
         step.is_some_and(|step| (member && step.is_member()) || intersects(step, below))
     })
 }
 
-fn intersection(node: Node<'_>, set: &Set) -> Set {
+fn intersection(node: FieldsNode<'_>, set: &Set) -> Set {
     let mut out = SetBuilder::default();
     for (element, member, below) in set.steps() {
         if let Some(step) = node.step(element) {
@@ -161,7 +161,7 @@ fn intersection(node: Node<'_>, set: &Set) -> Set {
     out.finish()
 }
 
-fn is_subset(node: Node<'_>, set: &Set) -> bool {
+fn is_subset(node: FieldsNode<'_>, set: &Set) -> bool {
     node.steps().all(|(key, step)| {
         let found = match key.field() {
             Some(name) => set.field(name),
@@ -180,7 +180,7 @@ fn subtract(node: &mut Map, set: &Set) {
         let Some(Value::Object(step)) = node.get_mut(&key) else {
             continue;
         };
-        let stays = Node(step).is_member() && !member;
+        let stays = FieldsNode(step).is_member() && !member;
         step.remove(SELF);
         subtract(step, below);
         match (step.is_empty(), stays) {
@@ -196,7 +196,7 @@ fn unite(node: &mut Map, set: &Set) {
         let key = element_key(element);
         match node.get_mut(&key) {
             Some(Value::Object(step)) => {
-                let member = member || Node(step).is_member();
+                let member = member || FieldsNode(step).is_member();
                 unite(step, below);
                 if member && !step.is_empty() {
                     step.get_or_insert_with(SELF, || Map::new().into());
@@ -233,19 +233,19 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_as_what_is_read(a in any_set(), b in any_set()) {
-            let written = Written::from(&a);
+            let written = FieldsV1::from(&a);
             prop_assert_eq!(&written.to_set(), &a);
-            prop_assert_eq!(Written::from_fields(a.to_fields()), Ok(written.clone()));
+            prop_assert_eq!(FieldsV1::from_fields(a.to_fields()), Ok(written.clone()));
             prop_assert_eq!(written.is_empty(), a.is_empty());
             prop_assert_eq!(written.is_subset(&b), a.is_subset(&b));
             prop_assert_eq!(written.intersection(&b), a.intersection(&b));
             prop_assert_eq!(written.intersects(&b), !a.intersection(&b).is_empty());
             let mut less = written.clone();
             less.subtract(&b);
-            prop_assert_eq!(less, Written::from(&a.difference(&b)));
+            prop_assert_eq!(less, FieldsV1::from(&a.difference(&b)));
             let mut more = written;
             more.unite(&b);
-            prop_assert_eq!(more, Written::from(&a.union(&b)));
+            prop_assert_eq!(more, FieldsV1::from(&a.union(&b)));
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
         for (given, expected) in table {
             let given = scantling_value::json::decode(given.as_bytes(), Limits::SAFE).unwrap();
             assert_eq!(
-                Written::from_fields(given).unwrap().into_fields().to_json(),
+                FieldsV1::from_fields(given).unwrap().into_fields().to_json(),
                 expected
             );
         }

@@ -6,17 +6,17 @@ use std::fmt;
 use bytes::Bytes;
 
 /// Values from this size on are packed. What is smaller is read often, and there is little to be won.
-const WORTH_PACKING: usize = 8 << 10;
+const MIN_COMPRESSED_BYTES: usize = 8 << 10;
 
 /// A byte of a block stands for no more bytes than this.
-const LARGEST_RATIO: usize = 255;
+const MAX_RATIO: usize = 255;
 
 /// Bytes that never change, packed where that saves at least half of them.
 #[derive(Clone)]
-pub struct Packed(Form);
+pub struct MaybeCompressed(Repr);
 
 #[derive(Clone)]
-enum Form {
+enum Repr {
     Plain(Bytes),
     /// A block of LZ4, and how many bytes it unpacks to. Only what has been unpacked once becomes one.
     Block {
@@ -25,37 +25,37 @@ enum Form {
     },
 }
 
-impl Packed {
+impl MaybeCompressed {
     /// Packs bytes if it is worth it.
     #[must_use]
     pub fn new(bytes: Bytes) -> Self {
-        if bytes.len() >= WORTH_PACKING {
+        if bytes.len() >= MIN_COMPRESSED_BYTES {
             let block = lz4_flex::block::compress(&bytes);
             if block.len() <= bytes.len() / 2 {
-                return Self(Form::Block {
+                return Self(Repr::Block {
                     // Copied, so that it takes no more room than it needs.
                     block: Bytes::copy_from_slice(&block),
                     length: bytes.len(),
                 });
             }
         }
-        Self(Form::Plain(bytes))
+        Self(Repr::Plain(bytes))
     }
 
     /// Bytes that are not packed, because they do not stay for long.
     #[must_use]
-    pub fn plain(bytes: Bytes) -> Self {
-        Self(Form::Plain(bytes))
+    pub fn uncompressed(bytes: Bytes) -> Self {
+        Self(Repr::Plain(bytes))
     }
 
-    /// A block that came out of [`Packed::parts`], if it is one.
+    /// A block that came out of [`MaybeCompressed::parts`], if it is one.
     pub(crate) fn from_block(block: &[u8], length: usize) -> Option<Self> {
-        if length / LARGEST_RATIO > block.len() {
+        if length / MAX_RATIO > block.len() {
             return None;
         }
         let unpacked = lz4_flex::block::decompress(block, length).ok()?;
         (unpacked.len() == length).then(|| {
-            Self(Form::Block {
+            Self(Repr::Block {
                 block: Bytes::copy_from_slice(block),
                 length,
             })
@@ -65,8 +65,8 @@ impl Packed {
     /// What is held, and how many bytes it unpacks to if it is packed.
     pub(crate) fn parts(&self) -> (&[u8], Option<usize>) {
         match &self.0 {
-            Form::Plain(bytes) => (bytes, None),
-            Form::Block { block, length } => (block, Some(*length)),
+            Repr::Plain(bytes) => (bytes, None),
+            Repr::Block { block, length } => (block, Some(*length)),
         }
     }
 
@@ -74,8 +74,8 @@ impl Packed {
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         match &self.0 {
-            Form::Plain(bytes) => bytes.clone(),
-            Form::Block { .. } => self.unpacked().unwrap_or_else(|| {
+            Repr::Plain(bytes) => bytes.clone(),
+            Repr::Block { .. } => self.decompress().unwrap_or_else(|| {
                 // The reader reports the key, because an empty text is not an object.
                 tracing::error!("a value in memory cannot be unpacked");
                 Bytes::new()
@@ -86,10 +86,10 @@ impl Packed {
     /// The bytes, for durable copies: an empty text must not replace a value.
     ///
     /// INVARIANT: a block has been packed by or unpacked in this process, so that it unpacks.
-    pub(crate) fn unpacked(&self) -> Option<Bytes> {
+    pub(crate) fn decompress(&self) -> Option<Bytes> {
         match &self.0 {
-            Form::Plain(bytes) => Some(bytes.clone()),
-            Form::Block { block, length } => {
+            Repr::Plain(bytes) => Some(bytes.clone()),
+            Repr::Block { block, length } => {
                 let bytes = lz4_flex::block::decompress(block, *length).ok()?;
                 (bytes.len() == *length).then(|| bytes.into())
             }
@@ -100,8 +100,8 @@ impl Packed {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Form::Plain(bytes) => bytes.len(),
-            Form::Block { length, .. } => *length,
+            Repr::Plain(bytes) => bytes.len(),
+            Repr::Block { length, .. } => *length,
         }
     }
 
@@ -113,57 +113,57 @@ impl Packed {
 
     /// How many bytes of memory are held for them.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.parts().0.len()
     }
 }
 
-impl Default for Packed {
+impl Default for MaybeCompressed {
     fn default() -> Self {
-        Self::plain(Bytes::new())
+        Self::uncompressed(Bytes::new())
     }
 }
 
-impl From<Bytes> for Packed {
+impl From<Bytes> for MaybeCompressed {
     fn from(bytes: Bytes) -> Self {
         Self::new(bytes)
     }
 }
 
-impl From<Vec<u8>> for Packed {
+impl From<Vec<u8>> for MaybeCompressed {
     fn from(bytes: Vec<u8>) -> Self {
         Self::new(bytes.into())
     }
 }
 
-impl From<String> for Packed {
+impl From<String> for MaybeCompressed {
     fn from(text: String) -> Self {
         Self::new(text.into())
     }
 }
 
-impl From<&'static str> for Packed {
+impl From<&'static str> for MaybeCompressed {
     fn from(text: &'static str) -> Self {
         Self::new(text.into())
     }
 }
 
-impl fmt::Debug for Packed {
+impl fmt::Debug for MaybeCompressed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.bytes().fmt(f)
     }
 }
 
-impl PartialEq for Packed {
+impl PartialEq for MaybeCompressed {
     fn eq(&self, other: &Self) -> bool {
         // Equal bytes may be packed in several ways: what was packed by another release is kept as it is.
         self.len() == other.len() && (self.parts() == other.parts() || self.bytes() == other.bytes())
     }
 }
 
-impl Eq for Packed {}
+impl Eq for MaybeCompressed {}
 
-impl PartialEq<[u8]> for Packed {
+impl PartialEq<[u8]> for MaybeCompressed {
     fn eq(&self, other: &[u8]) -> bool {
         self.len() == other.len() && self.bytes() == other
     }
@@ -180,15 +180,15 @@ mod tests {
         fn what_is_packed_unpacks(word in "[a-z]{1,40}", times in 0..2_000_usize, noise: Vec<u8>) {
             let mut bytes = word.repeat(times).into_bytes();
             bytes.extend(noise);
-            let packed = Packed::new(bytes.clone().into());
+            let packed = MaybeCompressed::new(bytes.clone().into());
             prop_assert_eq!(packed.len(), bytes.len());
             prop_assert_eq!(packed.bytes(), &bytes);
             prop_assert!(packed == *bytes);
-            prop_assert!(packed.held() == bytes.len() || packed.held() <= bytes.len() / 2);
+            prop_assert!(packed.memory_bytes() == bytes.len() || packed.memory_bytes() <= bytes.len() / 2);
             if let (block, Some(length)) = packed.parts() {
-                prop_assert!(length >= WORTH_PACKING);
-                prop_assert_eq!(Packed::from_block(block, length), Some(packed.clone()));
-                prop_assert_eq!(Packed::from_block(block, length - 1), None);
+                prop_assert!(length >= MIN_COMPRESSED_BYTES);
+                prop_assert_eq!(MaybeCompressed::from_block(block, length), Some(packed.clone()));
+                prop_assert_eq!(MaybeCompressed::from_block(block, length - 1), None);
             }
         }
     }

@@ -11,43 +11,43 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use super::client::{Client, entry, number, revision};
+use super::client::{EtcdClient, entry, from_wire, to_wire};
 use super::wire::{
-    EventKind, RangeRequest, SortOrder, Target, WatchCreateRequest, WatchEvent, WatchProgressRequest,
+    EtcdEventType, RangeRequest, SortOrder, SortTarget, WatchCreateRequest, WatchEvent, WatchProgressRequest,
     WatchRequest, WatchRequestKind, WatchResponse,
 };
 use crate::cache::Cache;
 use crate::state::Snapshot;
-use crate::{Change, Event, Revision, StoreError, key};
+use crate::{EntryChange, Event, Revision, StoreError, key};
 
 /// How many entries are read at once.
-const PAGE: i64 = 1000;
+const PAGE_ENTRIES: i64 = 1000;
 /// How long a member may take to answer when it is asked how far it has come. One that takes longer may be
 /// alive, and yet be of no use to those who wait.
-const ANSWER: Duration = Duration::from_millis(1500);
+const PROGRESS_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The pause before a broken watch is taken up again; it doubles.
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(crate) struct Feed {
-    pub(crate) client: Arc<Client>,
+pub(crate) struct Reflector {
+    pub(crate) client: Arc<EtcdClient>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) prefix: String,
     /// Someone wants to know how far etcd has come.
     pub(crate) wanted: Arc<Notify>,
-    pub(crate) progress: Progress,
+    pub(crate) progress: ProgressSupport,
 }
 
 /// Whether the cluster can be believed when it says that nothing happened up to a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    Believed,
+pub(crate) enum ProgressSupport {
+    Reliable,
     /// Before 3.4.25 and 3.5.8, etcd could say so before it had sent what did happen.
-    Doubted,
+    Unreliable,
 }
 
-impl Progress {
-    pub(crate) fn of(version: &str) -> Self {
+impl ProgressSupport {
+    pub(crate) fn from_version(version: &str) -> Self {
         let mut parts = version
             .split(['.', '-'])
             .map_while(|part| part.parse::<u64>().ok());
@@ -57,10 +57,10 @@ impl Progress {
             parts.next().unwrap_or(0),
         );
         match version {
-            (3, 4, patch) if patch >= 25 => Self::Believed,
-            (3, 5, patch) if patch >= 8 => Self::Believed,
-            version if version >= (3, 6, 0) => Self::Believed,
-            _ => Self::Doubted,
+            (3, 4, patch) if patch >= 25 => Self::Reliable,
+            (3, 5, patch) if patch >= 8 => Self::Reliable,
+            version if version >= (3, 6, 0) => Self::Reliable,
+            _ => Self::Unreliable,
         }
     }
 }
@@ -77,21 +77,21 @@ pub(crate) fn range(prefix: &str) -> RangeRequest {
 }
 
 /// The state of a prefix at a revision; zero stands for now.
-pub(crate) async fn state(client: &Client, prefix: &str, at: Revision) -> Result<Snapshot, StoreError> {
+pub(crate) async fn state(client: &EtcdClient, prefix: &str, at: Revision) -> Result<Snapshot, StoreError> {
     let mut snapshot = Snapshot {
         revision: at,
         ..Snapshot::empty()
     };
     let mut request = RangeRequest {
-        limit: PAGE,
-        revision: number(at),
+        limit: PAGE_ENTRIES,
+        revision: to_wire(at),
         ..range(prefix)
     };
     loop {
         let page = client.range(request.clone()).await?;
         if snapshot.revision == 0 {
-            snapshot.revision = page.header.map_or(0, |header| revision(header.revision));
-            request.revision = number(snapshot.revision);
+            snapshot.revision = page.header.map_or(0, |header| from_wire(header.revision));
+            request.revision = to_wire(snapshot.revision);
         }
         if let Some(last) = page.kvs.last() {
             request.key.clone_from(&last.key);
@@ -107,10 +107,10 @@ pub(crate) async fn state(client: &Client, prefix: &str, at: Revision) -> Result
 }
 
 /// The state to begin with: as many revisions ago as wanted, or as etcd remembers.
-pub(crate) async fn begin(client: &Client, prefix: &str, window: u64) -> Result<Snapshot, StoreError> {
+pub(crate) async fn begin(client: &EtcdClient, prefix: &str, window: u64) -> Result<Snapshot, StoreError> {
     let probe = |at: Revision| {
         let request = RangeRequest {
-            revision: number(at),
+            revision: to_wire(at),
             count_only: true,
             ..range(prefix)
         };
@@ -119,7 +119,7 @@ pub(crate) async fn begin(client: &Client, prefix: &str, window: u64) -> Result<
     let newest = probe(0)
         .await?
         .header
-        .map_or(1, |header| revision(header.revision));
+        .map_or(1, |header| from_wire(header.revision));
     let mut oldest = newest.saturating_sub(window).max(1);
     let mut remembered = newest;
     while oldest < remembered {
@@ -137,30 +137,30 @@ pub(crate) async fn begin(client: &Client, prefix: &str, window: u64) -> Result<
 }
 
 /// Why a watch has ended.
-enum End {
+enum WatchEnd {
     Broken,
     Compacted,
 }
 
-impl Feed {
+impl Reflector {
     /// Works for as long as the store lives.
     pub(crate) async fn run(self) {
-        let mut pause = PAUSE;
+        let mut pause = RETRY_DELAY;
         loop {
             let before = self.cache.revision();
             match self.follow().await {
-                End::Broken => self.client.turn(),
-                End::Compacted => {
+                WatchEnd::Broken => self.client.skip_preferred(),
+                WatchEnd::Compacted => {
                     // Whatever happens, the state is read until it has been.
                     match state(&self.client, &self.prefix, 0).await {
                         Ok(snapshot) => self.cache.restart(snapshot),
                         Err(StoreError::Compacted { .. }) => continue,
-                        Err(_) => self.client.turn(),
+                        Err(_) => self.client.skip_preferred(),
                     }
                 }
             }
             pause = if self.cache.revision() > before {
-                PAUSE
+                RETRY_DELAY
             } else {
                 (pause * 2).min(Duration::from_secs(2))
             };
@@ -169,23 +169,23 @@ impl Feed {
     }
 
     /// Takes the watch up after the cache's revision, and follows it until it ends.
-    async fn follow(&self) -> End {
+    async fn follow(&self) -> WatchEnd {
         let (requests, receiver) = mpsc::channel(16);
         let RangeRequest { key, range_end, .. } = range(&self.prefix);
         let create = WatchCreateRequest {
             key,
             range_end,
-            start_revision: number(self.cache.revision() + 1),
+            start_revision: to_wire(self.cache.revision() + 1),
             progress_notify: true,
         };
         let create = WatchRequest {
             request: Some(WatchRequestKind::Create(create)),
         };
         if requests.send(create).await.is_err() {
-            return End::Broken;
+            return WatchEnd::Broken;
         }
         let Ok(mut responses) = self.client.watch(receiver).await else {
-            return End::Broken;
+            return WatchEnd::Broken;
         };
         let mut answer_by = None;
         loop {
@@ -199,35 +199,35 @@ impl Feed {
                 response = responses.message() => match response {
                     Ok(Some(response)) => {
                         answer_by = None;
-                        if let Some(end) = self.take(response) {
+                        if let Some(end) = self.handle_response(response) {
                             return end;
                         }
                     }
-                    Ok(None) | Err(_) => return End::Broken,
+                    Ok(None) | Err(_) => return WatchEnd::Broken,
                 },
                 () = self.wanted.notified() => {
                     let ask = WatchRequestKind::Progress(WatchProgressRequest {});
                     // A channel that is full holds such requests already.
                     let _ = requests.try_send(WatchRequest { request: Some(ask) });
-                    answer_by.get_or_insert_with(|| Instant::now() + ANSWER);
+                    answer_by.get_or_insert_with(|| Instant::now() + PROGRESS_TIMEOUT);
                 }
-                () = overdue => return End::Broken,
+                () = overdue => return WatchEnd::Broken,
             }
         }
     }
 
-    fn take(&self, response: WatchResponse) -> Option<End> {
+    fn handle_response(&self, response: WatchResponse) -> Option<WatchEnd> {
         if response.compact_revision > 0 {
-            return Some(End::Compacted);
+            return Some(WatchEnd::Compacted);
         }
         if response.canceled {
-            return Some(End::Broken);
+            return Some(WatchEnd::Broken);
         }
         if !response.events.is_empty() {
             self.publish(response.events);
-        } else if !response.created && self.progress == Progress::Believed {
+        } else if !response.created && self.progress == ProgressSupport::Reliable {
             self.cache
-                .advance(response.header.map_or(0, |header| revision(header.revision)));
+                .advance(response.header.map_or(0, |header| from_wire(header.revision)));
         }
         None
     }
@@ -237,7 +237,7 @@ impl Feed {
         let known = next.revision;
         let mut published = Vec::with_capacity(events.len());
         for event in events {
-            let deleted = event.kind == EventKind::Delete as i32;
+            let deleted = event.kind == EtcdEventType::Delete as i32;
             let Some(new) = event.kv.and_then(entry) else {
                 continue;
             };
@@ -247,13 +247,13 @@ impl Feed {
                 continue;
             }
             let change = match (next.get(&new.key), deleted) {
-                (None, false) => Change::Create { new },
-                (Some(old), false) => Change::Update { old, new },
-                (Some(old), true) => Change::Delete { old },
+                (None, false) => EntryChange::Create { new },
+                (Some(old), false) => EntryChange::Update { old, new },
+                (Some(old), true) => EntryChange::Delete { old },
                 (None, true) => continue,
             };
             let event = Event { revision: at, change };
-            next.redo(&event);
+            next.apply(&event);
             published.push(Arc::new(event));
         }
         // Where nobody holds on to a state, it is changed in place.
@@ -262,26 +262,26 @@ impl Feed {
     }
 
     /// What etcd has under a prefix now.
-    pub(crate) async fn outline(client: &Client, prefix: &str) -> Result<Outline, StoreError> {
+    pub(crate) async fn state_summary(client: &EtcdClient, prefix: &str) -> Result<StateSummary, StoreError> {
         let request = RangeRequest {
             limit: 1,
             sort_order: SortOrder::Descend as i32,
-            sort_target: Target::Mod as i32,
+            sort_target: SortTarget::Mod as i32,
             keys_only: true,
             ..range(prefix)
         };
         let answer = client.range(request).await?;
-        Ok(Outline {
-            revision: answer.header.map_or(0, |header| revision(header.revision)),
-            newest: answer.kvs.first().map_or(0, |kv| revision(kv.mod_revision)),
-            count: revision(answer.count),
+        Ok(StateSummary {
+            revision: answer.header.map_or(0, |header| from_wire(header.revision)),
+            newest: answer.kvs.first().map_or(0, |kv| from_wire(kv.mod_revision)),
+            count: from_wire(answer.count),
         })
     }
 }
 
 /// What a state is recognized by.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outline {
+pub(crate) struct StateSummary {
     /// The revision of the state.
     pub(crate) revision: Revision,
     /// The newest revision of any key in it.
@@ -290,10 +290,10 @@ pub(crate) struct Outline {
     count: u64,
 }
 
-impl Outline {
+impl StateSummary {
     /// Whether a state of the cache is this one. If newest key and number agree, nothing but whole lives of keys can
     /// have passed in between.
-    pub(crate) fn is_of(&self, cache: &Cache) -> bool {
+    pub(crate) fn matches(&self, cache: &Cache) -> bool {
         let snapshot = cache.snapshot();
         snapshot.revision >= self.newest && snapshot.entries.len() as u64 == self.count
     }

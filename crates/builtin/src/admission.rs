@@ -284,23 +284,3 @@ impl Denial {
         })
     }
 }
-
-/// The object in a member; made if it is absent or null.
-fn object_in<'m>(object: &'m mut Map, key: &str) -> Option<&'m mut Map> {
-    let value = object.get_or_insert_with(key, || Value::Null);
-    if value.is_null() {
-        *value = Map::new().into();
-    }
-    value.as_object_mut()
-}
-
-/// Appends to the list in a member; the list is made if it is absent or null.
-fn append(object: &mut Map, key: &str, element: impl Into<Value>) {
-    let value = object.get_or_insert_with(key, || Value::Null);
-    if value.is_null() {
-        *value = Value::Array(Vec::new());
-    }
-    if let Some(list) = value.as_array_mut() {
-        list.push(element.into());
-    }
-}

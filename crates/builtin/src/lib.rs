@@ -24,6 +24,7 @@ mod coordination;
 mod core;
 mod cursor;
 mod discovery;
+mod edit;
 mod events;
 mod flowcontrol;
 mod kind;
@@ -36,6 +37,7 @@ mod resource;
 mod scheduling;
 mod storage;
 
+pub use core::service::allocate as services;
 pub use cursor::Cursor;
 pub use kind::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
 

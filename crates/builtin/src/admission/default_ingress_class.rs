@@ -1,7 +1,8 @@
 //! `DefaultIngressClass`: ingresses without a class get the default one.
 
 use super::classes::default_class;
-use super::{Action, Denial, Found, Lookup, Plugin, Request, object_in};
+use super::{Action, Denial, Found, Lookup, Plugin, Request};
+use crate::edit::object_in;
 use scantling_value::{Map, Value};
 
 /// The plugin.

@@ -1,8 +1,9 @@
 //! `DefaultStorageClass`: claims without a class get the default one.
 
 use super::classes::default_class;
-use super::{Action, Denial, Found, Lookup, Plugin, Request, object_in};
+use super::{Action, Denial, Found, Lookup, Plugin, Request};
 use crate::core::persistent_volume_claim::BETA_CLASS_ANNOTATION;
+use crate::edit::object_in;
 use scantling_value::{Map, Value};
 
 /// The plugin.

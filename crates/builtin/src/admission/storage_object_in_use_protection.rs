@@ -1,6 +1,7 @@
 //! `StorageObjectInUseProtection`: finalizers keep volumes, claims and classes that are in use.
 
-use super::{Action, Denial, Found, Plugin, Request, append, object_in};
+use super::{Action, Denial, Found, Plugin, Request};
+use crate::edit::{append, object_in};
 use scantling_value::{Map, Value};
 
 /// The plugin.

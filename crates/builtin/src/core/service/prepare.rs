@@ -1,0 +1,80 @@
+//! The fields of services that clients do not control.
+
+use super::{View, node_port};
+use crate::checks::update::keep;
+use crate::edit::{object_in, objects_in};
+use crate::{Operation, Subresource, Write};
+use scantling_value::{Map, Value};
+
+/// Drops the status on a create, keeps it on an update, and drops what no longer fits the type of the service.
+pub(super) fn prepare(object: &mut Map, write: &Write<'_>) {
+    match (write.operation, write.subresource) {
+        (Operation::Create, _) => drop(object.remove("status")),
+        (Operation::Update(old), Subresource::Status) => keep(object, old, "spec"),
+        (Operation::Update(old), _) => {
+            keep(object, old, "status");
+            drop_fields_of_other_types(object, old);
+        }
+    }
+}
+
+/// Drops fields that the new type does not have, if the client left them as they were stored.
+fn drop_fields_of_other_types(object: &mut Map, old: &Value) {
+    let dropped = fields_of_other_types(View::of(object), View::of_value(old));
+    let drops_node_ports = drops_node_ports(View::of(object), View::of_value(old));
+    let is_load_balancer = View::of(object).is_load_balancer();
+    if let Some(spec) = object_in(object, "spec") {
+        for field in dropped {
+            spec.remove(field);
+        }
+        if drops_node_ports {
+            for port in objects_in(spec, "ports") {
+                port.remove("nodePort");
+            }
+        }
+    }
+    if !is_load_balancer && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("loadBalancer");
+    }
+}
+
+fn fields_of_other_types(new: View<'_>, old: View<'_>) -> Vec<&'static str> {
+    let is_kept = |field: &str| new.get(field) == old.get(field);
+    let mut dropped = Vec::new();
+    if !old.is_external_name() && new.is_external_name() {
+        if new.text("clusterIP") == old.text("clusterIP") && new.list("clusterIPs") == old.list("clusterIPs")
+        {
+            dropped.extend(["clusterIP", "clusterIPs"]);
+        }
+        dropped.extend(
+            ["ipFamilies", "ipFamilyPolicy"]
+                .into_iter()
+                .filter(|f| is_kept(f)),
+        );
+    }
+    if old.needs_health_check() && !new.needs_health_check() && is_kept("healthCheckNodePort") {
+        dropped.push("healthCheckNodePort");
+    }
+    if old.is_load_balancer() && !new.is_load_balancer() {
+        let balancing = ["allocateLoadBalancerNodePorts", "loadBalancerClass"];
+        dropped.extend(balancing.into_iter().filter(|f| is_kept(f)));
+    }
+    let loses_access = old.is_externally_accessible() && !new.is_externally_accessible();
+    if loses_access && is_kept("externalTrafficPolicy") {
+        dropped.push("externalTrafficPolicy");
+    }
+    dropped
+}
+
+/// Whether a service loses its node ports: its new type has none, and the client added none.
+fn drops_node_ports(new: View<'_>, old: View<'_>) -> bool {
+    let has_node_ports = |v: View<'_>| matches!(v.service_type(), "NodePort" | "LoadBalancer");
+    let stored = old.node_ports();
+    has_node_ports(old)
+        && !has_node_ports(new)
+        && new
+            .list("ports")
+            .iter()
+            .map(node_port)
+            .all(|p| p == 0 || stored.contains(&p))
+}

@@ -1,0 +1,84 @@
+//! Ingress classes.
+
+use super::GROUP;
+use super::ingress::path_segment;
+use crate::checks::update::{count_generation, immutable};
+use crate::checks::{Report, Rule, apply, names};
+use crate::edit::default_to;
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use scantling_schema::meta::Scope;
+use scantling_value::{ErrorList, FieldError, Map, Value};
+
+/// An ingress class.
+#[derive(Debug)]
+pub(super) struct IngressClass;
+
+const FACTS: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    selectable: &["metadata.name"],
+    has_generation: true,
+    ..KindFacts::new(GROUP, "IngressClass")
+};
+
+const MAX_CONTROLLER: usize = 250;
+const SCOPES: &[&str] = &["Cluster", "Namespace"];
+
+const PARAMETERS: &[(&str, Rule)] = &[
+    ("apiGroup", Rule::FormIfSet(names::dns1123_subdomain)),
+    ("kind", Rule::RequiredForm(path_segment)),
+    ("name", Rule::RequiredForm(path_segment)),
+];
+
+impl BuiltinKind for IngressClass {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        let spec = object.get_mut("spec").and_then(Value::as_object_mut);
+        let parameters = spec
+            .and_then(|s| s.get_mut("parameters"))
+            .and_then(Value::as_object_mut);
+        if let Some(parameters) = parameters {
+            default_to(parameters, "scope", "Cluster");
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        count_generation(object, write, &["spec"]);
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let spec = root.field("spec");
+        let controller = spec.field("controller");
+        if let Some(old) = write.old() {
+            let old: Value = old.text_at(["spec", "controller"]).into();
+            let new: Value = controller.str().into();
+            immutable(&Cursor::at(Some(&new), *controller.path()), Some(&old), errors);
+        }
+        if controller.str().len() > MAX_CONTROLLER {
+            errors.push(FieldError::too_long(controller.path(), MAX_CONTROLLER));
+        }
+        names::domain_prefixed_path(&controller, errors);
+        let parameters = spec.field("parameters");
+        if parameters.is_set() {
+            check_parameters(&parameters, errors);
+        }
+    }
+}
+
+fn check_parameters(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    apply(PARAMETERS, at, errors);
+    let (scope, namespace) = (at.field("scope"), at.field("namespace"));
+    match (scope.value().map(|_| scope.str()), namespace.is_set()) {
+        (None, _) => errors.required(&scope, ""),
+        (Some("Namespace"), false) => {
+            errors.required(&namespace, "`parameters.scope` is set to 'Namespace'");
+        }
+        (Some("Namespace"), true) => errors.invalid_for(&namespace, names::dns1123_label(namespace.str())),
+        (Some("Cluster"), true) => errors.forbidden(&namespace, "`parameters.scope` is set to 'Cluster'"),
+        (Some("Cluster"), false) => {}
+        (Some(_), _) => errors.not_supported(&scope, SCOPES),
+    }
+}

@@ -1,0 +1,55 @@
+//! IP addresses of services.
+
+use super::GROUP;
+use super::ingress::path_segment;
+use crate::checks::update::{IMMUTABLE, same};
+use crate::checks::{Report, Rule, apply, ip, names};
+use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use scantling_schema::meta::{NameRule, Scope};
+use scantling_value::{ErrorList, Value};
+
+/// An IP address.
+#[derive(Debug)]
+pub(super) struct IPAddress;
+
+const FACTS: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    // The name is an address, which the validation of the kind checks.
+    names: NameRule::PathSegment,
+    selectable: &["metadata.name"],
+    ..KindFacts::new(GROUP, "IPAddress")
+};
+
+const PARENT: &[(&str, Rule)] = &[
+    ("group", Rule::Form(names::dns1123_subdomain)),
+    ("resource", Rule::RequiredForm(path_segment)),
+    ("name", Rule::RequiredForm(path_segment)),
+    ("namespace", Rule::Form(path_segment)),
+];
+
+impl BuiltinKind for IPAddress {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let metadata = root.field("metadata");
+        let name = metadata.field("name");
+        if !name.str().is_empty() {
+            ip::strict(&name, errors);
+        }
+        let spec = root.field("spec");
+        let parent = spec.field("parentRef");
+        match parent.is_set() {
+            true => apply(PARENT, &parent, errors),
+            false => errors.required(&parent, ""),
+        }
+        if let Some(old) = write.old()
+            && parent.is_set()
+            && !same(parent.value(), old.at(["spec", "parentRef"]))
+        {
+            errors.invalid_value(&parent, Value::Null, IMMUTABLE);
+        }
+    }
+}

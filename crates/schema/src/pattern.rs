@@ -21,8 +21,13 @@ impl Pattern {
     }
 
     fn compiled(&self) -> &Result<regex::Pattern, String> {
-        self.compiled
-            .get_or_init(|| regex::Pattern::new(&self.text).map_err(|e| e.to_string()))
+        if let Some(compiled) = self.compiled.get() {
+            return compiled;
+        }
+        // Not inside `get_or_init`: compiling observes the deadline, and may wait for its turn. Others must not wait
+        // for that.
+        let compiled = regex::Pattern::new(&self.text).map_err(|e| e.to_string());
+        self.compiled.get_or_init(|| compiled)
     }
 
     /// Whether the text has a match. Nothing matches an expression that does not compile.

@@ -66,7 +66,7 @@ impl ApiError {
         let mut d = Map::new();
         for (key, value) in [("group", resource.group), ("kind", resource.kind), ("name", name)] {
             if !value.is_empty() {
-                d.insert(key, value.into());
+                d.insert(key, limited(value).into());
             }
         }
         self.0.details = Some(d);
@@ -419,5 +419,11 @@ fn bounded(mut message: String) -> String {
 }
 
 fn quoted(s: &str) -> String {
-    scantling_value::go::quote(s)
+    scantling_value::go::quote(limited(s))
+}
+
+/// The part of a name that errors repeat. No valid name is longer; a client may send one of megabytes.
+fn limited(name: &str) -> &str {
+    const MAX_NAME: usize = 64 << 10;
+    name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or(name)
 }

@@ -19,6 +19,8 @@ thread_local! {
     static CURRENT: Cell<Option<Deadline>> = const { Cell::new(None) };
     /// The steps that are left until the caller is asked.
     static STEPS: Cell<u32> = const { Cell::new(INTERVAL) };
+    /// The steps that are taken at once, while the caller is asked.
+    static AT_ONCE: Cell<u32> = const { Cell::new(0) };
 }
 
 /// When work has to end.
@@ -113,8 +115,14 @@ pub fn tick_by(steps: u32) {
     let left = STEPS.get();
     match left.checked_sub(steps) {
         Some(left @ 1..) => STEPS.set(left),
-        _ => ask(),
+        _ => ask(steps),
     }
+}
+
+/// The number of steps that are about to be taken at once. Only a caller that is being asked whether its time has passed
+/// sees more than 0: it can make room for work that will not ask again for a while.
+pub fn steps_at_once() -> u32 {
+    AT_ONCE.get()
 }
 
 /// Takes the steps of a pass over a text: one for as many bytes as are read in the time of a step.
@@ -132,11 +140,14 @@ pub fn tick_for(elements: usize) {
 
 #[cold]
 #[inline(never)]
-fn ask() {
+fn ask(steps: u32) {
     let deadline = CURRENT.get();
     STEPS.set(deadline.map_or(INTERVAL, |deadline| deadline.interval));
+    AT_ONCE.set(steps);
+    let has_passed = deadline.is_some_and(|deadline| (deadline.has_passed)());
+    AT_ONCE.set(0);
     // What is cleaned up on the way out of a panic must not panic again.
-    if deadline.is_some_and(|deadline| (deadline.has_passed)()) && !std::thread::panicking() {
+    if has_passed && !std::thread::panicking() {
         resume_unwind(Box::new(DeadlineExceeded));
     }
 }
@@ -217,6 +228,14 @@ mod tests {
         assert_eq!(passed.observe(|| tick_by(INTERVAL - 1)), Ok(()));
         assert_eq!(passed.observe(|| tick_by(INTERVAL)), Err(DeadlineExceeded));
         assert_eq!(passed.observe(|| tick_by(u32::MAX)), Err(DeadlineExceeded));
+    }
+
+    #[test]
+    fn the_caller_sees_how_many_steps_are_taken_at_once() {
+        let deadline = Deadline::new(|| steps_at_once() > 5_000);
+        assert_eq!(deadline.observe(|| tick_by(5_000)), Ok(()));
+        assert_eq!(deadline.observe(|| tick_by(5_001)), Err(DeadlineExceeded));
+        assert_eq!(steps_at_once(), 0);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod table;
 use regex_automata::meta;
 use regex_syntax::hir::Hir;
 use scan::Scan;
+use scantling_value::deadline;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -119,15 +120,18 @@ const MAX_COMPILED_SIZE: usize = 32 << 20;
 /// Of patterns that may take more bytes, no table is tried.
 const MAX_TABLE_SIZE: usize = 64 << 10;
 
+/// The bytes of a compiled form that are made in the time of one step of a deadline.
+const BYTES_PER_STEP: usize = 64;
+
 fn compile(pattern: &str) -> Result<Matcher, PatternError> {
     let tree = parse::parse(pattern)?;
     if let Some(scan) = Scan::of(&tree) {
         return Ok(Matcher::Scan(scan));
     }
-    if let Some(table) = Some(&tree)
-        .filter(|tree| size::largest(tree) <= MAX_TABLE_SIZE)
-        .and_then(Table::of)
-    {
+    // The engine compiles without looking at the time, up to its limit.
+    let size = size::largest(&tree).min(MAX_COMPILED_SIZE);
+    deadline::tick_for(size / BYTES_PER_STEP);
+    if let Some(table) = Some(&tree).filter(|_| size <= MAX_TABLE_SIZE).and_then(Table::of) {
         return Ok(Matcher::Table(Box::new(table)));
     }
     let engine = engine(&tree).map_err(|_| PatternError {

@@ -10,7 +10,7 @@
 //!
 //! All work of a request observes its deadline, wherever it runs: see [`scantling_value::deadline`].
 
-use scantling_value::deadline::{Deadline, DeadlineExceeded};
+use scantling_value::deadline::{self, Deadline, DeadlineExceeded};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -35,6 +35,9 @@ const BYTES_PER_BYTE: usize = 32;
 
 /// How long a light request may keep its worker.
 const INLINE: Duration = Duration::from_millis(2);
+
+/// As many steps at once take about as long: a request that announces them is detached before it takes them.
+const LONG_STEP: u32 = 16 * 1024;
 
 /// How long a heavy request runs before another gets its turn.
 const TURN: Duration = Duration::from_millis(20);
@@ -214,7 +217,9 @@ fn has_passed() -> bool {
         let Some(current) = current else { return false };
         match &mut current.turn {
             Some(turn) => turn.give_way(),
-            None if current.began.elapsed() >= INLINE => detach(current),
+            None if deadline::steps_at_once() >= LONG_STEP || current.began.elapsed() >= INLINE => {
+                detach(current)
+            }
             None => {}
         }
         current.end.is_some_and(|end| Instant::now() >= end)
@@ -225,16 +230,16 @@ fn has_passed() -> bool {
 fn detach(current: &mut Current) {
     /// As long as it takes another thread to start.
     const HANDOVER: Duration = Duration::from_micros(100);
-    let Ok(held) = Arc::clone(&current.lane.memory).try_acquire_owned() else {
-        return;
-    };
     if !can_block() {
         return;
     }
     // The worker's tasks move to another thread while this one blocks, and stay there.
     tokio::task::block_in_place(|| std::thread::sleep(HANDOVER));
     current.load = Load::for_bytes(0);
-    current.held = Some(held);
+    // Where others hold all the memory for longer, the request goes on without: it may hold what they wait for.
+    let room = Arc::clone(&current.lane.memory).acquire_owned();
+    let room = async { tokio::time::timeout(LONGEST_WAIT, room).await };
+    current.held = block_on(room).ok().and_then(Result::ok);
     current.turn = Some(Turn::wait(&current.lane));
 }
 

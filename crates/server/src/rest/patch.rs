@@ -374,11 +374,11 @@ fn apply_error(e: ApplyError) -> ApiError {
         ApplyError::BadRequest(why) => ApiError::bad_request(why),
         ApplyError::Internal(why) => ApiError::internal(why),
         ApplyError::Conflicts(conflicts) => {
-            let causes = conflicts.0.iter().map(|c| {
+            let causes = conflicts.listed().into_iter().map(|(c, path)| {
                 let entries = [
                     ("reason", Value::from("FieldManagerConflict")),
                     ("message", c.message().into()),
-                    ("field", c.path.to_string().into()),
+                    ("field", path.into()),
                 ];
                 Value::Object(entries.into_iter().collect())
             });

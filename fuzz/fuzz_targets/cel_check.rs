@@ -4,12 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use scantling_cel::ast::Expr;
-use scantling_cel::check::{Checked, Reference, check};
+use scantling_cel::check::{CheckedExpr, Reference, check};
 use scantling_cel::env::Env;
 use scantling_cel::estimate::estimate;
-use scantling_cel::kubernetes::{Version, for_new_expressions, for_stored_expressions};
+use scantling_cel::kubernetes::{KubernetesVersion, for_new_expressions, for_stored_expressions};
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::shape::{Kind, ListType, Shape};
+use scantling_cel::shape::{ShapeKind, ListType, Shape};
 use scantling_cel::syntax::parse;
 use scantling_cel::val::Arena;
 use scantling_cel::validate::validate;
@@ -18,31 +18,31 @@ use scantling_value::json::decode;
 use std::sync::{Arc, LazyLock};
 
 static ROOT: LazyLock<Arc<Shape>> = LazyLock::new(|| {
-    let list = |element, list_type| Shape::of_kind(Kind::List { element, list_type });
+    let list = |element, list_type| Shape::of_kind(ShapeKind::List { element, list_type });
     let entry = || {
         Shape::object([
-            ("k", Shape::of_kind(Kind::String)),
-            ("v", Shape::of_kind(Kind::Int)),
+            ("k", Shape::of_kind(ShapeKind::String)),
+            ("v", Shape::of_kind(ShapeKind::Int)),
         ])
     };
     Shape::object([
-        ("b", Shape::of_kind(Kind::Bool)),
-        ("d", Shape::of_kind(Kind::Double)),
-        ("i", Shape::of_kind(Kind::Int)),
-        ("l", list(Shape::of_kind(Kind::Int), ListType::Atomic)),
+        ("b", Shape::of_kind(ShapeKind::Bool)),
+        ("d", Shape::of_kind(ShapeKind::Double)),
+        ("i", Shape::of_kind(ShapeKind::Int)),
+        ("l", list(Shape::of_kind(ShapeKind::Int), ListType::Atomic)),
         ("lm", list(entry(), ListType::Map([Box::from("k")].into()))),
-        ("ls", list(Shape::of_kind(Kind::String), ListType::Set)),
+        ("ls", list(Shape::of_kind(ShapeKind::String), ListType::Set)),
         (
             "m",
-            Shape::of_kind(Kind::Map {
-                value: Shape::of_kind(Kind::String),
+            Shape::of_kind(ShapeKind::Map {
+                value: Shape::of_kind(ShapeKind::String),
             }),
         ),
         ("o", entry()),
-        ("s", Shape::of_kind(Kind::String)),
-        ("t", Shape::of_kind(Kind::DateTime)),
-        ("u", Shape::of_kind(Kind::Duration)),
-        ("y", Shape::of_kind(Kind::Bytes)),
+        ("s", Shape::of_kind(ShapeKind::String)),
+        ("t", Shape::of_kind(ShapeKind::DateTime)),
+        ("u", Shape::of_kind(ShapeKind::Duration)),
+        ("y", Shape::of_kind(ShapeKind::Bytes)),
     ])
 });
 
@@ -54,15 +54,15 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 
 static ENVS: LazyLock<[Env; 2]> = LazyLock::new(|| {
     [
-        for_stored_expressions(Version::LATEST),
-        for_new_expressions(Version::new(1, 29)),
+        for_stored_expressions(KubernetesVersion::LATEST),
+        for_new_expressions(KubernetesVersion::new(1, 29)),
     ]
     .map(|scope| Env::new(Arc::new(scope)).with_variable("self", ROOT.ty("selfType")))
 });
 
 fuzz_target!(|source: &str| {
     for env in &*ENVS {
-        let options = env.scope().options();
+        let options = env.base().options();
         let Ok(ast) = parse(source, &options.parse) else {
             continue;
         };
@@ -83,8 +83,8 @@ fuzz_target!(|source: &str| {
 });
 
 /// What the checker found out about every node, in the order of the tree.
-fn facts(checked: &Checked) -> Vec<String> {
-    fn visit(checked: &Checked, expr: &Expr, found: &mut Vec<String>) {
+fn facts(checked: &CheckedExpr) -> Vec<String> {
+    fn visit(checked: &CheckedExpr, expr: &Expr, found: &mut Vec<String>) {
         let ty = checked.ty(expr.id).to_string();
         assert!(!ty.contains("_var") && !ty.contains("!error!"), "{ty} is left");
         let overloads: Vec<_> = checked.overloads(expr.id).iter().map(|o| o.id).collect();
@@ -107,8 +107,8 @@ const SELF_DENYING: [&str; 5] = [
 ];
 
 /// Whether every type is known, and so is every overload.
-fn is_decided(checked: &Checked) -> bool {
-    fn visit(checked: &Checked, expr: &Expr, decided: &mut bool) {
+fn is_decided(checked: &CheckedExpr) -> bool {
+    fn visit(checked: &CheckedExpr, expr: &Expr, decided: &mut bool) {
         *decided &= !checked.ty(expr.id).to_string().contains("dyn");
         if let Some(Reference::Overloads(overloads)) = checked.reference(expr.id) {
             *decided &= matches!(overloads.as_slice(), [one] if !SELF_DENYING.contains(&one.id));
@@ -120,11 +120,11 @@ fn is_decided(checked: &Checked) -> bool {
     decided
 }
 
-fn run(env: &Env, checked: &Checked) {
+fn run(env: &Env, checked: &CheckedExpr) {
     let bounds = estimate(checked, Some(&ROOT));
     assert!(bounds.min <= bounds.max, "{bounds:?}");
     assert_eq!(bounds, estimate(checked, Some(&ROOT)));
-    if validate(checked, env.scope().options().validation).is_err() {
+    if validate(checked, env.base().options().validation).is_err() {
         return;
     }
     let Ok(program) = Program::compile(env, checked) else {

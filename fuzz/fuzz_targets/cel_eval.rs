@@ -3,9 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use scantling_cel::env::Env;
-use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::types::Type;
+use scantling_cel::types::CelType;
 use scantling_cel::val::{Arena, DYN, EvalError};
 use scantling_value::json::decode;
 use std::sync::{Arc, LazyLock};
@@ -13,8 +13,8 @@ use std::sync::{Arc, LazyLock};
 const COST_LIMIT: u64 = 10_000;
 
 static ENV: LazyLock<Env> = LazyLock::new(|| {
-    let scope = for_stored_expressions(Version::LATEST);
-    Env::new(Arc::new(scope)).with_variable("self", Type::Dyn)
+    let scope = for_stored_expressions(KubernetesVersion::LATEST);
+    Env::new(Arc::new(scope)).with_variable("self", CelType::Dyn)
 });
 
 fuzz_target!(|source: &str| {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
 use scantling_schema::document::Schema;
 use scantling_schema::plan::Compiler;
@@ -12,7 +12,7 @@ use scantling_schema::structural::Interner;
 use scantling_value::{Limits, Value, json};
 use std::sync::LazyLock;
 
-static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::of(Version::LATEST));
+static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::of(KubernetesVersion::LATEST));
 
 fuzz_target!(|text: &[u8]| {
     let Ok(document) = json::decode(text, Limits::SAFE) else {

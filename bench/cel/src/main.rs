@@ -8,9 +8,9 @@
 //! counters.
 
 use scantling_cel::env::Env;
-use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::shape::{Kind, ListType, Shape};
+use scantling_cel::shape::{ShapeKind, ListType, Shape};
 use scantling_cel::val::{Arena, Val};
 use scantling_value::json::decode;
 use scantling_value::{Limits as JsonLimits, Value};
@@ -105,17 +105,17 @@ fn properties(n: usize) -> Case {
 /// The shape that a schema written for this very object would have.
 fn shape(value: &Json) -> Arc<Shape> {
     Shape::of_kind(match value {
-        Json::Bool(_) => Kind::Bool,
-        Json::Number(_) => Kind::Int,
-        Json::String(_) => Kind::String,
-        Json::Array(items) => Kind::List {
+        Json::Bool(_) => ShapeKind::Bool,
+        Json::Number(_) => ShapeKind::Int,
+        Json::String(_) => ShapeKind::String,
+        Json::Array(items) => ShapeKind::List {
             element: shape(items.first().unwrap_or(&Json::Null)),
             list_type: ListType::Atomic,
         },
         Json::Object(members) => {
             return Shape::object(members.iter().map(|(name, value)| (name.as_str(), shape(value))));
         }
-        Json::Null => Kind::Dyn,
+        Json::Null => ShapeKind::Dyn,
     })
 }
 
@@ -129,7 +129,7 @@ struct Ours {
 impl Ours {
     fn new(case: &Case) -> Self {
         let shape = shape(&case.data);
-        let scope = for_stored_expressions(Version::LATEST);
+        let scope = for_stored_expressions(KubernetesVersion::LATEST);
         let env = Env::new(Arc::new(scope)).with_variable("self", shape.ty("self"));
         let checked = env
             .compile(case.expression)

@@ -6,7 +6,7 @@
 use scantling_admit::{
     FieldValidation, Gates, Identity, Operation, Options, Request, Resource, Workshop, admit,
 };
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_merge::json_patch::JsonPatch;
 use scantling_schema::definition::{ApiVersion, Definition, Setting};
 use scantling_schema::rules::Environments;
@@ -182,7 +182,7 @@ fn validated(document: &Value) -> usize {
     let read = Definition::decode(document.clone(), ApiVersion::V1, Gates::default());
     let mut definition = read.expect("a definition").definition;
     definition.prepare_create(Gates::default());
-    let environments = Environments::of(Version::LATEST);
+    let environments = Environments::of(KubernetesVersion::LATEST);
     let setting = Setting {
         api: ApiVersion::V1,
         gates: Gates::default(),

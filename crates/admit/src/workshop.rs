@@ -1,7 +1,7 @@
 //! From a definition to what admission knows about a kind.
 
 use crate::{Resource, Scale};
-use scantling_cel::kubernetes::Version as Kubernetes;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{Spec, Version};
 use scantling_schema::document::{Schema, Unsupported};
 use scantling_schema::meta::Scope;
@@ -32,13 +32,13 @@ pub enum Unchecked {
 
 impl Default for Workshop {
     fn default() -> Self {
-        Self::for_version(Kubernetes::LATEST)
+        Self::for_version(KubernetesVersion::LATEST)
     }
 }
 
 impl Workshop {
     /// A workshop for rules as that version of Kubernetes understands them.
-    pub fn for_version(version: Kubernetes) -> Self {
+    pub fn for_version(version: KubernetesVersion) -> Self {
         Workshop {
             interner: Interner::new(),
             compiler: Compiler::for_version(version),

@@ -7,22 +7,22 @@ mod unify;
 pub(crate) use unify::same;
 
 use crate::ast::{Ast, Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry};
-use crate::env::{Env, Meaning, ReservedFields, Scope};
+use crate::env::{BaseEnv, Env, NameBinding, ReservedFields};
 use crate::issue::Issues;
 use crate::message as well_known;
 use crate::overload::{Overload, Style, Ty};
 use crate::stack::with_room;
-use crate::types::Type;
+use crate::types::CelType;
 use std::sync::Arc;
 use unify::{Unbound, Unifier, more_general};
 
 /// A checked expression. Its nodes are as the checker understood them: names are full names, `a.b` is a name where
 /// `a.b` is declared, and a function with a dotted name has no receiver.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedExpr {
     /// The expression.
     pub ast: Ast,
-    types: Vec<Type>,
+    types: Vec<CelType>,
     references: Vec<Option<Reference>>,
 }
 
@@ -34,7 +34,7 @@ pub enum Reference {
     /// A variable of the innermost comprehension that declares this name.
     Local(Arc<str>),
     /// A type.
-    Type(Type),
+    Type(CelType),
     /// A number.
     Constant(i64),
     /// The overloads that may be meant; more than one where the operands' types are known only at run time.
@@ -43,14 +43,14 @@ pub enum Reference {
     OptionalSelect,
 }
 
-impl Checked {
+impl CheckedExpr {
     /// The type of a node.
-    pub fn ty(&self, id: ExprId) -> &Type {
-        self.types.get(id.0 as usize).unwrap_or(&Type::Dyn)
+    pub fn ty(&self, id: ExprId) -> &CelType {
+        self.types.get(id.0 as usize).unwrap_or(&CelType::Dyn)
     }
 
     /// The type of the whole.
-    pub fn result_type(&self) -> &Type {
+    pub fn result_type(&self) -> &CelType {
         self.ty(self.ast.root.id)
     }
 
@@ -72,7 +72,7 @@ impl Checked {
         let mut pending = vec![&self.ast.root];
         while let Some(e) = pending.pop() {
             if let (ExprKind::Ident(name), Some(Reference::Type(ty))) = (&e.kind, self.reference(e.id))
-                && (name.as_ref() != ty.name() || matches!(ty, Type::Object(_)))
+                && (name.as_ref() != ty.name() || matches!(ty, CelType::Object(_)))
             {
                 return Some(name);
             }
@@ -94,7 +94,7 @@ impl Checked {
 ///
 /// # Errors
 /// All mistakes found.
-pub fn check(env: &Env, mut ast: Ast) -> Result<Checked, Issues> {
+pub fn check(env: &Env, mut ast: Ast) -> Result<CheckedExpr, Issues> {
     let mut checker = Checker {
         env,
         issues: Issues::new(Arc::clone(&ast.source)),
@@ -104,7 +104,7 @@ pub fn check(env: &Env, mut ast: Ast) -> Result<Checked, Issues> {
         unifier: Unifier::default(),
         locals: Vec::new(),
     };
-    checker.types.resize(checker.offsets.len(), Type::Dyn);
+    checker.types.resize(checker.offsets.len(), CelType::Dyn);
     checker.references.resize(checker.offsets.len(), None);
     with_room(ast.depth, || checker.expr(&mut ast.root));
     let Checker {
@@ -122,7 +122,7 @@ pub fn check(env: &Env, mut ast: Ast) -> Result<Checked, Issues> {
         *ty = unifier.resolve(ty, Unbound::ToDyn);
     }
     ast.offsets = offsets;
-    Ok(Checked {
+    Ok(CheckedExpr {
         ast,
         types,
         references,
@@ -133,16 +133,16 @@ struct Checker<'e> {
     env: &'e Env,
     issues: Issues,
     offsets: Vec<u32>,
-    types: Vec<Type>,
+    types: Vec<CelType>,
     references: Vec<Option<Reference>>,
     unifier: Unifier,
     /// The variables of the comprehensions around, innermost last.
-    locals: Vec<(Arc<str>, Type)>,
+    locals: Vec<(Arc<str>, CelType)>,
 }
 
 impl<'e> Checker<'e> {
     /// Checks a node, and records and returns its type.
-    fn expr(&mut self, e: &mut Expr) -> Type {
+    fn expr(&mut self, e: &mut Expr) -> CelType {
         let id = e.id;
         let ty = match &mut e.kind {
             ExprKind::Literal(literal) => literal_type(literal),
@@ -160,9 +160,9 @@ impl<'e> Checker<'e> {
         ty
     }
 
-    fn ident(&mut self, e: &mut Expr) -> Type {
+    fn ident(&mut self, e: &mut Expr) -> CelType {
         let ExprKind::Ident(name) = &e.kind else {
-            return Type::Error;
+            return CelType::Error;
         };
         let name = Arc::clone(name);
         if let Some(ty) = self.local(&name) {
@@ -173,11 +173,11 @@ impl<'e> Checker<'e> {
             return ty;
         }
         self.undeclared(e.id, &name);
-        Type::Error
+        CelType::Error
     }
 
     /// A variable of a comprehension. A name with a leading dot never means one.
-    fn local(&self, name: &str) -> Option<Type> {
+    fn local(&self, name: &str) -> Option<CelType> {
         self.locals
             .iter()
             .rev()
@@ -186,13 +186,13 @@ impl<'e> Checker<'e> {
     }
 
     /// Makes the node a reference to a name of the environment, if there is such a name.
-    fn global(&mut self, e: &mut Expr, name: &str) -> Option<Type> {
+    fn global(&mut self, e: &mut Expr, name: &str) -> Option<CelType> {
         let env = self.env;
-        let (name, reference, ty) = env.scope().resolve(name, |name| {
-            let (reference, ty) = match env.meaning(name)? {
-                Meaning::Variable(name, ty) => (Reference::Variable(Arc::clone(name)), ty.clone()),
-                Meaning::Type(ty) => (Reference::Type(ty.clone()), Type::of_type(ty)),
-                Meaning::Constant(value) => (Reference::Constant(value), Type::Int),
+        let (name, reference, ty) = env.base().resolve(name, |name| {
+            let (reference, ty) = match env.resolve_name(name)? {
+                NameBinding::Variable(name, ty) => (Reference::Variable(Arc::clone(name)), ty.clone()),
+                NameBinding::Type(ty) => (Reference::Type(ty.clone()), CelType::of_type(ty)),
+                NameBinding::Constant(value) => (Reference::Constant(value), CelType::Int),
             };
             Some((Arc::from(name), reference, ty))
         })?;
@@ -207,7 +207,7 @@ impl<'e> Checker<'e> {
         first.is_some_and(|first| first.is_empty() || self.local(first).is_none())
     }
 
-    fn select(&mut self, e: &mut Expr) -> Type {
+    fn select(&mut self, e: &mut Expr) -> CelType {
         if let Some(name) = qualified_name(e)
             && self.starts_globally(&name)
             && let Some(ty) = self.global(e, &name)
@@ -216,19 +216,19 @@ impl<'e> Checker<'e> {
         }
         let id = e.id;
         let ExprKind::Select { operand, field, test } = &mut e.kind else {
-            return Type::Error;
+            return CelType::Error;
         };
         let operand_type = self.expr(operand);
-        let ty = self.field(id, &operand_type, field, Wrap::AsOperand);
+        let ty = self.field(id, &operand_type, field, OptionalWrap::AsOperand);
         if *test {
-            Type::Bool
+            CelType::Bool
         } else {
             self.unifier.resolve(&ty, Unbound::Keep)
         }
     }
 
     /// `a.?b`, which the parser leaves as a call with a constant.
-    fn optional_select(&mut self, id: ExprId, args: &mut [Expr]) -> Type {
+    fn optional_select(&mut self, id: ExprId, args: &mut [Expr]) -> CelType {
         let [operand, field] = args else {
             self.report(
                 id,
@@ -237,30 +237,30 @@ impl<'e> Checker<'e> {
                     args.len()
                 ),
             );
-            return Type::Error;
+            return CelType::Error;
         };
         let ExprKind::Literal(Literal::String(name)) = &field.kind else {
             self.report(field.id, "unsupported optional field selection");
-            return Type::Error;
+            return CelType::Error;
         };
         let name = Arc::clone(name);
         let operand_type = self.expr(operand);
-        let ty = self.field(id, &operand_type, &name, Wrap::Always);
+        let ty = self.field(id, &operand_type, &name, OptionalWrap::Always);
         self.refer(id, Reference::OptionalSelect);
         self.unifier.resolve(&ty, Unbound::Keep)
     }
 
     /// The type of a field of a value.
-    fn field(&mut self, id: ExprId, operand: &Type, field: &str, wrap: Wrap) -> Type {
+    fn field(&mut self, id: ExprId, operand: &CelType, field: &str, wrap: OptionalWrap) -> CelType {
         let operand = self.unifier.resolve(operand, Unbound::Keep);
         let (target, wrap) = match operand.optional_value() {
-            Some(value) => (value, Wrap::Always),
+            Some(value) => (value, OptionalWrap::Always),
             None => (&operand, wrap),
         };
         let ty = match target.unwrapped() {
-            Type::Map(entry) => entry.1.clone(),
-            Type::Object(object) => {
-                let found = match self.env.scope().options().reserved_fields {
+            CelType::Map(entry) => entry.1.clone(),
+            CelType::Object(object) => {
+                let found = match self.env.base().options().reserved_fields {
                     ReservedFields::Raw => object.shape.select(field),
                     ReservedFields::Escaped => object.shape.field(field),
                 };
@@ -268,11 +268,11 @@ impl<'e> Checker<'e> {
                     Some(found) => found.shape.ty(&format!("{}.{}", object.name, found.name)),
                     None => {
                         self.report(id, format!("undefined field '{field}'"));
-                        Type::Error
+                        CelType::Error
                     }
                 }
             }
-            Type::Message(name) => {
+            CelType::Message(name) => {
                 self.report(
                     id,
                     match well_known::find(name) {
@@ -280,26 +280,26 @@ impl<'e> Checker<'e> {
                         None => format!("unexpected failed resolution of '{name}'"),
                     },
                 );
-                Type::Error
+                CelType::Error
             }
-            Type::Var(_) | Type::Param(_) => {
+            CelType::Var(_) | CelType::Param(_) => {
                 // Whatever it turns out to be, it is taken to be dynamic from here on.
-                self.unifier.assignable(&Type::Dyn, target);
-                Type::Dyn
+                self.unifier.assignable(&CelType::Dyn, target);
+                CelType::Dyn
             }
-            Type::Dyn | Type::Error => Type::Dyn,
+            CelType::Dyn | CelType::Error => CelType::Dyn,
             _ => {
                 self.report(id, format!("type '{target}' does not support field selection"));
-                Type::Dyn
+                CelType::Dyn
             }
         };
         match wrap {
-            Wrap::Always => Type::optional(ty),
-            Wrap::AsOperand => ty,
+            OptionalWrap::Always => CelType::optional(ty),
+            OptionalWrap::AsOperand => ty,
         }
     }
 
-    fn call(&mut self, e: &mut Expr) -> Type {
+    fn call(&mut self, e: &mut Expr) -> CelType {
         let id = e.id;
         let ExprKind::Call {
             function,
@@ -307,7 +307,7 @@ impl<'e> Checker<'e> {
             args,
         } = &mut e.kind
         else {
-            return Type::Error;
+            return CelType::Error;
         };
         if function.as_ref() == "_?._" && target.is_none() {
             return self.optional_select(id, args);
@@ -320,11 +320,11 @@ impl<'e> Checker<'e> {
             self.refer(id, Reference::Overloads(overloads.to_vec()));
             return self.block(elements, result);
         }
-        let mut operands: Vec<Type> = args.iter_mut().map(|arg| self.expr(arg)).collect();
+        let mut operands: Vec<CelType> = args.iter_mut().map(|arg| self.expr(arg)).collect();
         let Some(receiver) = target else {
             let Some((name, overloads)) = self.function(function) else {
                 self.undeclared(id, function);
-                return Type::Error;
+                return CelType::Error;
             };
             *function = name;
             return self.resolve(id, function, overloads, &operands, Style::Global, args);
@@ -340,13 +340,13 @@ impl<'e> Checker<'e> {
         operands.insert(0, self.expr(receiver));
         let Some((name, overloads)) = self.function(function) else {
             self.undeclared(id, function);
-            return Type::Error;
+            return CelType::Error;
         };
         self.resolve(id, &name, overloads, &operands, Style::Member, args)
     }
 
     /// `cel.@block([values], result)`: each value is a variable for the values behind it and for the result.
-    fn block(&mut self, values: &mut [Expr], result: &mut Expr) -> Type {
+    fn block(&mut self, values: &mut [Expr], result: &mut Expr) -> CelType {
         let outside = self.locals.len();
         for (i, value) in values.iter_mut().enumerate() {
             let ty = self.expr(value);
@@ -359,7 +359,7 @@ impl<'e> Checker<'e> {
 
     /// A function and its full name.
     fn function(&self, name: &str) -> Option<(Arc<str>, &'e [&'static Overload])> {
-        let scope: &'e Scope = self.env.scope();
+        let scope: &'e BaseEnv = self.env.base();
         scope.resolve(name, |name| Some((name.into(), scope.overloads(name)?)))
     }
 
@@ -369,11 +369,11 @@ impl<'e> Checker<'e> {
         id: ExprId,
         function: &str,
         overloads: &[&'static Overload],
-        operands: &[Type],
+        operands: &[CelType],
         style: Style,
         args: &[Expr],
-    ) -> Type {
-        let mut result: Option<Type> = None;
+    ) -> CelType {
+        let mut result: Option<CelType> = None;
         let mut found = Vec::new();
         for overload in overloads.iter().filter(|o| o.style == style) {
             if matches!(function, "_&&_" | "_||_") {
@@ -391,8 +391,8 @@ impl<'e> Checker<'e> {
             let ty = self.unifier.resolve(&overload_result, Unbound::Keep);
             result = Some(match result {
                 None => ty,
-                Some(before) if matches!(before, Type::Dyn) || same(&ty, &before) => before,
-                Some(_) => Type::Dyn,
+                Some(before) if matches!(before, CelType::Dyn) || same(&ty, &before) => before,
+                Some(_) => CelType::Dyn,
             });
         }
         let Some(result) = result else {
@@ -408,19 +408,25 @@ impl<'e> Checker<'e> {
                 id,
                 format!("found no matching overload for '{function}' applied to '{receiver}({types})'"),
             );
-            return Type::Error;
+            return CelType::Error;
         };
         self.refer(id, Reference::Overloads(found));
         result
     }
 
     /// `&&` and `||` tell which operand is not a boolean.
-    fn logical(&mut self, id: ExprId, overload: &'static Overload, operands: &[Type], args: &[Expr]) -> Type {
-        let mut ty = Type::Bool;
+    fn logical(
+        &mut self,
+        id: ExprId,
+        overload: &'static Overload,
+        operands: &[CelType],
+        args: &[Expr],
+    ) -> CelType {
+        let mut ty = CelType::Bool;
         for (operand, arg) in operands.iter().zip(args) {
-            if !self.unifier.assignable(operand, &Type::Bool) {
-                self.mismatch(arg.id, &Type::Bool, operand);
-                ty = Type::Error;
+            if !self.unifier.assignable(operand, &CelType::Bool) {
+                self.mismatch(arg.id, &CelType::Bool, operand);
+                ty = CelType::Error;
             }
         }
         self.refer(id, Reference::Overloads(vec![overload]));
@@ -428,8 +434,8 @@ impl<'e> Checker<'e> {
     }
 
     /// An overload's signature with fresh variables in place of its type parameters.
-    fn instantiate(&mut self, overload: &Overload) -> (Vec<Type>, Type) {
-        let mut fresh: Vec<(&'static str, Type)> = Vec::new();
+    fn instantiate(&mut self, overload: &Overload) -> (Vec<CelType>, CelType) {
+        let mut fresh: Vec<(&'static str, CelType)> = Vec::new();
         let params = overload
             .params
             .iter()
@@ -439,26 +445,26 @@ impl<'e> Checker<'e> {
         (params, result)
     }
 
-    fn fresh(&mut self, ty: Ty, fresh: &mut Vec<(&'static str, Type)>) -> Type {
+    fn fresh(&mut self, ty: Ty, fresh: &mut Vec<(&'static str, CelType)>) -> CelType {
         match ty {
             Ty::Param(name) => match fresh.iter().find(|(n, _)| *n == name) {
                 Some((_, var)) => var.clone(),
                 None => {
-                    let var = self.unifier.fresh();
+                    let var = self.unifier.new_variable();
                     fresh.push((name, var.clone()));
                     var
                 }
             },
-            Ty::List(element) => Type::list(self.fresh(*element, fresh)),
-            Ty::Map(key, value) => Type::map(self.fresh(*key, fresh), self.fresh(*value, fresh)),
-            Ty::Type(of) => Type::of_type(self.fresh(*of, fresh)),
-            Ty::Optional(value) => Type::optional(self.fresh(*value, fresh)),
+            Ty::List(element) => CelType::list(self.fresh(*element, fresh)),
+            Ty::Map(key, value) => CelType::map(self.fresh(*key, fresh), self.fresh(*value, fresh)),
+            Ty::Type(of) => CelType::of_type(self.fresh(*of, fresh)),
+            Ty::Optional(value) => CelType::optional(self.fresh(*value, fresh)),
             _ => ty.to_type(),
         }
     }
 
-    fn list(&mut self, elements: &mut [Expr], optional: &[u32]) -> Type {
-        let mut all: Option<Type> = None;
+    fn list(&mut self, elements: &mut [Expr], optional: &[u32]) -> CelType {
+        let mut all: Option<CelType> = None;
         for (n, element) in elements.iter_mut().enumerate() {
             let mut ty = self.expr(element);
             if optional.iter().any(|o| *o as usize == n) {
@@ -466,11 +472,11 @@ impl<'e> Checker<'e> {
             }
             all = Some(self.join(all, ty));
         }
-        Type::list(all.unwrap_or_else(|| self.unifier.fresh()))
+        CelType::list(all.unwrap_or_else(|| self.unifier.new_variable()))
     }
 
-    fn map(&mut self, entries: &mut [MapEntry]) -> Type {
-        let mut all: (Option<Type>, Option<Type>) = (None, None);
+    fn map(&mut self, entries: &mut [MapEntry]) -> CelType {
+        let mut all: (Option<CelType>, Option<CelType>) = (None, None);
         for entry in entries {
             let key = self.expr(&mut entry.key);
             all.0 = Some(self.join(all.0.take(), key));
@@ -480,52 +486,52 @@ impl<'e> Checker<'e> {
             }
             all.1 = Some(self.join(all.1.take(), value));
         }
-        let key = all.0.unwrap_or_else(|| self.unifier.fresh());
-        let value = all.1.unwrap_or_else(|| self.unifier.fresh());
-        Type::map(key, value)
+        let key = all.0.unwrap_or_else(|| self.unifier.new_variable());
+        let value = all.1.unwrap_or_else(|| self.unifier.new_variable());
+        CelType::map(key, value)
     }
 
     /// What an entry marked with `?` adds: the value of an optional.
-    fn optional_entry(&mut self, id: ExprId, ty: Type) -> Type {
+    fn optional_entry(&mut self, id: ExprId, ty: CelType) -> CelType {
         if let Some(value) = ty.optional_value() {
             return value.clone();
         }
-        if !matches!(ty, Type::Dyn) {
-            self.mismatch(id, &Type::optional(ty.clone()), &ty);
+        if !matches!(ty, CelType::Dyn) {
+            self.mismatch(id, &CelType::optional(ty.clone()), &ty);
         }
         ty
     }
 
     /// The type of a literal's elements, of which one more has turned up.
-    fn join(&mut self, before: Option<Type>, ty: Type) -> Type {
+    fn join(&mut self, before: Option<CelType>, ty: CelType) -> CelType {
         let Some(before) = before else {
             return ty;
         };
         if self.unifier.assignable(&before, &ty) {
             return more_general(&before, &ty).clone();
         }
-        Type::Dyn
+        CelType::Dyn
     }
 
-    fn comprehension(&mut self, fold: &mut Comprehension) -> Type {
+    fn comprehension(&mut self, fold: &mut Comprehension) -> CelType {
         let range = self.expr(&mut fold.range);
         let accu = self.expr(&mut fold.accu_init);
         let range = self.unifier.resolve(&range, Unbound::Keep);
         let two = fold.iter_var2.is_some();
         let (first, second) = match range.unwrapped() {
-            Type::List(element) if two => (Type::Int, element.as_ref().clone()),
-            Type::List(element) => (element.as_ref().clone(), Type::Dyn),
-            Type::Map(entry) => (entry.0.clone(), entry.1.clone()),
-            Type::Dyn | Type::Error | Type::Var(_) | Type::Param(_) => {
-                self.unifier.assignable(&Type::Dyn, &range);
-                (Type::Dyn, Type::Dyn)
+            CelType::List(element) if two => (CelType::Int, element.as_ref().clone()),
+            CelType::List(element) => (element.as_ref().clone(), CelType::Dyn),
+            CelType::Map(entry) => (entry.0.clone(), entry.1.clone()),
+            CelType::Dyn | CelType::Error | CelType::Var(_) | CelType::Param(_) => {
+                self.unifier.assignable(&CelType::Dyn, &range);
+                (CelType::Dyn, CelType::Dyn)
             }
             _ => {
                 let message = format!(
                     "expression of type '{range}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
                 self.report(fold.range.id, message);
-                (Type::Error, Type::Error)
+                (CelType::Error, CelType::Error)
             }
         };
         let outside = self.locals.len();
@@ -536,7 +542,7 @@ impl<'e> Checker<'e> {
             self.locals.push((Arc::clone(second_name), second));
         }
         self.locals.push((Arc::clone(&fold.iter_var), first));
-        self.asserted(&mut fold.condition, &Type::Bool);
+        self.asserted(&mut fold.condition, &CelType::Bool);
         self.asserted(&mut fold.step, &accu);
         self.locals.truncate(inside);
         let result = self.expr(&mut fold.result);
@@ -544,7 +550,7 @@ impl<'e> Checker<'e> {
         self.unifier.resolve(&result, Unbound::Keep)
     }
 
-    fn asserted(&mut self, e: &mut Expr, ty: &Type) {
+    fn asserted(&mut self, e: &mut Expr, ty: &CelType) {
         let found = self.expr(e);
         if !self.unifier.assignable(ty, &found) {
             self.mismatch(e.id, ty, &found);
@@ -566,12 +572,12 @@ impl<'e> Checker<'e> {
         self.issues.report(offset, message);
     }
 
-    fn mismatch(&mut self, id: ExprId, expected: &Type, found: &Type) {
+    fn mismatch(&mut self, id: ExprId, expected: &CelType, found: &CelType) {
         self.report(id, format!("expected type '{expected}' but found '{found}'"));
     }
 
     fn undeclared(&mut self, id: ExprId, name: &str) {
-        let container = self.env.scope().container();
+        let container = self.env.base().container();
         self.report(
             id,
             format!("undeclared reference to '{name}' (in container '{container}')"),
@@ -581,7 +587,7 @@ impl<'e> Checker<'e> {
 
 /// Whether a selected field's type becomes optional.
 #[derive(Clone, Copy)]
-enum Wrap {
+enum OptionalWrap {
     /// If the operand's is.
     AsOperand,
     /// Always.
@@ -608,15 +614,15 @@ fn n_type_params(overload: &Overload) -> usize {
     names.len()
 }
 
-fn literal_type(literal: &Literal) -> Type {
+fn literal_type(literal: &Literal) -> CelType {
     match literal {
-        Literal::Null => Type::Null,
-        Literal::Bool(_) => Type::Bool,
-        Literal::Int(_) => Type::Int,
-        Literal::Uint(_) => Type::Uint,
-        Literal::Double(_) => Type::Double,
-        Literal::String(_) => Type::String,
-        Literal::Bytes(_) => Type::Bytes,
+        Literal::Null => CelType::Null,
+        Literal::Bool(_) => CelType::Bool,
+        Literal::Int(_) => CelType::Int,
+        Literal::Uint(_) => CelType::Uint,
+        Literal::Double(_) => CelType::Double,
+        Literal::String(_) => CelType::String,
+        Literal::Bytes(_) => CelType::Bytes,
     }
 }
 

@@ -1,29 +1,29 @@
 //! Environments: what names mean to an expression.
 //!
-//! A [`Scope`] is the part that many expressions share: libraries and options. An [`Env`] is a scope with variables,
+//! A [`BaseEnv`] is the part that many expressions share: libraries and options. An [`Env`] is a scope with variables,
 //! cheap to make for every place of a schema.
 
-use crate::check::{Checked, check};
+use crate::check::{CheckedExpr, check};
 use crate::issue::Issues;
 use crate::overload::{Library, Overload};
 use crate::syntax::{ParseOptions, parse};
-use crate::types::Type;
+use crate::types::CelType;
 use crate::validate::validate;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Libraries and options.
 #[derive(Debug, Default)]
-pub struct Scope {
+pub struct BaseEnv {
     functions: BTreeMap<&'static str, Vec<&'static Overload>>,
-    types: BTreeMap<&'static str, Type>,
+    types: BTreeMap<&'static str, CelType>,
     container: String,
-    options: Options,
+    options: EnvOptions,
 }
 
 /// What the language leaves open. The default is the language without extras.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct EnvOptions {
     /// What the parser understands.
     pub parse: ParseOptions,
     /// Whether a reserved word after a dot selects the field of its escaped name.
@@ -31,16 +31,16 @@ pub struct Options {
     /// What is looked into after checking.
     pub validation: Validation,
     /// What is an error at run time.
-    pub strictness: Strictness,
+    pub semantics: Semantics,
 }
 
 /// What is an error at run time, where servers are more lenient than the language's specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strictness {
+pub enum Semantics {
     /// As in a server: a value that cannot have fields has none, any scalar may be the key of a map literal, and of
     /// equal keys the last one stays.
     #[default]
-    Server,
+    Kubernetes,
     /// As specified: asking for a field of a value that cannot have any is an error, and so are keys that are
     /// neither booleans, integers nor strings, and equal keys.
     Specification,
@@ -69,12 +69,12 @@ pub enum Validation {
     Constants,
 }
 
-impl Scope {
-    /// A scope without names.
-    pub fn new(options: Options) -> Self {
-        Scope {
+impl BaseEnv {
+    /// Creates an environment base without names.
+    pub fn new(options: EnvOptions) -> Self {
+        BaseEnv {
             options,
-            ..Scope::default()
+            ..BaseEnv::default()
         }
     }
 
@@ -102,7 +102,7 @@ impl Scope {
     }
 
     /// The options.
-    pub fn options(&self) -> Options {
+    pub fn options(&self) -> EnvOptions {
         self.options
     }
 
@@ -141,15 +141,15 @@ impl Scope {
 /// A scope with variables.
 #[derive(Clone, Debug)]
 pub struct Env {
-    scope: Arc<Scope>,
-    variables: Vec<(Arc<str>, Type)>,
+    base: Arc<BaseEnv>,
+    variables: Vec<(Arc<str>, CelType)>,
 }
 
 /// What a name outside of comprehensions means.
 #[derive(Debug)]
-pub(crate) enum Meaning<'e> {
-    Variable(&'e Arc<str>, &'e Type),
-    Type(Type),
+pub(crate) enum NameBinding<'e> {
+    Variable(&'e Arc<str>, &'e CelType),
+    Type(CelType),
     Constant(i64),
 }
 
@@ -158,27 +158,27 @@ const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
 impl Env {
     /// A scope without variables.
-    pub fn new(scope: Arc<Scope>) -> Self {
+    pub fn new(base: Arc<BaseEnv>) -> Self {
         Env {
-            scope,
+            base,
             variables: Vec::new(),
         }
     }
 
     /// Declares a variable. Its name may have dots.
     #[must_use]
-    pub fn with_variable(mut self, name: impl Into<Arc<str>>, ty: Type) -> Self {
+    pub fn with_variable(mut self, name: impl Into<Arc<str>>, ty: CelType) -> Self {
         self.variables.push((name.into(), ty));
         self
     }
 
     /// The libraries and options.
-    pub fn scope(&self) -> &Arc<Scope> {
-        &self.scope
+    pub fn base(&self) -> &Arc<BaseEnv> {
+        &self.base
     }
 
     /// The variables in the order of their declaration, which is the order of a program's inputs.
-    pub fn variables(&self) -> &[(Arc<str>, Type)] {
+    pub fn variables(&self) -> &[(Arc<str>, CelType)] {
         &self.variables
     }
 
@@ -186,34 +186,34 @@ impl Env {
     ///
     /// # Errors
     /// The mistakes of the first of these stages that found any.
-    pub fn compile(&self, source: &str) -> Result<Checked, Issues> {
-        let options = self.scope.options;
+    pub fn compile(&self, source: &str) -> Result<CheckedExpr, Issues> {
+        let options = self.base.options;
         let checked = check(self, parse(source, &options.parse)?)?;
         validate(&checked, options.validation)?;
         Ok(checked)
     }
 
     /// What a full name means.
-    pub(crate) fn meaning(&self, name: &str) -> Option<Meaning<'_>> {
+    pub(crate) fn resolve_name(&self, name: &str) -> Option<NameBinding<'_>> {
         if let Some((name, ty)) = self.variables.iter().find(|(n, _)| n.as_ref() == name) {
-            return Some(Meaning::Variable(name, ty));
+            return Some(NameBinding::Variable(name, ty));
         }
         if name == NULL_VALUE {
-            return Some(Meaning::Constant(0));
+            return Some(NameBinding::Constant(0));
         }
-        let known = self.scope.types.get(name).cloned();
-        known.or_else(|| self.place_type(name)).map(Meaning::Type)
+        let known = self.base.types.get(name).cloned();
+        known.or_else(|| self.schema_type(name)).map(NameBinding::Type)
     }
 
     /// The type of a place in a variable, by its name (`selfType.spec`). Scalars have no types of their own, and
     /// what begins with the name of a variable is selected from that.
-    fn place_type(&self, name: &str) -> Option<Type> {
+    fn schema_type(&self, name: &str) -> Option<CelType> {
         let first = name.split('.').next();
         if self.variables.iter().any(|(n, _)| Some(n.as_ref()) == first) {
             return None;
         }
         self.variables.iter().find_map(|(_, ty)| {
-            let Type::Object(object) = ty else {
+            let CelType::Object(object) = ty else {
                 return None;
             };
             let below = name.strip_prefix(object.name.as_ref())?;
@@ -225,7 +225,7 @@ impl Env {
                 shape = &shape.field(field)?.shape;
             }
             let ty = shape.ty(name);
-            matches!(ty, Type::Object(_) | Type::List(_) | Type::Map(_)).then_some(ty)
+            matches!(ty, CelType::Object(_) | CelType::List(_) | CelType::Map(_)).then_some(ty)
         })
     }
 }

@@ -1,22 +1,22 @@
 //! Static cost: bounds on what an expression costs, from its text and from what schemas say about sizes.
 
+mod estimator;
 pub mod formula;
 mod path;
-mod walk;
 
 use crate::ast::Literal;
-use crate::check::Checked;
+use crate::check::CheckedExpr;
 use crate::shape::Shape;
 use crate::stack::with_room;
-use crate::types::Type;
+use crate::types::CelType;
 
 /// Bounds on the cost of an expression. `root` says what the variables hold; without it, sizes are known only where
 /// the expression itself shows them.
 ///
 /// All variables are taken to be of that one shape, as `self` and `oldSelf` are.
-pub fn estimate(checked: &Checked, root: Option<&Shape>) -> Bounds {
+pub fn estimate(checked: &CheckedExpr, root: Option<&Shape>) -> Bounds {
     with_room(checked.ast.depth, || {
-        walk::Walk::new(checked, root).cost(&checked.ast.root)
+        estimator::CostEstimator::new(checked, root).cost(&checked.ast.root)
     })
 }
 
@@ -133,7 +133,7 @@ impl CallEstimate {
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
     /// Its type.
-    pub ty: &'a Type,
+    pub ty: &'a CelType,
     /// Its size, where the expression or the schema tells.
     pub size: Option<Bounds>,
     /// The size of its elements, where the schema tells.

@@ -76,7 +76,7 @@ impl Issues {
 
 impl fmt::Display for Issues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = Lines::new(&self.source);
+        let lines = SourceLines::new(&self.source);
         let mut sorted: Vec<(Location, &Issue)> =
             self.kept.iter().map(|i| (lines.location(i.offset), i)).collect();
         sorted.sort_by_key(|(at, _)| (at.line, at.column));
@@ -91,7 +91,7 @@ impl fmt::Display for Issues {
                 at.column + 1,
                 issue.message
             )?;
-            if let Some(line) = lines.text(at.line).filter(|l| l.len() <= MAX_SNIPPET_BYTES) {
+            if let Some(line) = lines.line_text(at.line).filter(|l| l.len() <= MAX_SNIPPET_BYTES) {
                 write_snippet(f, line, at.column)?;
             }
         }
@@ -131,13 +131,13 @@ struct Location {
 }
 
 /// Where the lines of a source begin.
-struct Lines<'s> {
+struct SourceLines<'s> {
     source: &'s str,
     /// The first code point of every line but the first, then, as if another line followed, the one after the end.
     starts: Vec<u32>,
 }
 
-impl<'s> Lines<'s> {
+impl<'s> SourceLines<'s> {
     fn new(source: &'s str) -> Self {
         let mut starts = Vec::new();
         let mut next = 0;
@@ -148,7 +148,7 @@ impl<'s> Lines<'s> {
             }
         }
         starts.push(next + 1);
-        Lines { source, starts }
+        SourceLines { source, starts }
     }
 
     fn location(&self, offset: Option<u32>) -> Location {
@@ -172,7 +172,7 @@ impl<'s> Lines<'s> {
     }
 
     /// The text of a line, without its end.
-    fn text(&self, line: i64) -> Option<&'s str> {
+    fn line_text(&self, line: i64) -> Option<&'s str> {
         let index = usize::try_from(line - 1).ok()?;
         if self.source.is_empty() {
             return None;

@@ -1,6 +1,6 @@
 //! The environments of Kubernetes versions.
 
-use crate::env::{Options, ReservedFields, Scope, Strictness, Validation};
+use crate::env::{BaseEnv, EnvOptions, ReservedFields, Semantics, Validation};
 use crate::library::{
     authz, comprehensions, format, lists, net, optional, quantity, regex, semver, sets, standard, strings,
     url,
@@ -10,57 +10,57 @@ use crate::syntax::{Macros, ParseOptions};
 
 /// A version of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
+pub struct KubernetesVersion {
     /// `1`
     pub major: u32,
     /// The number behind the dot.
     pub minor: u32,
 }
 
-impl Version {
+impl KubernetesVersion {
     /// The newest version that is known in full.
-    pub const LATEST: Version = Version::new(1, 37);
+    pub const LATEST: KubernetesVersion = KubernetesVersion::new(1, 37);
 
     /// A version.
     pub const fn new(major: u32, minor: u32) -> Self {
-        Version { major, minor }
+        KubernetesVersion { major, minor }
     }
 
-    /// The version before: what it understands is safe to write, because one may go back to it.
-    const fn before(self) -> Self {
-        Version::new(self.major, self.minor.saturating_sub(1))
+    /// The version previous_minor: what it understands is safe to write, because one may go back to it.
+    const fn previous_minor(self) -> Self {
+        KubernetesVersion::new(self.major, self.minor.saturating_sub(1))
     }
 }
 
 /// What a server of that version lets new expressions use.
-pub fn for_new_expressions(version: Version) -> Scope {
-    scope(version.before())
+pub fn for_new_expressions(version: KubernetesVersion) -> BaseEnv {
+    scope(version.previous_minor())
 }
 
-/// What a server of that version lets expressions use that were accepted before.
-pub fn for_stored_expressions(version: Version) -> Scope {
+/// What a server of that version lets expressions use that were accepted previous_minor.
+pub fn for_stored_expressions(version: KubernetesVersion) -> BaseEnv {
     scope(version)
 }
 
 /// Libraries, and from which version up to which they are there. A function's overloads are tried in this order.
-struct Era {
-    since: Version,
-    until: Option<Version>,
+struct LibraryRange {
+    since: KubernetesVersion,
+    until: Option<KubernetesVersion>,
     libraries: &'static [&'static Library],
 }
 
-const fn since(minor: u32, libraries: &'static [&'static Library]) -> Era {
-    Era {
-        since: Version::new(1, minor),
+const fn since(minor: u32, libraries: &'static [&'static Library]) -> LibraryRange {
+    LibraryRange {
+        since: KubernetesVersion::new(1, minor),
         until: None,
         libraries,
     }
 }
 
-const fn until(minor: u32, libraries: &'static [&'static Library]) -> Era {
-    Era {
-        since: Version::new(1, 0),
-        until: Some(Version::new(1, minor)),
+const fn until(minor: u32, libraries: &'static [&'static Library]) -> LibraryRange {
+    LibraryRange {
+        since: KubernetesVersion::new(1, 0),
+        until: Some(KubernetesVersion::new(1, minor)),
         libraries,
     }
 }
@@ -72,7 +72,7 @@ static SCHEMA_TYPES: Library = Library {
     types: &[("duration", Ty::Duration), ("timestamp", Ty::Timestamp)],
 };
 
-static ERAS: &[Era] = &[
+static LIBRARY_RANGES: &[LibraryRange] = &[
     since(0, &standard::STANDARD),
     since(0, &[&SCHEMA_TYPES]),
     since(0, &[&url::URLS, &regex::REGEX]),
@@ -98,8 +98,8 @@ static ERAS: &[Era] = &[
     since(37, &[&lists::KUBERNETES, &lists::KUBERNETES_INCLUDES]),
 ];
 
-fn scope(version: Version) -> Scope {
-    let has = |minor| version >= Version::new(1, minor);
+fn scope(version: KubernetesVersion) -> BaseEnv {
+    let has = |minor| version >= KubernetesVersion::new(1, minor);
     let mut macros = Macros::STANDARD;
     for (minor, more) in [
         (28, Macros::OPT_MAP | Macros::OPT_FLAT_MAP),
@@ -110,7 +110,7 @@ fn scope(version: Version) -> Scope {
             macros = macros | more;
         }
     }
-    let options = Options {
+    let options = EnvOptions {
         parse: ParseOptions {
             macros,
             optional_syntax: has(28),
@@ -126,10 +126,11 @@ fn scope(version: Version) -> Scope {
         } else {
             Validation::Aggregates
         },
-        strictness: Strictness::Server,
+        semantics: Semantics::Kubernetes,
     };
-    ERAS.iter()
-        .filter(|era| version >= era.since && era.until.is_none_or(|until| version < until))
-        .flat_map(|era| era.libraries)
-        .fold(Scope::new(options), |scope, library| scope.with(library))
+    LIBRARY_RANGES
+        .iter()
+        .filter(|range| version >= range.since && range.until.is_none_or(|until| version < until))
+        .flat_map(|range| range.libraries)
+        .fold(BaseEnv::new(options), |scope, library| scope.with(library))
 }

@@ -6,16 +6,16 @@
 //!
 //! ```
 //! use scantling_cel::env::Env;
-//! use scantling_cel::kubernetes::{Version, for_new_expressions};
+//! use scantling_cel::kubernetes::{KubernetesVersion, for_new_expressions};
 //! use scantling_cel::program::{Input, Limits, Program};
-//! use scantling_cel::types::Type;
+//! use scantling_cel::types::CelType;
 //! use scantling_cel::val::{Arena, Val};
 //! use std::sync::Arc;
 //!
-//! let scope = Arc::new(for_new_expressions(Version::LATEST));
-//! let env = Env::new(scope).with_variable("name", Type::String);
+//! let scope = Arc::new(for_new_expressions(KubernetesVersion::LATEST));
+//! let env = Env::new(scope).with_variable("name", CelType::String);
 //! let checked = env.compile("name.startsWith('web-') && name.size() < 10")?;
-//! assert_eq!(checked.result_type(), &Type::Bool);
+//! assert_eq!(checked.result_type(), &CelType::Bool);
 //!
 //! let program = Program::compile(&env, &checked)?;
 //! let arena = Arena::default();

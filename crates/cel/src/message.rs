@@ -6,7 +6,7 @@
 
 use crate::data::{duration, timestamp};
 use crate::overload::Ty;
-use crate::shape::Kind;
+use crate::shape::ShapeKind;
 use crate::val::{Arena, Duration, EvalError, Opaque, Res, Timestamp, Val};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -16,20 +16,20 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) name: &'static str,
-    pub(crate) fields: &'static [Field],
-    make: Make,
+    pub(crate) fields: &'static [MessageField],
+    make: Constructor,
 }
 
 /// A field of a message type.
 #[derive(Debug)]
-pub(crate) struct Field {
+pub(crate) struct MessageField {
     pub(crate) name: &'static str,
-    holds: Holds,
+    ty: FieldType,
 }
 
-/// What a field holds.
+/// What a field ty.
 #[derive(Clone, Copy, Debug)]
-enum Holds {
+enum FieldType {
     Int64,
     Int32,
     Uint64,
@@ -45,15 +45,15 @@ enum Holds {
     Values,
     /// JSON values by name.
     Members,
-    /// A message that holds JSON values.
+    /// A message that ty JSON values.
     List,
-    /// A message that holds JSON values by name.
+    /// A message that ty JSON values by name.
     Struct,
 }
 
 /// What becomes of the fields.
 #[derive(Clone, Copy, Debug)]
-enum Make {
+enum Constructor {
     Duration,
     Timestamp,
     /// The value of the only field.
@@ -65,95 +65,101 @@ enum Make {
     Any,
 }
 
-/// `google.protobuf.Empty`, the one that stays a message.
-const EMPTY: &str = "google.protobuf.Empty";
+/// `google.protobuf.EmptyMessage`, the one that stays a message.
+const EMPTY: &str = "google.protobuf.EmptyMessage";
 
 static MESSAGES: [Message; 16] = [
     message(
         "google.protobuf.Any",
-        Make::Any,
-        &[field("type_url", Holds::String), field("value", Holds::Bytes)],
+        Constructor::Any,
+        &[
+            field("type_url", FieldType::String),
+            field("value", FieldType::Bytes),
+        ],
     ),
     message(
         "google.protobuf.BoolValue",
-        Make::Single,
-        &[field("value", Holds::Bool)],
+        Constructor::Single,
+        &[field("value", FieldType::Bool)],
     ),
     message(
         "google.protobuf.BytesValue",
-        Make::Single,
-        &[field("value", Holds::Bytes)],
+        Constructor::Single,
+        &[field("value", FieldType::Bytes)],
     ),
     message(
         "google.protobuf.DoubleValue",
-        Make::Single,
-        &[field("value", Holds::Double)],
+        Constructor::Single,
+        &[field("value", FieldType::Double)],
     ),
-    message("google.protobuf.Duration", Make::Duration, &MOMENT),
-    message(EMPTY, Make::Empty, &[]),
+    message("google.protobuf.Duration", Constructor::Duration, &MOMENT),
+    message(EMPTY, Constructor::Empty, &[]),
     message(
         "google.protobuf.FloatValue",
-        Make::Single,
-        &[field("value", Holds::Float)],
+        Constructor::Single,
+        &[field("value", FieldType::Float)],
     ),
     message(
         "google.protobuf.Int32Value",
-        Make::Single,
-        &[field("value", Holds::Int32)],
+        Constructor::Single,
+        &[field("value", FieldType::Int32)],
     ),
     message(
         "google.protobuf.Int64Value",
-        Make::Single,
-        &[field("value", Holds::Int64)],
+        Constructor::Single,
+        &[field("value", FieldType::Int64)],
     ),
     message(
         "google.protobuf.ListValue",
-        Make::Single,
-        &[field("values", Holds::Values)],
+        Constructor::Single,
+        &[field("values", FieldType::Values)],
     ),
     message(
         "google.protobuf.StringValue",
-        Make::Single,
-        &[field("value", Holds::String)],
+        Constructor::Single,
+        &[field("value", FieldType::String)],
     ),
     message(
         "google.protobuf.Struct",
-        Make::Single,
-        &[field("fields", Holds::Members)],
+        Constructor::Single,
+        &[field("fields", FieldType::Members)],
     ),
-    message("google.protobuf.Timestamp", Make::Timestamp, &MOMENT),
+    message("google.protobuf.Timestamp", Constructor::Timestamp, &MOMENT),
     message(
         "google.protobuf.UInt32Value",
-        Make::Single,
-        &[field("value", Holds::Uint32)],
+        Constructor::Single,
+        &[field("value", FieldType::Uint32)],
     ),
     message(
         "google.protobuf.UInt64Value",
-        Make::Single,
-        &[field("value", Holds::Uint64)],
+        Constructor::Single,
+        &[field("value", FieldType::Uint64)],
     ),
     message(
         "google.protobuf.Value",
-        Make::Last,
+        Constructor::Last,
         &[
-            field("bool_value", Holds::Bool),
-            field("list_value", Holds::List),
-            field("null_value", Holds::Null),
-            field("number_value", Holds::Double),
-            field("string_value", Holds::String),
-            field("struct_value", Holds::Struct),
+            field("bool_value", FieldType::Bool),
+            field("list_value", FieldType::List),
+            field("null_value", FieldType::Null),
+            field("number_value", FieldType::Double),
+            field("string_value", FieldType::String),
+            field("struct_value", FieldType::Struct),
         ],
     ),
 ];
 
-const MOMENT: [Field; 2] = [field("seconds", Holds::Int64), field("nanos", Holds::Int32)];
+const MOMENT: [MessageField; 2] = [
+    field("seconds", FieldType::Int64),
+    field("nanos", FieldType::Int32),
+];
 
-const fn message(name: &'static str, make: Make, fields: &'static [Field]) -> Message {
+const fn message(name: &'static str, make: Constructor, fields: &'static [MessageField]) -> Message {
     Message { name, fields, make }
 }
 
-const fn field(name: &'static str, holds: Holds) -> Field {
-    Field { name, holds }
+const fn field(name: &'static str, ty: FieldType) -> MessageField {
+    MessageField { name, ty }
 }
 
 /// The message type of that name.
@@ -162,12 +168,12 @@ pub(crate) fn find(name: &str) -> Option<&'static Message> {
 }
 
 impl Message {
-    pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
+    pub(crate) fn field(&self, name: &str) -> Option<&'static MessageField> {
         self.fields.iter().find(|field| field.name == name)
     }
 
     /// A message with these fields, in the order in which they are set.
-    pub(crate) fn make<'a>(&self, arena: &'a Arena, fields: &[(&'static Field, Val<'a>)]) -> Res<'a> {
+    pub(crate) fn make<'a>(&self, arena: &'a Arena, fields: &[(&'static MessageField, Val<'a>)]) -> Res<'a> {
         let mut set = Vec::with_capacity(fields.len());
         for (field, value) in fields {
             set.push((field.name, self.read(arena, field, *value)?));
@@ -175,13 +181,13 @@ impl Message {
         let last = |name: &str| set.iter().rev().find(|(n, _)| *n == name).map(|(_, v)| *v);
         let int = |name| last(name).map_or(Ok(0), Val::int);
         match self.make {
-            Make::Duration => {
+            Constructor::Duration => {
                 let nanos = int("seconds")?
                     .saturating_mul(NANOS)
                     .saturating_add(int("nanos")?);
                 Ok(Val::Duration(Duration { nanos }))
             }
-            Make::Timestamp => {
+            Constructor::Timestamp => {
                 let nanos = int("nanos")?;
                 Ok(Val::Timestamp(Timestamp {
                     seconds: int("seconds")?.saturating_add(nanos.div_euclid(NANOS)),
@@ -189,19 +195,19 @@ impl Message {
                     offset: 0,
                 }))
             }
-            Make::Single => match (set.last(), self.fields) {
+            Constructor::Single => match (set.last(), self.fields) {
                 (Some((_, value)), _) => Ok(*value),
-                (None, [field]) => field.holds.zero(arena),
+                (None, [field]) => field.ty.zero(arena),
                 (None, _) => Err(EvalError::NoSuchOverload),
             },
-            Make::Last => Ok(set.last().map_or(Val::Null, |(_, value)| *value)),
-            Make::Empty => arena.opaque(Empty),
-            Make::Any => {
+            Constructor::Last => Ok(set.last().map_or(Val::Null, |(_, value)| *value)),
+            Constructor::Empty => arena.opaque(EmptyMessage),
+            Constructor::Any => {
                 let shown: Vec<String> = set
                     .iter()
                     .map(|(name, v)| format!("{name}:{}", quoted(*v)))
                     .collect();
-                Err(EvalError::text(format!(
+                Err(EvalError::message(format!(
                     "unsupported conversion to ref.Val: (*dynamicpb.Message){}",
                     shown.join(" ")
                 )))
@@ -209,10 +215,10 @@ impl Message {
         }
     }
 
-    fn read<'a>(&self, arena: &'a Arena, field: &Field, value: Val<'a>) -> Res<'a> {
-        let iterable = match field.holds {
-            Holds::Values => value.as_list().is_some(),
-            Holds::Members => value.as_map().is_some(),
+    fn read<'a>(&self, arena: &'a Arena, field: &MessageField, value: Val<'a>) -> Res<'a> {
+        let iterable = match field.ty {
+            FieldType::Values => value.as_list().is_some(),
+            FieldType::Members => value.as_map().is_some(),
             _ => true,
         };
         let place = format_args!("{}.{}", self.name, field.name);
@@ -222,15 +228,15 @@ impl Message {
                 None if value.as_list().is_some() => "list(dyn)",
                 None => value.type_name(),
             };
-            return Err(EvalError::text(format!(
+            return Err(EvalError::message(format!(
                 "unsupported field type for {place}: {found}"
             )));
         }
-        field.holds.read(arena, value).map_err(|e| {
+        field.ty.read(arena, value).map_err(|e| {
             if e.is_final() {
                 e
             } else {
-                EvalError::text(format!("field type conversion error for {place} value type: {e}"))
+                EvalError::message(format!("field type conversion error for {place} value type: {e}"))
             }
         })
     }
@@ -238,79 +244,83 @@ impl Message {
 
 const NANOS: i64 = 1_000_000_000;
 
-impl Field {
-    /// The type of what the field holds.
+impl MessageField {
+    /// The type of what the field ty.
     pub(crate) fn ty(&self) -> Ty {
-        match self.holds {
-            Holds::Int64 | Holds::Int32 | Holds::Null => Ty::Int,
-            Holds::Uint64 | Holds::Uint32 => Ty::Uint,
-            Holds::Double | Holds::Float => Ty::Double,
-            Holds::Bool => Ty::Bool,
-            Holds::String => Ty::String,
-            Holds::Bytes => Ty::Bytes,
-            Holds::Values | Holds::List => Ty::List(&Ty::Dyn),
-            Holds::Members | Holds::Struct => Ty::Map(&Ty::String, &Ty::Dyn),
+        match self.ty {
+            FieldType::Int64 | FieldType::Int32 | FieldType::Null => Ty::Int,
+            FieldType::Uint64 | FieldType::Uint32 => Ty::Uint,
+            FieldType::Double | FieldType::Float => Ty::Double,
+            FieldType::Bool => Ty::Bool,
+            FieldType::String => Ty::String,
+            FieldType::Bytes => Ty::Bytes,
+            FieldType::Values | FieldType::List => Ty::List(&Ty::Dyn),
+            FieldType::Members | FieldType::Struct => Ty::Map(&Ty::String, &Ty::Dyn),
         }
     }
 }
 
-impl Holds {
+impl FieldType {
     /// What stands in the field where it is not set.
     fn zero(self, arena: &Arena) -> Res<'_> {
         match self {
-            Holds::Int64 | Holds::Int32 => Ok(Val::Int(0)),
-            Holds::Uint64 | Holds::Uint32 => Ok(Val::Uint(0)),
-            Holds::Double | Holds::Float => Ok(Val::Double(0.0)),
-            Holds::Bool => Ok(Val::FALSE),
-            Holds::String => Ok(Val::Str("")),
-            Holds::Bytes => Ok(Val::Bytes(&[])),
-            Holds::Null => Ok(Val::Null),
-            Holds::Values | Holds::List => arena.list([]),
-            Holds::Members | Holds::Struct => arena.map(Vec::new()),
+            FieldType::Int64 | FieldType::Int32 => Ok(Val::Int(0)),
+            FieldType::Uint64 | FieldType::Uint32 => Ok(Val::Uint(0)),
+            FieldType::Double | FieldType::Float => Ok(Val::Double(0.0)),
+            FieldType::Bool => Ok(Val::FALSE),
+            FieldType::String => Ok(Val::Str("")),
+            FieldType::Bytes => Ok(Val::Bytes(&[])),
+            FieldType::Null => Ok(Val::Null),
+            FieldType::Values | FieldType::List => arena.list([]),
+            FieldType::Members | FieldType::Struct => arena.map(Vec::new()),
         }
     }
 
     /// The name of the field's type in a server's own language.
     fn native(self) -> &'static str {
         match self {
-            Holds::Int64 => "int64",
-            Holds::Int32 => "int32",
-            Holds::Uint64 => "uint64",
-            Holds::Uint32 => "uint32",
-            Holds::Double => "float64",
-            Holds::Float => "float32",
-            Holds::Bool => "bool",
-            Holds::String => "string",
-            Holds::Bytes => "[]uint8",
-            Holds::Null => "protoreflect.EnumNumber",
-            Holds::Values | Holds::Members => "*structpb.Value",
-            Holds::List => "*structpb.ListValue",
-            Holds::Struct => "*structpb.Struct",
+            FieldType::Int64 => "int64",
+            FieldType::Int32 => "int32",
+            FieldType::Uint64 => "uint64",
+            FieldType::Uint32 => "uint32",
+            FieldType::Double => "float64",
+            FieldType::Float => "float32",
+            FieldType::Bool => "bool",
+            FieldType::String => "string",
+            FieldType::Bytes => "[]uint8",
+            FieldType::Null => "protoreflect.EnumNumber",
+            FieldType::Values | FieldType::Members => "*structpb.Value",
+            FieldType::List => "*structpb.ListValue",
+            FieldType::Struct => "*structpb.Struct",
         }
     }
 
-    /// A value as the field holds it.
+    /// A value as the field ty it.
     #[expect(clippy::cast_possible_truncation, reason = "the field has no more digits")]
     fn read<'a>(self, arena: &'a Arena, value: Val<'a>) -> Res<'a> {
         match (self, value) {
             (_, Val::Optional(Some(value))) => self.read(arena, *value),
-            (_, Val::Optional(None)) => Err(EvalError::text("optional.none() dereference")),
-            (Holds::Int64, Val::Int(_))
-            | (Holds::Uint64, Val::Uint(_))
-            | (Holds::Double, Val::Double(_))
-            | (Holds::Bool, Val::Bool(_))
-            | (Holds::String, Val::Str(_))
-            | (Holds::Bytes, Val::Bytes(_)) => Ok(value),
-            (Holds::Int32, Val::Int(i)) if i32::try_from(i).is_err() => Err(EvalError::IntOverflow),
-            (Holds::Int32, Val::Int(_)) => Ok(value),
-            (Holds::Uint32, Val::Uint(u)) if u32::try_from(u).is_err() => Err(EvalError::UintOverflow),
-            (Holds::Uint32, Val::Uint(_)) => Ok(value),
-            (Holds::Float, Val::Double(d)) => Ok(Val::Double(f64::from(d as f32))),
-            (Holds::Null, Val::Int(_)) => Ok(Val::Null),
-            (Holds::Values, _) => json_list(arena, value),
-            (Holds::Members, _) => json_object(arena, value),
-            (Holds::List, _) if value.as_list().is_some() && !has_schema(value) => json_list(arena, value),
-            (Holds::Struct, _) if value.as_map().is_some() && !has_schema(value) => json_object(arena, value),
+            (_, Val::Optional(None)) => Err(EvalError::message("optional.none() dereference")),
+            (FieldType::Int64, Val::Int(_))
+            | (FieldType::Uint64, Val::Uint(_))
+            | (FieldType::Double, Val::Double(_))
+            | (FieldType::Bool, Val::Bool(_))
+            | (FieldType::String, Val::Str(_))
+            | (FieldType::Bytes, Val::Bytes(_)) => Ok(value),
+            (FieldType::Int32, Val::Int(i)) if i32::try_from(i).is_err() => Err(EvalError::IntOverflow),
+            (FieldType::Int32, Val::Int(_)) => Ok(value),
+            (FieldType::Uint32, Val::Uint(u)) if u32::try_from(u).is_err() => Err(EvalError::UintOverflow),
+            (FieldType::Uint32, Val::Uint(_)) => Ok(value),
+            (FieldType::Float, Val::Double(d)) => Ok(Val::Double(f64::from(d as f32))),
+            (FieldType::Null, Val::Int(_)) => Ok(Val::Null),
+            (FieldType::Values, _) => json_list(arena, value),
+            (FieldType::Members, _) => json_object(arena, value),
+            (FieldType::List, _) if value.as_list().is_some() && !has_schema(value) => {
+                json_list(arena, value)
+            }
+            (FieldType::Struct, _) if value.as_map().is_some() && !has_schema(value) => {
+                json_object(arena, value)
+            }
             _ => Err(no_conversion(value, self.native())),
         }
     }
@@ -318,7 +328,7 @@ impl Holds {
 
 /// Whether a list or map came in under a schema: a server does not make messages of these.
 fn has_schema(value: Val<'_>) -> bool {
-    matches!(value, Val::JsonList(_, shape) | Val::JsonMap(_, shape) if !matches!(shape.kind, Kind::Dyn))
+    matches!(value, Val::JsonList(_, shape) | Val::JsonMap(_, shape) if !matches!(shape.kind, ShapeKind::Dyn))
 }
 
 fn json_list<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
@@ -328,7 +338,7 @@ fn json_list<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
 
 fn json_object<'a>(arena: &'a Arena, map: Val<'a>) -> Res<'a> {
     let members = map.map()?.entries(arena).map(|(name, value)| {
-        let name = Holds::String.read(arena, name)?;
+        let name = FieldType::String.read(arena, name)?;
         Ok((name, json(arena, value?)?))
     });
     arena.map(members.collect::<Result<Vec<_>, EvalError>>()?)
@@ -352,10 +362,10 @@ fn json<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
         Val::Duration(d) => arena.str(duration::format(d.nanos)),
         Val::Timestamp(t) => arena.str(timestamp::format(t.into())),
         Val::Optional(Some(value)) => json(arena, *value),
-        Val::Optional(None) => Err(EvalError::text("optional.none() dereference")),
+        Val::Optional(None) => Err(EvalError::message("optional.none() dereference")),
         _ if value.as_list().is_some() && !has_schema(value) => json_list(arena, value),
         _ if value.as_map().is_some() && !has_schema(value) => json_object(arena, value),
-        _ => Err(no_conversion(value, Holds::Values.native())),
+        _ => Err(no_conversion(value, FieldType::Values.native())),
     }
 }
 
@@ -363,12 +373,14 @@ fn json<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
 #[cold]
 fn no_conversion(value: Val<'_>, to: &str) -> EvalError {
     let from = match value {
-        Val::Int(_) => return EvalError::text(format!("unsupported type conversion from 'int' to {to}")),
-        Val::Uint(_) => return EvalError::text(format!("unsupported type conversion from 'uint' to {to}")),
-        Val::Str(_) => {
-            return EvalError::text(format!("unsupported native conversion from string to '{to}'"));
+        Val::Int(_) => return EvalError::message(format!("unsupported type conversion from 'int' to {to}")),
+        Val::Uint(_) => {
+            return EvalError::message(format!("unsupported type conversion from 'uint' to {to}"));
         }
-        Val::Type(_) => return EvalError::text("type conversion not supported for 'type'"),
+        Val::Str(_) => {
+            return EvalError::message(format!("unsupported native conversion from string to '{to}'"));
+        }
+        Val::Type(_) => return EvalError::message("type conversion not supported for 'type'"),
         Val::Bool(_) => "bool",
         Val::Double(_) => "Double",
         Val::Bytes(_) => "Bytes",
@@ -381,10 +393,10 @@ fn no_conversion(value: Val<'_>, to: &str) -> EvalError {
         Val::Null | Val::Optional(_) | Val::Opaque(_) => {
             let name = value.type_name();
             let name = name.rsplit_once('.').map_or(name, |(_, last)| last);
-            return EvalError::text(format!("type conversion error from '{name}' to '{to}'"));
+            return EvalError::message(format!("type conversion error from '{name}' to '{to}'"));
         }
     };
-    EvalError::text(format!("type conversion error from {from} to '{to}'"))
+    EvalError::message(format!("type conversion error from {from} to '{to}'"))
 }
 
 /// Text as the notation of messages has it.
@@ -398,18 +410,18 @@ fn quoted(value: Val<'_>) -> String {
 
 /// The message without fields.
 #[derive(Debug)]
-struct Empty;
+struct EmptyMessage;
 
-impl Opaque for Empty {
+impl Opaque for EmptyMessage {
     fn type_name(&self) -> &'static str {
         EMPTY
     }
 
     fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        Ok(matches!(other, Val::Opaque(o) if o.downcast::<Empty>().is_some()))
+        Ok(matches!(other, Val::Opaque(o) if o.downcast::<EmptyMessage>().is_some()))
     }
 
     fn share(&self) -> Arc<dyn Opaque> {
-        Arc::new(Empty)
+        Arc::new(EmptyMessage)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::estimate::{CallEstimate, Operand};
 use crate::run::{Actual, Run};
-use crate::types::Type;
+use crate::types::CelType;
 use std::sync::Arc;
 
 /// One overload of a function.
@@ -129,30 +129,30 @@ pub enum Ty {
 
 impl Ty {
     /// The type that this describes.
-    pub fn to_type(self) -> Type {
+    pub fn to_type(self) -> CelType {
         match self {
-            Ty::Dyn => Type::Dyn,
-            Ty::Null => Type::Null,
-            Ty::Bool => Type::Bool,
-            Ty::Int => Type::Int,
-            Ty::Uint => Type::Uint,
-            Ty::Double => Type::Double,
-            Ty::String => Type::String,
-            Ty::Bytes => Type::Bytes,
-            Ty::Duration => Type::Duration,
-            Ty::Timestamp => Type::Timestamp,
-            Ty::List(element) => Type::list(element.to_type()),
-            Ty::Map(key, value) => Type::map(key.to_type(), value.to_type()),
-            Ty::Type(of) => Type::of_type(of.to_type()),
-            Ty::AnyType => Type::Type(None),
-            Ty::Wrapper(of) => Type::Wrapper(Arc::new(of.to_type())),
-            Ty::Optional(value) => Type::optional(value.to_type()),
-            Ty::Opaque(name) => Type::Opaque(name.into(), Arc::new([])),
+            Ty::Dyn => CelType::Dyn,
+            Ty::Null => CelType::Null,
+            Ty::Bool => CelType::Bool,
+            Ty::Int => CelType::Int,
+            Ty::Uint => CelType::Uint,
+            Ty::Double => CelType::Double,
+            Ty::String => CelType::String,
+            Ty::Bytes => CelType::Bytes,
+            Ty::Duration => CelType::Duration,
+            Ty::Timestamp => CelType::Timestamp,
+            Ty::List(element) => CelType::list(element.to_type()),
+            Ty::Map(key, value) => CelType::map(key.to_type(), value.to_type()),
+            Ty::Type(of) => CelType::of_type(of.to_type()),
+            Ty::AnyType => CelType::Type(None),
+            Ty::Wrapper(of) => CelType::Wrapper(Arc::new(of.to_type())),
+            Ty::Optional(value) => CelType::optional(value.to_type()),
+            Ty::Opaque(name) => CelType::Opaque(name.into(), Arc::new([])),
             Ty::Parametric(name, params) => {
-                Type::Opaque(name.into(), params.iter().map(|param| param.to_type()).collect())
+                CelType::Opaque(name.into(), params.iter().map(|param| param.to_type()).collect())
             }
-            Ty::Message(name) => Type::Message(name.into()),
-            Ty::Param(name) => Type::Param(name.into()),
+            Ty::Message(name) => CelType::Message(name.into()),
+            Ty::Param(name) => CelType::Param(name.into()),
         }
     }
 }
@@ -222,6 +222,6 @@ pub struct Library {
     pub name: &'static str,
     /// The overloads, in the order in which the checker tries them.
     pub overloads: &'static [Overload],
-    /// Type names that are identifiers (`int`, `optional_type`), with what they name.
+    /// CelType names that are identifiers (`int`, `optional_type`), with what they name.
     pub types: &'static [(&'static str, Ty)],
 }

@@ -6,34 +6,34 @@
 //!
 //! Constants are folded exactly where a server folds them, since what is folded costs nothing.
 
-mod access;
+mod attribute;
 mod call;
-mod eval;
+mod constant_set;
+mod disassemble;
+mod fast_path;
 mod fold;
-mod listing;
-mod node;
-mod plain;
-mod plan;
-mod predicates;
-mod set;
+mod fused;
+mod interpreter;
+mod lower;
+mod op;
 
-pub use predicates::Predicates;
+pub use fused::FusedRules;
 
-use crate::check::Checked;
-use crate::env::{Env, Strictness};
+use crate::check::CheckedExpr;
+use crate::env::{Env, Semantics};
 use crate::shape::Shape;
 use crate::stack::{SHALLOW, with_room};
 use crate::val::{Arena, EvalError, Owned, Res, Val};
-use eval::Machine;
-use node::Node;
-use plain::Plain;
+use fast_path::FastPath;
+use interpreter::Interpreter;
+use op::Op;
 use scantling_value::Value;
 use std::sync::Arc;
 
 /// A checked expression, ready to run any number of times, on any thread. `Display` lists its steps.
 #[derive(Debug)]
 pub struct Program {
-    root: Node,
+    root: Op,
     /// The names of the inputs, for messages.
     inputs: Box<[Arc<str>]>,
     /// How many variables the folds and blocks have.
@@ -41,8 +41,8 @@ pub struct Program {
     /// How deep the tree is.
     levels: usize,
     /// Whether it is worth trying without a thought for errors.
-    plain: bool,
-    strictness: Strictness,
+    has_fast_path: bool,
+    semantics: Semantics,
 }
 
 /// What an input is.
@@ -84,16 +84,16 @@ impl std::fmt::Debug for Limits<'_> {
 
 /// What an evaluation gave and took.
 #[derive(Clone, Debug)]
-pub struct Outcome<'a> {
+pub struct Evaluation<'a> {
     /// The value, or why there is none.
     pub result: Res<'a>,
     /// The cost.
     pub cost: u64,
 }
 
-impl Outcome<'_> {
+impl Evaluation<'_> {
     /// What tells it from another.
-    fn shown(&self) -> String {
+    fn summary(&self) -> String {
         match &self.result {
             Ok(value) => format!("{} {value} for {}", value.type_name(), self.cost),
             Err(error) => format!("error {error} for {}", self.cost),
@@ -107,14 +107,14 @@ impl Program {
     /// # Errors
     /// A constant that cannot be converted, or a regular expression that cannot be compiled: the text is what a
     /// server says when a program cannot be made.
-    pub fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError> {
-        plan::compile(env, checked)
+    pub fn compile(env: &Env, checked: &CheckedExpr) -> Result<Program, EvalError> {
+        lower::lower(env, checked)
     }
 
     /// Runs the program. Inputs beyond those given are absent.
-    pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Outcome<'a> {
-        if self.plain
-            && let Some(outcome) = Plain::run(self, arena, inputs, limits)
+    pub fn eval<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Evaluation<'a> {
+        if self.has_fast_path
+            && let Some(outcome) = FastPath::run(self, arena, inputs, limits)
         {
             self.assert_outcome(&outcome, arena, inputs, limits);
             return outcome;
@@ -122,7 +122,7 @@ impl Program {
         self.run(arena, inputs, limits)
     }
 
-    /// The answer of a predicate and its cost, where all is plain: no step on the way is an error. This is the quickest
+    /// The answer of a predicate and its cost, where all is fast_path: no step on the way is an error. This is the quickest
     /// way to learn that a rule is kept; `None` means that only [`Program::eval`] can tell.
     #[inline]
     pub fn test<'a>(
@@ -131,41 +131,41 @@ impl Program {
         inputs: &[Input<'a>],
         limits: Limits<'_>,
     ) -> Option<(bool, u64)> {
-        if !self.plain || limits.interrupt.is_some() {
+        if !self.has_fast_path || limits.interrupt.is_some() {
             return None;
         }
-        let (answer, cost) = Plain::test_root(self, arena, inputs, limits)?;
+        let (answer, cost) = FastPath::test_root(self, arena, inputs, limits)?;
         let result = Ok(Val::Bool(answer));
-        self.assert_outcome(&Outcome { result, cost }, arena, inputs, limits);
+        self.assert_outcome(&Evaluation { result, cost }, arena, inputs, limits);
         Some((answer, cost))
     }
 
-    /// Holds what was found in a quick way against what the machine finds, in debug builds. (What may be interrupted is
+    /// Holds what was found in a quick way against what the interpreter finds, in debug builds. (What may be interrupted is
     /// not run twice.)
     #[inline]
     fn assert_outcome<'a>(
         &'a self,
-        outcome: &Outcome<'a>,
+        outcome: &Evaluation<'a>,
         arena: &'a Arena,
         inputs: &[Input<'a>],
         limits: Limits<'_>,
     ) {
         if cfg!(debug_assertions) && limits.interrupt.is_none() {
-            assert_eq!(outcome.shown(), self.run(arena, inputs, limits).shown());
+            assert_eq!(outcome.summary(), self.run(arena, inputs, limits).summary());
         }
     }
 
     /// Runs the program step by step, ready for errors at each.
-    fn run<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Outcome<'a> {
-        let mut machine = Machine::new(self, arena, inputs, limits);
+    fn run<'a>(&'a self, arena: &'a Arena, inputs: &[Input<'a>], limits: Limits<'_>) -> Evaluation<'a> {
+        let mut interpreter = Interpreter::new(self, arena, inputs, limits);
         let result = if self.levels > SHALLOW {
-            with_room(self.levels, || machine.run())
+            with_room(self.levels, || interpreter.run())
         } else {
-            machine.run()
+            interpreter.run()
         };
-        Outcome {
+        Evaluation {
             result,
-            cost: machine.cost(),
+            cost: interpreter.cost(),
         }
     }
 }
@@ -174,7 +174,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if self.levels > SHALLOW {
-            let root = std::mem::replace(&mut self.root, Node::Const(Owned::Null));
+            let root = std::mem::replace(&mut self.root, Op::Const(Owned::Null));
             with_room(self.levels, || drop(root));
         }
     }

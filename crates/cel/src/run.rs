@@ -82,7 +82,7 @@ pub enum Actual {
     /// Of the function: such a search.
     NamedSearch,
     /// Such a search, of which the regular expression is known.
-    SearchFor(Searched),
+    SearchFor(RegexCost),
     /// Of the overload where it is known, else of the function.
     EitherFormula {
         /// What counts where the overload is known.
@@ -94,14 +94,14 @@ pub enum Actual {
 
 /// What a search for a regular expression costs: the length of that for every tenth character of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Searched {
+pub struct RegexCost {
     for_ten: u64,
 }
 
-impl Searched {
+impl RegexCost {
     /// A search for a regular expression of that size.
     pub(crate) fn new(pattern: u64) -> Self {
-        Searched {
+        RegexCost {
             for_ten: scaled(pattern, REGEX_FACTOR),
         }
     }
@@ -162,7 +162,7 @@ impl Actual {
                 None => self,
             },
             Actual::Search | Actual::NamedSearch => match constant(1) {
-                Some(pattern) => Actual::SearchFor(Searched::new(pattern.cost_size())),
+                Some(pattern) => Actual::SearchFor(RegexCost::new(pattern.cost_size())),
                 None => self,
             },
             Actual::Fixed(_)
@@ -185,7 +185,7 @@ impl Actual {
         match self {
             Actual::Fixed(cost) => cost,
             Actual::Pass { arg, factor } | Actual::NamedPass { arg, factor } => scaled(size(arg), factor),
-            Actual::Search | Actual::NamedSearch => Searched::new(size(1)).cost(size(0)),
+            Actual::Search | Actual::NamedSearch => RegexCost::new(size(1)).cost(size(0)),
             Actual::SearchFor(searched) => searched.cost(size(0)),
             Actual::Formula(formula)
             | Actual::ListFormula { formula, .. }

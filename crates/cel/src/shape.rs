@@ -6,14 +6,14 @@
 //! field stands. It travels beside the value as a reference; values are never wrapped or copied.
 //! Shapes are immutable and shared: equal sub-schemas of all definitions may be one shape.
 
-use crate::types::{ObjectType, Type};
+use crate::types::{CelType, ObjectType};
 use std::sync::Arc;
 
 /// What a schema says about a place.
 #[derive(Debug, PartialEq)]
 pub struct Shape {
     /// The kind of value.
-    pub kind: Kind,
+    pub kind: ShapeKind,
     /// Whether `null` is a value here (and not an error).
     pub nullable: bool,
     /// The fewest bytes that a value here takes in a request.
@@ -24,7 +24,7 @@ pub struct Shape {
 
 /// The kind of value at a place.
 #[derive(Debug, PartialEq)]
-pub enum Kind {
+pub enum ShapeKind {
     /// A boolean.
     Bool,
     /// An integer.
@@ -60,7 +60,7 @@ pub enum Kind {
     /// An object with declared fields.
     Object {
         /// The fields, sorted by their name in expressions.
-        fields: Box<[Field]>,
+        fields: Box<[ShapeField]>,
         /// Whether undeclared fields may stand beside them: they take part in equality alone.
         preserve_unknown: bool,
     },
@@ -79,7 +79,7 @@ pub enum ListType {
 
 /// A declared field.
 #[derive(Debug, PartialEq)]
-pub struct Field {
+pub struct ShapeField {
     /// Its name in expressions (escaped where the JSON name is no identifier).
     pub name: Box<str>,
     /// Its name in JSON.
@@ -95,7 +95,7 @@ pub fn is_reserved(word: &str) -> bool {
 
 impl Shape {
     /// A place of which nothing is known but what stands there: never `null`, and of any size.
-    pub fn of_kind(kind: Kind) -> Arc<Shape> {
+    pub fn of_kind(kind: ShapeKind) -> Arc<Shape> {
         Arc::new(Shape {
             kind,
             nullable: false,
@@ -106,24 +106,24 @@ impl Shape {
 
     /// A place for an object with these fields, which have one name in JSON and in expressions.
     pub fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Arc<Shape>)>) -> Arc<Shape> {
-        let mut fields: Vec<Field> = fields
+        let mut fields: Vec<ShapeField> = fields
             .into_iter()
-            .map(|(name, shape)| Field {
+            .map(|(name, shape)| ShapeField {
                 name: name.into(),
                 json: name.into(),
                 shape,
             })
             .collect();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
-        Shape::of_kind(Kind::Object {
+        Shape::of_kind(ShapeKind::Object {
             fields: fields.into(),
             preserve_unknown: false,
         })
     }
 
     /// A declared field by its name in expressions.
-    pub fn field(&self, name: &str) -> Option<&Field> {
-        let Kind::Object { fields, .. } = &self.kind else {
+    pub fn field(&self, name: &str) -> Option<&ShapeField> {
+        let ShapeKind::Object { fields, .. } = &self.kind else {
             return None;
         };
         fields
@@ -134,12 +134,15 @@ impl Shape {
 
     /// Whether a JSON object is a value of this shape.
     pub fn is_keyed(&self) -> bool {
-        matches!(self.kind, Kind::Object { .. } | Kind::Map { .. } | Kind::Dyn)
+        matches!(
+            self.kind,
+            ShapeKind::Object { .. } | ShapeKind::Map { .. } | ShapeKind::Dyn
+        )
     }
 
     /// A declared field by the name that an expression selects: its own, or a reserved word in its raw form
     /// (`namespace` for the field `__namespace__`).
-    pub fn select(&self, name: &str) -> Option<&Field> {
+    pub fn select(&self, name: &str) -> Option<&ShapeField> {
         self.field(name).or_else(|| {
             is_reserved(name)
                 .then(|| self.field(&format!("__{name}__")))
@@ -149,19 +152,21 @@ impl Shape {
 
     /// The type of a value of this shape that stands at the place `name` (`selfType.spec`): object types are named
     /// after their place, `.@idx` for the elements of a list and `.@elem` for the values of a map.
-    pub fn ty(self: &Arc<Self>, name: &str) -> Type {
+    pub fn ty(self: &Arc<Self>, name: &str) -> CelType {
         match &self.kind {
-            Kind::Bool => Type::Bool,
-            Kind::Int => Type::Int,
-            Kind::Double => Type::Double,
-            Kind::String => Type::String,
-            Kind::Bytes => Type::Bytes,
-            Kind::Date | Kind::DateTime => Type::Timestamp,
-            Kind::Duration => Type::Duration,
-            Kind::IntOrString | Kind::Dyn => Type::Dyn,
-            Kind::List { element, .. } => Type::List(Arc::new(element.ty(&format!("{name}.@idx")))),
-            Kind::Map { value } => Type::Map(Arc::new((Type::String, value.ty(&format!("{name}.@elem"))))),
-            Kind::Object { .. } => Type::Object(ObjectType {
+            ShapeKind::Bool => CelType::Bool,
+            ShapeKind::Int => CelType::Int,
+            ShapeKind::Double => CelType::Double,
+            ShapeKind::String => CelType::String,
+            ShapeKind::Bytes => CelType::Bytes,
+            ShapeKind::Date | ShapeKind::DateTime => CelType::Timestamp,
+            ShapeKind::Duration => CelType::Duration,
+            ShapeKind::IntOrString | ShapeKind::Dyn => CelType::Dyn,
+            ShapeKind::List { element, .. } => CelType::List(Arc::new(element.ty(&format!("{name}.@idx")))),
+            ShapeKind::Map { value } => {
+                CelType::Map(Arc::new((CelType::String, value.ty(&format!("{name}.@elem")))))
+            }
+            ShapeKind::Object { .. } => CelType::Object(ObjectType {
                 name: name.into(),
                 shape: Arc::clone(self),
             }),

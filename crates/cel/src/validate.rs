@@ -3,12 +3,12 @@
 mod format;
 
 use crate::ast::{Expr, ExprId, ExprKind, Literal};
-use crate::check::{Checked, same};
+use crate::check::{CheckedExpr, same};
 use crate::data::{duration, regex, timestamp};
 use crate::env::Validation;
 use crate::issue::Issues;
 use crate::stack::with_room;
-use crate::types::Type;
+use crate::types::CelType;
 use crate::val::Timestamp;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// All mistakes found.
-pub fn validate(checked: &Checked, validation: Validation) -> Result<(), Issues> {
+pub fn validate(checked: &CheckedExpr, validation: Validation) -> Result<(), Issues> {
     if validation == Validation::None {
         return Ok(());
     }
@@ -36,7 +36,7 @@ pub fn validate(checked: &Checked, validation: Validation) -> Result<(), Issues>
 }
 
 struct Validator<'c> {
-    checked: &'c Checked,
+    checked: &'c CheckedExpr,
     /// Whether constants are looked into.
     constants: bool,
     issues: Issues,
@@ -166,7 +166,7 @@ impl Validator<'_> {
         }
     }
 
-    fn mismatch(&mut self, id: ExprId, expected: &Type, found: &Type) {
+    fn mismatch(&mut self, id: ExprId, expected: &CelType, found: &CelType) {
         self.report(id, format!("expected type '{expected}' but found '{found}'"));
     }
 

@@ -8,9 +8,9 @@
     reason = "functions around tests, which the lints do not take for tests"
 )]
 
-use scantling_cel::env::{Env, Options, Scope};
+use scantling_cel::env::{BaseEnv, Env, EnvOptions};
 use scantling_cel::estimate::estimate;
-use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
 use scantling_cel::library::{encoders, math, standard, strings};
 use scantling_cel::program::{Limits, Program};
 use scantling_cel::syntax::{Macros, ParseOptions};
@@ -100,19 +100,19 @@ fn compare(env: &Env, recordings: &str) {
 
 #[test]
 fn libraries_of_kubernetes() {
-    let env = Env::new(Arc::new(for_stored_expressions(Version::LATEST)));
+    let env = Env::new(Arc::new(for_stored_expressions(KubernetesVersion::LATEST)));
     compare(&env, include_str!("data/libraries.jsonl"));
 }
 
 /// The newest strings, mathematics and encoders, which no Kubernetes environment has.
 #[test]
 fn other_extensions() {
-    let options = Options {
+    let options = EnvOptions {
         parse: ParseOptions {
             macros: Macros::STANDARD | Macros::MATH,
             ..ParseOptions::default()
         },
-        ..Options::default()
+        ..EnvOptions::default()
     };
     let libraries = standard::STANDARD.into_iter().chain([
         &strings::NEWEST,
@@ -121,6 +121,6 @@ fn other_extensions() {
         &math::ROOTS,
         &encoders::ENCODERS,
     ]);
-    let scope = libraries.fold(Scope::new(options), Scope::with);
+    let scope = libraries.fold(BaseEnv::new(options), BaseEnv::with);
     compare(&Env::new(Arc::new(scope)), include_str!("data/extensions.jsonl"));
 }

@@ -9,7 +9,7 @@
 
 use scantling_cel::data::quantity::Quantity;
 use scantling_cel::data::regex::Pattern;
-use scantling_cel::data::timestamp::{self, Fields};
+use scantling_cel::data::timestamp::{self, CivilTime};
 use scantling_cel::data::url::Url;
 use scantling_cel::data::{duration, number};
 use scantling_value::{Limits, Value, go, json};
@@ -79,7 +79,7 @@ fn answer(question: &str, inputs: &[&str]) -> String {
         "fields" => {
             let seconds = text.parse().unwrap();
             or_error(timestamp::offset_in(input(1), seconds).map(|offset| {
-                let f = Fields::at(seconds, offset);
+                let f = CivilTime::at(seconds, offset);
                 format!(
                     "{} {} {} {} {} {} {} {}",
                     f.year, f.month, f.day, f.day_of_year, f.day_of_week, f.hour, f.minute, f.second

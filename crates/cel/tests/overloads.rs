@@ -4,7 +4,7 @@
 //! Type parameters are named `T`, `U`, … in the order in which they appear. The former names of operators (`_in_`,
 //! `__not_strictly_false__`) are left out: nothing parses into them.
 
-use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
 use scantling_cel::overload::{Overload, Style, Ty};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const NEWEST: u32 = 37;
 fn declared_since() {
     let mut since: BTreeMap<String, u32> = BTreeMap::new();
     for minor in (OLDEST..=NEWEST).rev() {
-        for row in for_stored_expressions(Version::new(1, minor)).rows() {
+        for row in for_stored_expressions(KubernetesVersion::new(1, minor)).rows() {
             since.insert(signature(row), minor);
         }
     }

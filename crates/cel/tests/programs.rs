@@ -6,9 +6,9 @@
 )]
 
 use scantling_cel::env::Env;
-use scantling_cel::kubernetes::{Version, for_stored_expressions};
-use scantling_cel::program::{Input, Limits, Outcome, Program};
-use scantling_cel::shape::{Field, Kind, ListType, Shape};
+use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
+use scantling_cel::program::{Evaluation, Input, Limits, Program};
+use scantling_cel::shape::{ListType, Shape, ShapeField, ShapeKind};
 use scantling_cel::val::{Arena, EvalError, Val};
 use scantling_value::Value;
 use scantling_value::json::decode;
@@ -28,15 +28,15 @@ fn shape(schema: &Value) -> Arc<Shape> {
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
     let kind = match (text("type"), text("format")) {
-        _ if flag("x-kubernetes-int-or-string") => Kind::IntOrString,
-        ("integer", _) => Kind::Int,
-        ("number", _) => Kind::Double,
-        ("boolean", _) => Kind::Bool,
-        ("string", "date-time") => Kind::DateTime,
-        ("string", "duration") => Kind::Duration,
-        ("string", "byte") => Kind::Bytes,
-        ("string", _) => Kind::String,
-        ("array", _) => Kind::List {
+        _ if flag("x-kubernetes-int-or-string") => ShapeKind::IntOrString,
+        ("integer", _) => ShapeKind::Int,
+        ("number", _) => ShapeKind::Double,
+        ("boolean", _) => ShapeKind::Bool,
+        ("string", "date-time") => ShapeKind::DateTime,
+        ("string", "duration") => ShapeKind::Duration,
+        ("string", "byte") => ShapeKind::Bytes,
+        ("string", _) => ShapeKind::String,
+        ("array", _) => ShapeKind::List {
             element: shape(schema.get("items").unwrap()),
             list_type: match text("x-kubernetes-list-type") {
                 "set" => ListType::Set,
@@ -48,15 +48,15 @@ fn shape(schema: &Value) -> Arc<Shape> {
             },
         },
         ("object", _) => match schema.get("additionalProperties") {
-            Some(values) => Kind::Map { value: shape(values) },
+            Some(values) => ShapeKind::Map { value: shape(values) },
             None => {
                 let properties = schema.get("properties").and_then(Value::as_object).unwrap();
-                let field = |(name, schema): (&scantling_value::Str, &Value)| Field {
+                let field = |(name, schema): (&scantling_value::Str, &Value)| ShapeField {
                     name: name.as_str().into(),
                     json: name.as_str().into(),
                     shape: shape(schema),
                 };
-                Kind::Object {
+                ShapeKind::Object {
                     fields: properties.iter().map(field).collect(),
                     preserve_unknown: false,
                 }
@@ -104,7 +104,7 @@ impl Compiled {
     fn new(source: &str) -> Result<Compiled, String> {
         let document = document();
         let shape = shape(document.get("schema").unwrap());
-        let scope = for_stored_expressions(Version::LATEST);
+        let scope = for_stored_expressions(KubernetesVersion::LATEST);
         let env = Env::new(Arc::new(scope)).with_variable("self", shape.ty("selfType"));
         let checked = env.compile(source).map_err(|issues| issues.to_string())?;
         let program = Program::compile(&env, &checked).map_err(|e| format!("no program: {e}"))?;
@@ -116,7 +116,7 @@ impl Compiled {
         })
     }
 
-    fn eval<'a>(&'a self, arena: &'a Arena, limits: Limits<'_>) -> Outcome<'a> {
+    fn eval<'a>(&'a self, arena: &'a Arena, limits: Limits<'_>) -> Evaluation<'a> {
         self.program
             .eval(arena, &[Input::Json(&self.value, &self.shape)], limits)
     }

@@ -6,9 +6,9 @@
 
 use scantling_cel::env::Env;
 use scantling_cel::estimate::estimate;
-use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
 use scantling_cel::program::{Input, Limits, Program};
-use scantling_cel::types::Type;
+use scantling_cel::types::CelType;
 use scantling_cel::val::Arena;
 use std::sync::{Arc, LazyLock};
 use std::thread;
@@ -172,8 +172,8 @@ const KINDS: &[(&str, usize, Nest)] = &[
 ];
 
 static ENV: LazyLock<Env> = LazyLock::new(|| {
-    let scope = for_stored_expressions(Version::LATEST);
-    Env::new(Arc::new(scope)).with_variable("x", Type::Dyn)
+    let scope = for_stored_expressions(KubernetesVersion::LATEST);
+    Env::new(Arc::new(scope)).with_variable("x", CelType::Dyn)
 });
 
 /// From text to value. Whether there is a program.

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use scantling_admit::{FieldValidation, Gates};
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::gates;
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -79,7 +79,7 @@ impl Inputs {
 pub(crate) struct TargetFlags {
     /// The version of Kubernetes whose expression library rules may use
     #[arg(long, value_name = "X.Y", default_value = "1.37", value_parser = version)]
-    pub(crate) kubernetes_version: Version,
+    pub(crate) kubernetes_version: KubernetesVersion,
     /// Features to switch on or off: `Name=true,Name=false`
     #[arg(long, value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = gates)]
     pub(crate) feature_gates: Gates,
@@ -535,11 +535,11 @@ impl From<FieldValidationFlag> for FieldValidation {
     }
 }
 
-fn version(text: &str) -> Result<Version, String> {
+fn version(text: &str) -> Result<KubernetesVersion, String> {
     let mut parts = text.trim_start_matches('v').split('.');
     let mut number = || parts.next().and_then(|p| p.parse::<u32>().ok());
     match (number(), number()) {
-        (Some(major), Some(minor)) => Ok(Version::new(major, minor)),
+        (Some(major), Some(minor)) => Ok(KubernetesVersion::new(major, minor)),
         _ => Err("a version is written as 1.37".to_owned()),
     }
 }

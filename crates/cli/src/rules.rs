@@ -469,7 +469,7 @@ mod tests {
     use super::{RULE_LIMIT, remedy, rules};
     use proptest::prelude::*;
     use scantling_admit::Gates;
-    use scantling_cel::kubernetes::Version;
+    use scantling_cel::kubernetes::KubernetesVersion;
     use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting};
     use scantling_schema::document::Schema;
     use scantling_schema::rules::Environments;
@@ -556,7 +556,7 @@ mod tests {
             at_item: bool,
             sizes in [size(), size(), size(), size()],
         ) {
-            let environments = Environments::of(Version::new(1, 37));
+            let environments = Environments::of(KubernetesVersion::new(1, 37));
             let rule = if at_item { INNER[rule] } else { OUTER[rule] };
             let document = schema(rule, at_item, sizes);
             let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
@@ -583,7 +583,7 @@ mod tests {
 
     /// The bounds that are missing, and those that are proposed.
     fn remedied(document: &str) -> String {
-        let environments = Environments::of(Version::new(1, 37));
+        let environments = Environments::of(KubernetesVersion::new(1, 37));
         let document = json::decode(document.as_bytes(), Limits::SAFE).unwrap();
         let structural = Schema::new(&document).structural(&mut Interner::new()).unwrap();
         let rules = rules(&structural, &environments);

@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
-    notation: Notation,
+    format: QuantityFormat,
 }
 
 /// The value `mantissa × 10^exponent`.
@@ -23,7 +23,7 @@ enum Amount {
 
 /// The family of suffixes in which a quantity is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notation {
+pub enum QuantityFormat {
     /// `12e6`
     DecimalExponent,
     /// `12Mi`
@@ -70,7 +70,7 @@ const MAX_SPREAD: i64 = 100_000;
 const MAX_EXPANDED: i32 = 1_000;
 
 /// The pieces of a quantity's text.
-struct Parts<'a> {
+struct QuantityParts<'a> {
     negative: bool,
     integer: &'a str,
     fraction: &'a str,
@@ -84,7 +84,7 @@ fn split_while(s: &str, keep: impl Fn(u8) -> bool) -> (&str, &str) {
     s.split_at_checked(n).unwrap_or((s, ""))
 }
 
-fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
+fn split(text: &str) -> Result<QuantityParts<'_>, QuantityError> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -92,7 +92,7 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
     let (zeros, rest) = split_while(rest, |b| b == b'0');
     if rest.is_empty() {
         // Zeros alone, and even a lone sign, are zero.
-        return Ok(Parts {
+        return Ok(QuantityParts {
             negative: false,
             integer: "0",
             fraction: "",
@@ -110,7 +110,7 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
     if !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(QuantityError::Form);
     }
-    Ok(Parts {
+    Ok(QuantityParts {
         negative,
         integer: if integer.is_empty() { "0" } else { integer },
         fraction,
@@ -120,13 +120,13 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
 }
 
 /// What a suffix multiplies by.
-enum Scale {
-    Decimal(i32, Notation),
+enum SuffixScale {
+    Decimal(i32, QuantityFormat),
     Binary(u32),
 }
 
-fn scale(suffix: &str) -> Option<Scale> {
-    let si = |e| Some(Scale::Decimal(e, Notation::DecimalSi));
+fn scale(suffix: &str) -> Option<SuffixScale> {
+    let si = |e| Some(SuffixScale::Decimal(e, QuantityFormat::DecimalSi));
     match suffix {
         "n" => si(-9),
         "u" => si(-6),
@@ -138,12 +138,12 @@ fn scale(suffix: &str) -> Option<Scale> {
         "T" => si(12),
         "P" => si(15),
         "E" => si(18),
-        "Ki" => Some(Scale::Binary(10)),
-        "Mi" => Some(Scale::Binary(20)),
-        "Gi" => Some(Scale::Binary(30)),
-        "Ti" => Some(Scale::Binary(40)),
-        "Pi" => Some(Scale::Binary(50)),
-        "Ei" => Some(Scale::Binary(60)),
+        "Ki" => Some(SuffixScale::Binary(10)),
+        "Mi" => Some(SuffixScale::Binary(20)),
+        "Gi" => Some(SuffixScale::Binary(30)),
+        "Ti" => Some(SuffixScale::Binary(40)),
+        "Pi" => Some(SuffixScale::Binary(50)),
+        "Ei" => Some(SuffixScale::Binary(60)),
         _ => {
             let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
             // UPSTREAM: the exponent is cut to 32 bits without a check.
@@ -151,7 +151,10 @@ fn scale(suffix: &str) -> Option<Scale> {
                 clippy::cast_possible_truncation,
                 reason = "the cut is the behaviour to imitate"
             )]
-            Some(Scale::Decimal(exponent as i32, Notation::DecimalExponent))
+            Some(SuffixScale::Decimal(
+                exponent as i32,
+                QuantityFormat::DecimalExponent,
+            ))
         }
     }
 }
@@ -165,17 +168,16 @@ impl Quantity {
         let parts = split(text)?;
         let digits = parts.integer.len() + parts.fraction.len();
         let places = i32::try_from(parts.fraction.len()).unwrap_or(i32::MAX);
-        let (small_exponent, factor, notation, fits) =
-            match scale(parts.suffix).ok_or(QuantityError::Suffix)? {
-                Scale::Decimal(exponent, notation) => {
-                    (exponent.wrapping_sub(places), 1, notation, digits <= SMALL_DIGITS)
-                }
-                Scale::Binary(bits) => {
-                    // Ten bits take about three digits.
-                    let fits = parts.fraction.is_empty() && digits + bits as usize * 3 / 10 < 15;
-                    (-places, 1_i64 << bits, Notation::BinarySi, fits)
-                }
-            };
+        let (small_exponent, factor, format, fits) = match scale(parts.suffix).ok_or(QuantityError::Suffix)? {
+            SuffixScale::Decimal(exponent, format) => {
+                (exponent.wrapping_sub(places), 1, format, digits <= SMALL_DIGITS)
+            }
+            SuffixScale::Binary(bits) => {
+                // Ten bits take about three digits.
+                let fits = parts.fraction.is_empty() && digits + bits as usize * 3 / 10 < 15;
+                (-places, 1_i64 << bits, QuantityFormat::BinarySi, fits)
+            }
+        };
         if fits && small_exponent >= NANO {
             let number = format!("{}{}", parts.integer, parts.fraction);
             let number: i64 = number.parse().map_err(|_| QuantityError::Number)?;
@@ -186,7 +188,7 @@ impl Quantity {
                         mantissa,
                         exponent: small_exponent,
                     },
-                    notation,
+                    format,
                 });
             }
         }
@@ -196,8 +198,8 @@ impl Quantity {
         let number = format!("{}{}", parts.integer, parts.fraction);
         let number: IBig = number.parse().map_err(|_| QuantityError::Number)?;
         let mut magnitude = round_up_to_nano(number * IBig::from(factor), small_exponent);
-        let mut notation = notation;
-        if notation == Notation::BinarySi {
+        let mut format = format;
+        if format == QuantityFormat::BinarySi {
             let max = Amount::Small {
                 mantissa: i64::MAX,
                 exponent: 0,
@@ -213,7 +215,7 @@ impl Quantity {
                 };
             }
             if magnitude.sign() != Ordering::Equal && magnitude.compare(&one) == Ordering::Less {
-                notation = Notation::DecimalSi;
+                format = QuantityFormat::DecimalSi;
             }
         }
         let amount = if parts.negative {
@@ -221,23 +223,23 @@ impl Quantity {
         } else {
             magnitude
         };
-        Ok(Self { amount, notation })
+        Ok(Self { amount, format })
     }
 
-    /// A whole number, in the notation with an exponent.
+    /// A whole number, in the format with an exponent.
     pub fn from_int(value: i64) -> Self {
         Self {
             amount: Amount::Small {
                 mantissa: value,
                 exponent: 0,
             },
-            notation: Notation::DecimalExponent,
+            format: QuantityFormat::DecimalExponent,
         }
     }
 
     /// The suffix family in which it is written.
-    pub fn notation(&self) -> Notation {
-        self.notation
+    pub fn format(&self) -> QuantityFormat {
+        self.format
     }
 
     /// Less than, equal to or greater than zero.
@@ -290,25 +292,25 @@ impl Quantity {
         i64::try_from(scaled).unwrap_or(if sign < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The exact sum. A zero takes on the notation of the other.
+    /// The exact sum. A zero takes on the format of the other.
     pub fn add(&self, other: &Self) -> Result<Self, QuantityError> {
         self.combine(other, &other.amount)
     }
 
-    /// The exact difference. A zero takes on the notation of the other.
+    /// The exact difference. A zero takes on the format of the other.
     pub fn sub(&self, other: &Self) -> Result<Self, QuantityError> {
         self.combine(other, &other.amount.negated())
     }
 
     fn combine(&self, other: &Self, right: &Amount) -> Result<Self, QuantityError> {
-        let notation = if self.sign() == Ordering::Equal {
-            other.notation
+        let format = if self.sign() == Ordering::Equal {
+            other.format
         } else {
-            self.notation
+            self.format
         };
         Ok(Self {
             amount: self.amount.plus(right)?,
-            notation,
+            format,
         })
     }
 
@@ -317,12 +319,12 @@ impl Quantity {
         if self.sign() == Ordering::Equal {
             return "0".to_owned();
         }
-        let whole = match self.notation {
-            Notation::BinarySi => self
+        let whole = match self.format {
+            QuantityFormat::BinarySi => self
                 .amount
                 .whole()
                 .filter(|n| *n <= IBig::from(-1024) || *n >= IBig::from(1024)),
-            Notation::DecimalExponent | Notation::DecimalSi => None,
+            QuantityFormat::DecimalExponent | QuantityFormat::DecimalSi => None,
         };
         if let Some(mut number) = whole {
             let (mut steps, unit) = (0, IBig::from(1024));
@@ -343,10 +345,10 @@ impl Quantity {
             number *= &ten;
             exponent -= 1;
         }
-        match (self.notation, exponent) {
+        match (self.format, exponent) {
             (_, 0) => number.to_string(),
-            (Notation::DecimalExponent, _) => format!("{number}e{exponent}"),
-            (Notation::BinarySi | Notation::DecimalSi, _) => {
+            (QuantityFormat::DecimalExponent, _) => format!("{number}e{exponent}"),
+            (QuantityFormat::BinarySi | QuantityFormat::DecimalSi, _) => {
                 let suffix = match exponent {
                     -9 => "n",
                     -6 => "u",

@@ -17,7 +17,7 @@ pub struct Moment {
 
 /// A part of a layout, and the text that stands for it in layouts.
 #[derive(Clone, Copy)]
-enum Element {
+enum LayoutElement {
     Literal(u8),
     Year,
     Month,
@@ -33,7 +33,7 @@ enum Element {
     Zone,
 }
 
-impl Element {
+impl LayoutElement {
     fn sample(self) -> &'static str {
         match self {
             Self::Literal(b'-') => "-",
@@ -51,20 +51,20 @@ impl Element {
     }
 }
 
-const DATE: &[Element] = &[
-    Element::Year,
-    Element::Literal(b'-'),
-    Element::Month,
-    Element::Literal(b'-'),
-    Element::Day,
+const DATE: &[LayoutElement] = &[
+    LayoutElement::Year,
+    LayoutElement::Literal(b'-'),
+    LayoutElement::Month,
+    LayoutElement::Literal(b'-'),
+    LayoutElement::Day,
 ];
-const TIME: &[Element] = &[
-    Element::Literal(b'T'),
-    Element::Hour,
-    Element::Literal(b':'),
-    Element::Minute,
-    Element::Literal(b':'),
-    Element::Second,
+const TIME: &[LayoutElement] = &[
+    LayoutElement::Literal(b'T'),
+    LayoutElement::Hour,
+    LayoutElement::Literal(b':'),
+    LayoutElement::Minute,
+    LayoutElement::Literal(b':'),
+    LayoutElement::Second,
 ];
 
 /// Reads a point in time of RFC 3339.
@@ -77,19 +77,23 @@ pub fn parse(text: &str) -> Option<Moment> {
 
 /// Reads a point in time of RFC 3339, as [`parse`] does; the error is the message.
 pub fn parse_rfc3339(text: &str) -> Result<Moment, String> {
-    Reader::new(text).read(&[DATE, TIME, &[Element::Zone]])
+    LayoutParser::new(text).read(&[DATE, TIME, &[LayoutElement::Zone]])
 }
 
 /// Reads a point in time of RFC 3339 with exactly six digits of a second; the error is the message.
 pub fn parse_micro(text: &str) -> Result<Moment, String> {
-    let (_, minutes) = TIME.split_last().unwrap_or((&Element::Second, &[]));
-    let seconds = &[Element::WholeSecond, Element::Micros, Element::Zone];
-    Reader::new(text).read(&[DATE, minutes, seconds])
+    let (_, minutes) = TIME.split_last().unwrap_or((&LayoutElement::Second, &[]));
+    let seconds = &[
+        LayoutElement::WholeSecond,
+        LayoutElement::Micros,
+        LayoutElement::Zone,
+    ];
+    LayoutParser::new(text).read(&[DATE, minutes, seconds])
 }
 
 /// Reads a value of the OpenAPI format `date`; the error is the message.
 pub fn parse_date(text: &str) -> Result<Moment, String> {
-    Reader::new(text).read(&[DATE])
+    LayoutParser::new(text).read(&[DATE])
 }
 
 /// Reads a value of the OpenAPI format `date-time`: RFC 3339 with or without an offset, or nothing, which is the
@@ -102,18 +106,18 @@ pub fn parse_date_time(text: &str) -> Result<Moment, String> {
             offset: 0,
         });
     }
-    parse(text).map_or_else(|| Reader::new(text).read(&[DATE, TIME]), Ok)
+    parse(text).map_or_else(|| LayoutParser::new(text).read(&[DATE, TIME]), Ok)
 }
 
 /// Where a text stops to follow its layout.
-enum Stop {
+enum ParseStop {
     /// The text here is nothing that the element could be.
     Form,
     /// It is, but of a value that does not exist.
     Range(&'static str),
 }
 
-struct Reader<'a> {
+struct LayoutParser<'a> {
     text: &'a [u8],
     rest: &'a [u8],
     date: (i64, i64, i64),
@@ -122,7 +126,7 @@ struct Reader<'a> {
     offset: i32,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LayoutParser<'a> {
     fn new(text: &'a str) -> Self {
         let text = text.as_bytes();
         Self {
@@ -135,7 +139,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn read(mut self, layout: &[&[Element]]) -> Result<Moment, String> {
+    fn read(mut self, layout: &[&[LayoutElement]]) -> Result<Moment, String> {
         let text = self.text;
         let elements = || layout.iter().flat_map(|part| part.iter().copied());
         let fail = |why: &str| format!("parsing time {}{why}", quote(text));
@@ -143,9 +147,9 @@ impl<'a> Reader<'a> {
             let at = self.rest;
             match self.element(element) {
                 Ok(()) => {}
-                Err(Stop::Range(what)) => return Err(fail(&format!(": {what} out of range"))),
-                Err(Stop::Form) => {
-                    let layout: String = elements().map(Element::sample).collect();
+                Err(ParseStop::Range(what)) => return Err(fail(&format!(": {what} out of range"))),
+                Err(ParseStop::Form) => {
+                    let layout: String = elements().map(LayoutElement::sample).collect();
                     return Err(fail(&format!(
                         " as {}: cannot parse {} as {}",
                         quote(layout.as_bytes()),
@@ -171,20 +175,20 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn element(&mut self, element: Element) -> Result<(), Stop> {
+    fn element(&mut self, element: LayoutElement) -> Result<(), ParseStop> {
         match element {
-            Element::Literal(byte) => match self.rest.split_first() {
+            LayoutElement::Literal(byte) => match self.rest.split_first() {
                 Some((first, rest)) if *first == byte => self.rest = rest,
-                _ => return Err(Stop::Form),
+                _ => return Err(ParseStop::Form),
             },
-            Element::Year => {
-                let (digits, rest) = self.rest.split_first_chunk::<4>().ok_or(Stop::Form)?;
-                self.date.0 = number(digits).ok_or(Stop::Form)?;
+            LayoutElement::Year => {
+                let (digits, rest) = self.rest.split_first_chunk::<4>().ok_or(ParseStop::Form)?;
+                self.date.0 = number(digits).ok_or(ParseStop::Form)?;
                 self.rest = rest;
             }
-            Element::Month => self.date.1 = self.two_digits(1..=12, "month")?,
-            Element::Day => self.date.2 = self.two_digits(0..=99, "day")?,
-            Element::Hour => {
+            LayoutElement::Month => self.date.1 = self.two_digits(1..=12, "month")?,
+            LayoutElement::Day => self.date.2 = self.two_digits(0..=99, "day")?,
+            LayoutElement::Hour => {
                 // The one number that may have a single digit.
                 if let [digit, rest @ ..] = self.rest
                     && digit.is_ascii_digit()
@@ -196,34 +200,38 @@ impl<'a> Reader<'a> {
                     self.time.0 = self.two_digits(0..=23, "hour")?;
                 }
             }
-            Element::Minute => self.time.1 = self.two_digits(0..=59, "minute")?,
-            Element::Second => {
+            LayoutElement::Minute => self.time.1 = self.two_digits(0..=59, "minute")?,
+            LayoutElement::Second => {
                 self.time.2 = self.two_digits(0..=59, "second")?;
                 self.fraction();
             }
-            Element::WholeSecond => self.time.2 = self.two_digits(0..=59, "second")?,
-            Element::Micros => {
+            LayoutElement::WholeSecond => self.time.2 = self.two_digits(0..=59, "second")?,
+            LayoutElement::Micros => {
                 let [b'.' | b',', rest @ ..] = self.rest else {
-                    return Err(Stop::Form);
+                    return Err(ParseStop::Form);
                 };
-                let (digits, rest) = rest.split_first_chunk::<6>().ok_or(Stop::Form)?;
+                let (digits, rest) = rest.split_first_chunk::<6>().ok_or(ParseStop::Form)?;
                 let micros = number(digits).and_then(|n| u32::try_from(n).ok());
-                self.nanos = micros.ok_or(Stop::Form)? * 1_000;
+                self.nanos = micros.ok_or(ParseStop::Form)? * 1_000;
                 self.rest = rest;
             }
-            Element::Zone => self.zone()?,
+            LayoutElement::Zone => self.zone()?,
         }
         Ok(())
     }
 
-    fn two_digits(&mut self, range: std::ops::RangeInclusive<i64>, what: &'static str) -> Result<i64, Stop> {
-        let (digits, rest) = self.rest.split_first_chunk::<2>().ok_or(Stop::Form)?;
-        let value = number(digits).ok_or(Stop::Form)?;
+    fn two_digits(
+        &mut self,
+        range: std::ops::RangeInclusive<i64>,
+        what: &'static str,
+    ) -> Result<i64, ParseStop> {
+        let (digits, rest) = self.rest.split_first_chunk::<2>().ok_or(ParseStop::Form)?;
+        let value = number(digits).ok_or(ParseStop::Form)?;
         self.rest = rest;
         if range.contains(&value) {
             Ok(value)
         } else {
-            Err(Stop::Range(what))
+            Err(ParseStop::Range(what))
         }
     }
 
@@ -242,29 +250,30 @@ impl<'a> Reader<'a> {
         self.rest = rest;
     }
 
-    fn zone(&mut self) -> Result<(), Stop> {
+    fn zone(&mut self) -> Result<(), ParseStop> {
         if let Some(rest) = self.rest.strip_prefix(b"Z") {
             self.rest = rest;
             return Ok(());
         }
-        let (&[sign, h1, h2, b':', m1, m2], rest) = self.rest.split_first_chunk::<6>().ok_or(Stop::Form)?
+        let (&[sign, h1, h2, b':', m1, m2], rest) =
+            self.rest.split_first_chunk::<6>().ok_or(ParseStop::Form)?
         else {
-            return Err(Stop::Form);
+            return Err(ParseStop::Form);
         };
-        let hours = number(&[h1, h2]).ok_or(Stop::Form)?;
-        let minutes = number(&[m1, m2]).ok_or(Stop::Form)?;
+        let hours = number(&[h1, h2]).ok_or(ParseStop::Form)?;
+        let minutes = number(&[m1, m2]).ok_or(ParseStop::Form)?;
         self.rest = rest;
         if hours > 24 {
-            return Err(Stop::Range("time zone offset hour"));
+            return Err(ParseStop::Range("time zone offset hour"));
         }
         if minutes > 60 {
-            return Err(Stop::Range("time zone offset minute"));
+            return Err(ParseStop::Range("time zone offset minute"));
         }
-        let offset = i32::try_from((hours * 60 + minutes) * 60).map_err(|_| Stop::Form)?;
+        let offset = i32::try_from((hours * 60 + minutes) * 60).map_err(|_| ParseStop::Form)?;
         self.offset = match sign {
             b'+' => offset,
             b'-' => -offset,
-            _ => return Err(Stop::Form),
+            _ => return Err(ParseStop::Form),
         };
         Ok(())
     }
@@ -318,7 +327,7 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
 
 /// The fields of a point in time at an offset from UTC. All count from 0, except the year and the day of the month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields {
+pub struct CivilTime {
     /// The year.
     pub year: i64,
     /// The month, January is 0.
@@ -337,7 +346,7 @@ pub struct Fields {
     pub second: i64,
 }
 
-impl Fields {
+impl CivilTime {
     /// The fields of a point in time.
     pub fn at(seconds: i64, offset: i32) -> Self {
         let local = seconds.saturating_add(i64::from(offset));
@@ -393,7 +402,7 @@ pub fn with_zone(moment: Moment) -> String {
 }
 
 fn date_and_time(moment: Moment) -> (String, String) {
-    let f = Fields::at(moment.seconds, moment.offset);
+    let f = CivilTime::at(moment.seconds, moment.offset);
     let date = format!("{:04}-{:02}-{:02}", f.year, f.month + 1, f.day);
     let mut time = format!("{:02}:{:02}:{:02}", f.hour, f.minute, f.second);
     if moment.nanos != 0 {
@@ -558,7 +567,7 @@ mod tests {
     #[test]
     fn fields_agree_with_the_calendar() {
         for days in (-719_162..2_932_896).step_by(97) {
-            let f = Fields::at(days * 86_400 + 3_661, 0);
+            let f = CivilTime::at(days * 86_400 + 3_661, 0);
             assert_eq!(days_before(f.year, f.month + 1, f.day), days);
             assert_eq!((f.hour, f.minute, f.second), (1, 1, 1));
             let date = jiff::Timestamp::from_second(days * 86_400)

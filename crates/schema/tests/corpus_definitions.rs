@@ -1,7 +1,7 @@
 //! Real definitions of public projects: the same verdict and the same errors as Kubernetes gives.
 
 use flate2::read::GzDecoder;
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{ApiVersion, Definition, Gates, Setting};
 use scantling_schema::rules::Environments;
 use scantling_value::{Limits, Value, json};
@@ -19,7 +19,7 @@ fn definitions_of_the_corpus_get_the_same_errors() {
         println!("SKIPPED: {CORPUS} is not there");
         return;
     };
-    let environments = Environments::of(Version::LATEST);
+    let environments = Environments::of(KubernetesVersion::LATEST);
     let setting = Setting {
         api: ApiVersion::V1,
         gates: Gates::default(),

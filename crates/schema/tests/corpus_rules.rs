@@ -3,7 +3,7 @@
 //! Reads `../shared/conformance/corpus/open.jsonl.gz` beside the workspace.
 
 use flate2::read::GzDecoder;
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::document::Schema;
 use scantling_schema::rules::{Accepted, CompiledRule, Environments, Expression, Shapes, View, compile};
 use scantling_schema::structural::{Interner, Structural};
@@ -29,7 +29,7 @@ fn costs_and_errors() {
         );
         return;
     };
-    let environments = Environments::of(Version::new(1, 37));
+    let environments = Environments::of(KubernetesVersion::new(1, 37));
     let (mut interner, mut shapes) = (Interner::new(), Shapes::new());
     let (mut definitions, mut rules, mut wrong, mut report) = (0, 0, 0, String::new());
     for line in BufReader::new(GzDecoder::new(file)).lines() {

@@ -4,9 +4,9 @@
 
 use scantling_cel::env::Env;
 use scantling_cel::estimate::estimate;
-use scantling_cel::kubernetes::{self, Version};
+use scantling_cel::kubernetes::{self, KubernetesVersion};
 use scantling_cel::program::Program;
-use scantling_cel::types::Type;
+use scantling_cel::types::CelType;
 use scantling_schema::document::Schema;
 use scantling_schema::rules::Shapes;
 use scantling_schema::structural::Interner;
@@ -23,9 +23,11 @@ fn types_costs_and_mistakes() {
         .expect("the schema is structural");
     let shape = Shapes::new().of(&schema).expect("expressions see objects");
     let self_type = shape.ty("selfType1");
-    let env = Env::new(Arc::new(kubernetes::for_stored_expressions(Version::new(1, 37))))
-        .with_variable("self", self_type.clone())
-        .with_variable("oldSelf", Type::optional(self_type));
+    let env = Env::new(Arc::new(kubernetes::for_stored_expressions(
+        KubernetesVersion::new(1, 37),
+    )))
+    .with_variable("self", self_type.clone())
+    .with_variable("oldSelf", CelType::optional(self_type));
     let (mut total, mut wrong, mut report) = (0, 0, String::new());
     for line in include_str!("data/expressions.jsonl").lines() {
         let fact = parse(line);

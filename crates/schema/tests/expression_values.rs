@@ -7,7 +7,7 @@
 )]
 
 use scantling_cel::env::Env;
-use scantling_cel::kubernetes::{self, Version};
+use scantling_cel::kubernetes::{self, KubernetesVersion};
 use scantling_cel::program::{Input, Limits as Budget, Program};
 use scantling_cel::val::Arena;
 use scantling_schema::document::Schema;
@@ -33,8 +33,10 @@ fn values_errors_and_costs() {
         .structural(&mut Interner::new())
         .expect("the schema is structural");
     let shape = Shapes::new().of(&schema).expect("expressions see objects");
-    let env = Env::new(Arc::new(kubernetes::for_stored_expressions(Version::new(1, 37))))
-        .with_variable("self", shape.ty("selfType1"));
+    let env = Env::new(Arc::new(kubernetes::for_stored_expressions(
+        KubernetesVersion::new(1, 37),
+    )))
+    .with_variable("self", shape.ty("selfType1"));
     let (mut total, mut wrong, mut report) = (0, 0, String::new());
     for line in include_str!("data/values.jsonl").lines() {
         let fact = parse(line);

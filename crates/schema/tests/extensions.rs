@@ -7,7 +7,7 @@
 )]
 
 use expect_test::{Expect, expect};
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
 use scantling_schema::document::Schema;
 use scantling_schema::immutable;
@@ -41,7 +41,7 @@ fn document(schema: &str, api: &str) -> Value {
 }
 
 fn accept(schema: &str, api: ApiVersion, gates: Gates) -> Result<(Accepted, Vec<String>), String> {
-    let environments = Environments::of(Version::LATEST);
+    let environments = Environments::of(KubernetesVersion::LATEST);
     let received =
         Definition::decode(document(schema, api.as_str()), api, gates).map_err(|e| e.to_string())?;
     let unknown = received.unknown().map(|p| format!("unknown field {p}")).collect();

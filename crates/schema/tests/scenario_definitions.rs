@@ -8,7 +8,7 @@
 )]
 
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
 use scantling_schema::publish::{self, Format};
 use scantling_schema::rules::Environments;
@@ -66,7 +66,7 @@ fn is_refused_as_patch(step: &Value, wanted: &Value) -> bool {
 fn writes_of_definitions_get_the_recorded_answers() {
     let mut areas: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut differences = Vec::new();
-    let environments = Environments::of(Version::LATEST);
+    let environments = Environments::of(KubernetesVersion::LATEST);
     let mut files: Vec<_> = glob(SCENARIOS, "yaml");
     files.sort();
     for file in files {

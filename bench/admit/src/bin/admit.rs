@@ -9,7 +9,7 @@
 
 use flate2::read::GzDecoder;
 use scantling_admit::{Gates, Identity, Operation, Options, Outcome, Request, Resource, Workshop, admit};
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Setting};
 use scantling_schema::document::Schema;
 use scantling_schema::meta::Scope;
@@ -451,7 +451,7 @@ fn texts(path: &str) -> Vec<Vec<u8>> {
 /// Does with definitions what a server does when clients send them: decodes them, checks them with all their defaults
 /// and rules, and settles their names.
 fn register(texts: &[Vec<u8>]) -> Vec<Accepted> {
-    let environments = Environments::of(Version::LATEST);
+    let environments = Environments::of(KubernetesVersion::LATEST);
     let setting = Setting {
         api: ApiVersion::V1,
         gates: Gates::default(),

@@ -6,7 +6,7 @@ use scantling_admit::{
     FieldValidation, Gates, Identity, Operation, Options, Outcome, Refusal, Request, Resource, Workshop,
     admit, load,
 };
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{ApiVersion, Definition, Setting};
 use scantling_schema::meta::Scope;
 use scantling_schema::rules::Environments;
@@ -319,7 +319,7 @@ impl World {
         };
         let mut received = Definition::decode(document.clone(), api, GATES).map_err(|e| e.to_string())?;
         received.definition.prepare_create(GATES);
-        let environments = Environments::of(Version::LATEST);
+        let environments = Environments::of(KubernetesVersion::LATEST);
         let setting = Setting {
             api,
             gates: GATES,

@@ -3,26 +3,26 @@
 
 use super::Checker;
 use crate::ast::{ExprId, StructField};
-use crate::env::Meaning;
+use crate::env::NameBinding;
 use crate::message;
-use crate::types::Type;
+use crate::types::CelType;
 use std::sync::Arc;
 
 impl Checker<'_> {
-    /// `Type{field: value}`
-    pub(super) fn message(&mut self, id: ExprId, name: &mut Arc<str>, fields: &mut [StructField]) -> Type {
+    /// `CelType{field: value}`
+    pub(super) fn message(&mut self, id: ExprId, name: &mut Arc<str>, fields: &mut [StructField]) -> CelType {
         let env = self.env;
-        let meant = env.scope().resolve(name, |name| match env.meaning(name)? {
-            Meaning::Type(ty) => Some((Arc::from(name), ty)),
-            Meaning::Variable(..) | Meaning::Constant(_) => None,
+        let meant = env.base().resolve(name, |name| match env.resolve_name(name)? {
+            NameBinding::Type(ty) => Some((Arc::from(name), ty)),
+            NameBinding::Variable(..) | NameBinding::Constant(_) => None,
         });
         let Some((full_name, ty)) = meant else {
             self.undeclared(id, name);
-            return Type::Error;
+            return CelType::Error;
         };
         *name = full_name;
         let is_message =
-            message::find(name).is_some() || matches!(ty, Type::Object(_)) || is_alias(name, &ty);
+            message::find(name).is_some() || matches!(ty, CelType::Object(_)) || is_alias(name, &ty);
         if !is_message {
             self.report(id, format!("'{}' is not a message type", ty.name()));
         }
@@ -43,14 +43,14 @@ impl Checker<'_> {
                 self.report(field.id, message);
             }
         }
-        if is_message { ty } else { Type::Error }
+        if is_message { ty } else { CelType::Error }
     }
 }
 
 /// The type of a field of a message type or of a place's type.
-fn field_type(message: &str, ty: &Type, field: &str) -> Option<Type> {
+fn field_type(message: &str, ty: &CelType, field: &str) -> Option<CelType> {
     match ty {
-        Type::Object(object) => {
+        CelType::Object(object) => {
             let found = object.shape.field(field)?;
             Some(found.shape.ty(&format!("{}.{}", object.name, found.name)))
         }
@@ -59,6 +59,6 @@ fn field_type(message: &str, ty: &Type, field: &str) -> Option<Type> {
 }
 
 /// Whether a name is one that the checker alone gives to a type (`duration`).
-fn is_alias(name: &str, ty: &Type) -> bool {
-    matches!(ty, Type::Duration | Type::Timestamp) && name != ty.name()
+fn is_alias(name: &str, ty: &CelType) -> bool {
+    matches!(ty, CelType::Duration | CelType::Timestamp) && name != ty.name()
 }

@@ -1,30 +1,30 @@
 //! Resolving names without types: for expressions that are to run as they were parsed.
 
-use super::{Checked, Checker, Reference, qualified_name};
+use super::{CheckedExpr, Checker, Reference, qualified_name};
 use crate::ast::{Ast, Expr, ExprKind};
 use crate::env::Env;
 use crate::issue::Issues;
 use crate::overload::{Overload, Style};
 use crate::stack::with_room;
-use crate::types::Type;
+use crate::types::CelType;
 use std::sync::Arc;
 
-impl Checked {
+impl CheckedExpr {
     /// Resolves the names of an expression and leaves all types open. Names that mean nothing and calls that no
     /// overload can take are errors when they are evaluated.
-    pub fn unchecked(env: &Env, mut ast: Ast) -> Checked {
+    pub fn unchecked(env: &Env, mut ast: Ast) -> CheckedExpr {
         let limit = ast.id_limit();
         let mut checker = Checker {
             env,
             issues: Issues::new(Arc::clone(&ast.source)),
             offsets: Vec::new(),
-            types: vec![Type::Dyn; limit],
+            types: vec![CelType::Dyn; limit],
             references: vec![None; limit],
             unifier: super::Unifier::default(),
             locals: Vec::new(),
         };
         with_room(ast.depth, || checker.names(&mut ast.root));
-        Checked {
+        CheckedExpr {
             ast,
             types: checker.types,
             references: checker.references,
@@ -92,8 +92,8 @@ impl Checker<'_> {
             ExprKind::Struct { name, fields } => {
                 let env = self.env;
                 if let Some(full) = env
-                    .scope()
-                    .resolve(name, |name| env.meaning(name).map(|_| Arc::from(name)))
+                    .base()
+                    .resolve(name, |name| env.resolve_name(name).map(|_| Arc::from(name)))
                 {
                     *name = full;
                 }
@@ -103,10 +103,10 @@ impl Checker<'_> {
                 self.names(&mut fold.range);
                 self.names(&mut fold.accu_init);
                 let outside = self.locals.len();
-                self.locals.push((Arc::clone(&fold.accu_var), Type::Dyn));
+                self.locals.push((Arc::clone(&fold.accu_var), CelType::Dyn));
                 let inside = self.locals.len();
                 for var in fold.iter_var2.iter().chain([&fold.iter_var]) {
-                    self.locals.push((Arc::clone(var), Type::Dyn));
+                    self.locals.push((Arc::clone(var), CelType::Dyn));
                 }
                 self.names(&mut fold.condition);
                 self.names(&mut fold.step);

@@ -4,7 +4,7 @@ use super::{names, timestamp, url::Url};
 
 /// A named format. Two formats of the same name are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum NamedFormat {
     /// A DNS label of RFC 1123.
     Dns1123Label,
     /// A DNS subdomain of RFC 1123.
@@ -33,7 +33,7 @@ pub enum Format {
     DateTime,
 }
 
-impl Format {
+impl NamedFormat {
     /// All formats, by the names under which expressions know them.
     pub const ALL: [(&'static str, Self); 13] = [
         ("dns1123Label", Self::Dns1123Label),
@@ -52,7 +52,7 @@ impl Format {
     ];
 
     /// The format of a name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|(n, _)| *n == name)
@@ -190,8 +190,8 @@ mod tests {
     fn sizes_are_those_of_the_patterns() {
         let uuid = "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$";
         let date_time = "^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$";
-        assert_eq!(Format::Uuid.regex_size(), uuid.len() as u64);
-        assert_eq!(Format::DateTime.regex_size(), date_time.len() as u64);
+        assert_eq!(NamedFormat::Uuid.regex_size(), uuid.len() as u64);
+        assert_eq!(NamedFormat::DateTime.regex_size(), date_time.len() as u64);
     }
 
     #[test]
@@ -216,11 +216,11 @@ mod tests {
         ];
         for (name, text) in valid {
             assert_eq!(
-                Format::named(name).unwrap().validate(text),
+                NamedFormat::by_name(name).unwrap().validate(text),
                 Vec::<String>::new(),
                 "{name} {text}"
             );
         }
-        assert_eq!(Format::named("nope"), None);
+        assert_eq!(NamedFormat::by_name("nope"), None);
     }
 }

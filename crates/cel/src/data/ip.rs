@@ -7,19 +7,19 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address as text, taken apart.
-struct Parsed {
+struct ParsedIp {
     address: IpAddr,
     zoned: bool,
 }
 
 /// Why a text is no address: what, and the rest of the text from there on.
-struct Flaw<'a> {
+struct IpError<'a> {
     what: &'static str,
     at: &'a str,
 }
 
-impl Flaw<'_> {
-    fn text(&self, input: &str) -> String {
+impl IpError<'_> {
+    fn message(&self, input: &str) -> String {
         let mut text = format!("ParseAddr({}): {}", quote(input), self.what);
         if !self.at.is_empty() {
             text.push_str(&format!(" (at {})", quote(self.at)));
@@ -28,13 +28,13 @@ impl Flaw<'_> {
     }
 }
 
-fn flaw<'a, T>(what: &'static str, at: &'a str) -> Result<T, Flaw<'a>> {
-    Err(Flaw { what, at })
+fn flaw<'a, T>(what: &'static str, at: &'a str) -> Result<T, IpError<'a>> {
+    Err(IpError { what, at })
 }
 
-fn parse_any(text: &str) -> Result<Parsed, Flaw<'_>> {
+fn parse_any(text: &str) -> Result<ParsedIp, IpError<'_>> {
     match text.bytes().find(|b| b".:%".contains(b)) {
-        Some(b'.') => Ok(Parsed {
+        Some(b'.') => Ok(ParsedIp {
             address: parse_v4(text)?.into(),
             zoned: false,
         }),
@@ -49,7 +49,7 @@ fn rest(text: &str, from: usize) -> &str {
     text.get(from..).unwrap_or("")
 }
 
-fn parse_v4(text: &str) -> Result<Ipv4Addr, Flaw<'_>> {
+fn parse_v4(text: &str) -> Result<Ipv4Addr, IpError<'_>> {
     let mut octets = [0_u8; 4];
     let (mut n_dots, mut value, mut n_digits) = (0, 0_u16, 0);
     let mut previous = b'.';
@@ -89,7 +89,7 @@ fn parse_v4(text: &str) -> Result<Ipv4Addr, Flaw<'_>> {
     Ok(octets.into())
 }
 
-fn parse_v6(text: &str) -> Result<Parsed, Flaw<'_>> {
+fn parse_v6(text: &str) -> Result<ParsedIp, IpError<'_>> {
     let (mut s, zoned) = match text.split_once('%') {
         Some((_, "")) => return flaw("zone must be a non-empty string", ""),
         Some((address, _)) => (address, true),
@@ -164,7 +164,7 @@ fn parse_v6(text: &str) -> Result<Parsed, Flaw<'_>> {
     let Ok(groups) = <[u16; 8]>::try_from(groups) else {
         return flaw("address string has the wrong length", "");
     };
-    Ok(Parsed {
+    Ok(ParsedIp {
         address: Ipv6Addr::from(groups).into(),
         zoned,
     })
@@ -176,7 +176,7 @@ pub(super) fn check_literal(text: &str) -> Result<(), String> {
     match parse_any(text) {
         Ok(parsed) if parsed.address.is_ipv6() => Ok(()),
         Ok(_) => Err("invalid IP-literal".to_owned()),
-        Err(flaw) => Err(format!("invalid host: {}", flaw.text(text))),
+        Err(flaw) => Err(format!("invalid host: {}", flaw.message(text))),
     }
 }
 
@@ -195,7 +195,7 @@ impl Ip {
             format!(
                 "IP Address {} parse error during conversion from string: {}",
                 quote(text),
-                flaw.text(text)
+                flaw.message(text)
             )
         })?;
         if parsed.zoned {
@@ -292,7 +292,7 @@ impl Cidr {
         };
         let parsed = match parse_any(address) {
             Ok(parsed) => parsed,
-            Err(flaw) => return fail(&flaw.text(address)),
+            Err(flaw) => return fail(&flaw.message(address)),
         };
         if parsed.zoned {
             return fail("IPv6 zones cannot be present in a prefix");

@@ -12,72 +12,76 @@ mod table;
 
 use regex_automata::meta;
 use regex_syntax::hir::Hir;
-use scan::Scan;
+use scan::PrefixScan;
 use scantling_value::deadline;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use table::Table;
+use table::DfaTable;
 
 /// A regular expression. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Pattern(Arc<Lazy>);
+pub struct Pattern(Arc<LazyPattern>);
 
 #[derive(Debug)]
-struct Lazy {
+struct LazyPattern {
     text: Box<str>,
     /// `None` if there is no compiled form. Whoever made the pattern has ruled that out.
-    compiled: OnceLock<Kept<Matcher>>,
+    compiled: OnceLock<Cached<Matcher>>,
     /// Finds where a pattern matches of which a table tells whether it does. Few are asked for that.
-    finder: OnceLock<Kept<meta::Regex>>,
+    finder: OnceLock<Cached<meta::Regex>>,
 }
 
 /// What the compiled forms of all patterns in the process may take together. A definition may have tens of thousands of
 /// patterns, and each may take megabytes; past this, a form is made when it is needed and dropped after use.
-const MAX_KEPT: usize = 96 << 20;
+const MAX_CACHED_BYTES: usize = 96 << 20;
 
-/// What the forms that are kept take.
-static KEPT: AtomicUsize = AtomicUsize::new(0);
+/// What the forms that are cached take.
+static CACHED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Something that counts towards [`KEPT`] for as long as it lives.
+/// Something that counts towards [`CACHED_BYTES`] for as long as it lives.
 #[derive(Debug)]
-struct Kept<T> {
-    thing: Option<T>,
+struct Cached<T> {
+    value: Option<T>,
     bytes: usize,
 }
 
-impl<T> Kept<T> {
-    /// Counts a thing in, or gives it back if there is no room for it.
-    fn new(thing: Option<T>, bytes: usize) -> Result<Self, Option<T>> {
-        let room = |kept: usize| kept.checked_add(bytes).filter(|kept| *kept <= MAX_KEPT);
-        match KEPT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
-            Ok(_) => Ok(Kept { thing, bytes }),
-            Err(_) => Err(thing),
+impl<T> Cached<T> {
+    /// Counts a value in, or gives it back if there is no room for it.
+    fn new(value: Option<T>, bytes: usize) -> Result<Self, Option<T>> {
+        let room = |cached: usize| {
+            cached
+                .checked_add(bytes)
+                .filter(|cached| *cached <= MAX_CACHED_BYTES)
+        };
+        match CACHED_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
+            Ok(_) => Ok(Cached { value, bytes }),
+            Err(_) => Err(value),
         }
     }
 }
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for Cached<T> {
     fn drop(&mut self) {
-        KEPT.fetch_sub(self.bytes, Ordering::Relaxed);
+        CACHED_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-/// Hands out a thing: the kept one, or a new one, which is kept if there is room for it.
-fn keep_or_lend<T, R>(
-    place: &OnceLock<Kept<T>>,
+/// Hands out a value: the cached one, or a new one, which is cached if there is room for it.
+fn with_cached<T, R>(
+    place: &OnceLock<Cached<T>>,
     make: impl FnOnce() -> Option<T>,
     bytes: impl FnOnce(&T) -> usize,
     use_it: impl FnOnce(Option<&T>) -> R,
 ) -> R {
-    if let Some(kept) = place.get() {
-        return use_it(kept.thing.as_ref());
+    if let Some(cached) = place.get() {
+        return use_it(cached.value.as_ref());
     }
-    let thing = make();
-    let bytes = thing.as_ref().map_or(0, bytes);
-    match Kept::new(thing, bytes) {
-        Ok(kept) => use_it(place.get_or_init(|| kept).thing.as_ref()),
-        Err(thing) => use_it(thing.as_ref()),
+    let value = make();
+    let bytes = value.as_ref().map_or(0, bytes);
+    match Cached::new(value, bytes) {
+        Ok(cached) => use_it(place.get_or_init(|| cached).value.as_ref()),
+        Err(value) => use_it(value.as_ref()),
     }
 }
 
@@ -91,8 +95,8 @@ impl PartialEq for Pattern {
 /// What matches texts.
 #[derive(Debug)]
 enum Matcher {
-    Scan(Scan),
-    Table(Box<Table>),
+    Scan(PrefixScan),
+    Table(Box<DfaTable>),
     Engine(meta::Regex),
 }
 
@@ -125,13 +129,16 @@ const BYTES_PER_STEP: usize = 64;
 
 fn compile(pattern: &str) -> Result<Matcher, PatternError> {
     let tree = parse::parse(pattern)?;
-    if let Some(scan) = Scan::of(&tree) {
+    if let Some(scan) = PrefixScan::new(&tree) {
         return Ok(Matcher::Scan(scan));
     }
     // The engine compiles without looking at the time, up to its limit.
     let size = size::largest(&tree).min(MAX_COMPILED_SIZE);
     deadline::tick_for(size / BYTES_PER_STEP);
-    if let Some(table) = Some(&tree).filter(|_| size <= MAX_TABLE_SIZE).and_then(Table::of) {
+    if let Some(table) = Some(&tree)
+        .filter(|_| size <= MAX_TABLE_SIZE)
+        .and_then(DfaTable::new)
+    {
         return Ok(Matcher::Table(Box::new(table)));
     }
     let engine = engine(&tree).map_err(|_| PatternError {
@@ -215,10 +222,10 @@ impl Pattern {
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let compiled = compile(pattern)?;
         let bytes = compiled.bytes();
-        let kept = Kept::new(Some(compiled), bytes);
+        let cached = Cached::new(Some(compiled), bytes);
         Ok(Self::with(
             pattern,
-            kept.map_or_else(|_| OnceLock::new(), OnceLock::from),
+            cached.map_or_else(|_| OnceLock::new(), OnceLock::from),
         ))
     }
 
@@ -229,19 +236,19 @@ impl Pattern {
         Ok(Self::with(pattern, OnceLock::new()))
     }
 
-    fn with(pattern: &str, compiled: OnceLock<Kept<Matcher>>) -> Self {
+    fn with(pattern: &str, compiled: OnceLock<Cached<Matcher>>) -> Self {
         let text = pattern.into();
         let finder = OnceLock::new();
-        Pattern(Arc::new(Lazy {
+        Pattern(Arc::new(LazyPattern {
             text,
             compiled,
             finder,
         }))
     }
 
-    /// Hands out the compiled form, which is kept if there is room for it and made anew each time if not.
+    /// Hands out the compiled form, which is cached if there is room for it and made anew each time if not.
     fn with_matcher<R>(&self, use_it: impl FnOnce(Option<&Matcher>) -> R) -> R {
-        keep_or_lend(
+        with_cached(
             &self.0.compiled,
             || compile(&self.0.text).ok(),
             Matcher::bytes,
@@ -256,7 +263,7 @@ impl Pattern {
             Matcher::Engine(engine) => use_it(Some(engine)),
             Matcher::Table(_) => {
                 let make = || engine(&parse::parse(&self.0.text).ok()?).ok();
-                keep_or_lend(&self.0.finder, make, engine_bytes, use_it)
+                with_cached(&self.0.finder, make, engine_bytes, use_it)
             }
         }
     }
@@ -357,17 +364,17 @@ mod tests {
         let mut used = 0;
         for pattern in patterns.iter().take(20) {
             assert!(!pattern.is_match("abc"));
-            used += pattern.0.compiled.get().map_or(0, |kept| kept.bytes);
+            used += pattern.0.compiled.get().map_or(0, |cached| cached.bytes);
         }
         assert!(used > 0);
-        assert!(KEPT.load(Ordering::Relaxed) <= MAX_KEPT);
-        // Without room a pattern still matches, and is not kept.
-        let filler = Kept::new(Some(()), MAX_KEPT - KEPT.load(Ordering::Relaxed)).ok();
+        assert!(CACHED_BYTES.load(Ordering::Relaxed) <= MAX_CACHED_BYTES);
+        // Without room a pattern still matches, and is not cached.
+        let filler = Cached::new(Some(()), MAX_CACHED_BYTES - CACHED_BYTES.load(Ordering::Relaxed)).ok();
         let late = Pattern::deferred(r"(\pL|\pN){3}late$").unwrap();
         assert!(late.is_match("abclate"));
         assert_eq!(late.find("abclate"), Some("abclate"));
         drop(filler);
-        assert!(KEPT.load(Ordering::Relaxed) <= MAX_KEPT);
+        assert!(CACHED_BYTES.load(Ordering::Relaxed) <= MAX_CACHED_BYTES);
     }
 
     #[test]
@@ -463,7 +470,7 @@ mod tests {
 
     #[test]
     fn simple_patterns_need_no_engine() {
-        let is_simple = |pattern: &&&str| Scan::of(&parse::parse(pattern).unwrap()).is_some();
+        let is_simple = |pattern: &&&str| PrefixScan::new(&parse::parse(pattern).unwrap()).is_some();
         let simple = [
             "^",
             "^$",
@@ -497,13 +504,13 @@ mod tests {
 
     #[test]
     fn tables_of_few_states_are_words() {
-        let shown = |pattern: &str| format!("{:?}", Table::of(&parse::parse(pattern).unwrap()).unwrap());
+        let shown = |pattern: &str| format!("{:?}", DfaTable::new(&parse::parse(pattern).unwrap()).unwrap());
         let label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
         let key = format!(r"^({label}(\.{label})*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$");
-        assert_eq!(shown(&key), "Table { words: 13, .. }");
+        assert_eq!(shown(&key), "DfaTable { words: 13, .. }");
         assert_eq!(
             shown("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
-            "Table { cells: 78, width: 6, .. }"
+            "DfaTable { cells: 78, width: 6, .. }"
         );
     }
 
@@ -543,7 +550,7 @@ mod tests {
         #[test]
         fn scans_find_what_the_engine_finds(pattern in simple_pattern(), text in "[ab/\u{e9}\nA]{0,7}") {
             let tree = parse::parse(&pattern).unwrap();
-            if let Some(scan) = Scan::of(&tree) {
+            if let Some(scan) = PrefixScan::new(&tree) {
                 let found = engine(&tree).unwrap().find(&text).and_then(|m| text.get(m.range()));
                 prop_assert_eq!(scan.find(&text), found);
             }
@@ -552,7 +559,7 @@ mod tests {
         #[test]
         fn tables_match_what_the_engine_matches(pattern in anchored_pattern(), text in "[ab/\u{e9}\n]{0,7}|[ab]{10,40}") {
             let tree = parse::parse(&pattern).unwrap();
-            let table = Table::of(&tree);
+            let table = DfaTable::new(&tree);
             // A few have too many states for a table. Too many of those, and the test fails.
             prop_assume!(table.is_some());
             let table = table.unwrap();

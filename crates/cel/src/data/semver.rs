@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 /// A semantic version.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub struct Semver {
     /// The first number.
     pub major: u64,
     /// The second number.
@@ -25,25 +25,25 @@ enum Identifier {
 
 /// How strictly a version is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum SemverSyntax {
     /// `major.minor.patch` to the letter.
     Strict,
     /// A `v` in front, leading zeros and missing parts are made good first.
     Normalizing,
 }
 
-impl Version {
+impl Semver {
     /// Reads a version; the error is the message.
-    pub fn parse(text: &str, reading: Reading) -> Result<Self, String> {
+    pub fn parse(text: &str, reading: SemverSyntax) -> Result<Self, String> {
         match reading {
-            Reading::Strict => Self::strict(text),
-            Reading::Normalizing => Self::strict(&normalize(text)?),
+            SemverSyntax::Strict => Self::strict(text),
+            SemverSyntax::Normalizing => Self::strict(&normalize(text)?),
         }
     }
 
     fn strict(text: &str) -> Result<Self, String> {
         if text.is_empty() {
-            return Err("Version string empty".to_owned());
+            return Err("Semver string empty".to_owned());
         }
         let mut parts = text.splitn(3, '.');
         let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
@@ -165,18 +165,18 @@ fn to_u64(digits: &str) -> Result<u64, String> {
     })
 }
 
-impl PartialEq for Version {
+impl PartialEq for Semver {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
-impl Eq for Version {}
-impl PartialOrd for Version {
+impl Eq for Semver {}
+impl PartialOrd for Semver {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Version {
+impl Ord for Semver {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.major, self.minor, self.patch)
             .cmp(&(other.major, other.minor, other.patch))
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn strict(text: &str) -> String {
-        match Version::parse(text, Reading::Strict) {
+        match Semver::parse(text, SemverSyntax::Strict) {
             Ok(v) => format!("{}.{}.{}", v.major, v.minor, v.patch),
             Err(e) => e,
         }
@@ -203,7 +203,7 @@ mod tests {
             ("1.2.3", "1.2.3"),
             ("1.2.3-alpha.1+build.01", "1.2.3"),
             ("18446744073709551615.0.0", "18446744073709551615.0.0"),
-            ("", "Version string empty"),
+            ("", "Semver string empty"),
             ("1.2", "No Major.Minor.Patch elements found"),
             ("v1.2.3", r#"Invalid character(s) found in major number "v1""#),
             ("01.2.3", r#"Major number must not contain leading zeroes "01""#),
@@ -239,11 +239,15 @@ mod tests {
             ("0.0.0", "0.0.0"),
         ];
         for (input, want) in same {
-            let want = Version::parse(want, Reading::Strict).unwrap();
-            assert_eq!(Version::parse(input, Reading::Normalizing), Ok(want), "{input}");
+            let want = Semver::parse(want, SemverSyntax::Strict).unwrap();
+            assert_eq!(
+                Semver::parse(input, SemverSyntax::Normalizing),
+                Ok(want),
+                "{input}"
+            );
         }
         assert_eq!(
-            Version::parse("1.2-rc", Reading::Normalizing),
+            Semver::parse("1.2-rc", SemverSyntax::Normalizing),
             Err("short version cannot contain PreRelease/Build meta data".to_owned())
         );
     }
@@ -263,12 +267,12 @@ mod tests {
             "2.0.0",
         ];
         for pair in ascending.windows(2) {
-            let [a, b] = [0, 1].map(|i| Version::parse(pair[i], Reading::Strict).unwrap());
+            let [a, b] = [0, 1].map(|i| Semver::parse(pair[i], SemverSyntax::Strict).unwrap());
             assert!(a < b, "{pair:?}");
         }
         assert_eq!(
-            Version::parse("1.0.0+a", Reading::Strict),
-            Version::parse("1.0.0+b", Reading::Strict)
+            Semver::parse("1.0.0+a", SemverSyntax::Strict),
+            Semver::parse("1.0.0+b", SemverSyntax::Strict)
         );
     }
 }

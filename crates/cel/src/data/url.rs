@@ -8,7 +8,7 @@ use scantling_value::go::quote;
 pub struct Url {
     scheme: String,
     opaque: String,
-    user: Option<User>,
+    user: Option<Userinfo>,
     host: String,
     path: Vec<u8>,
     /// The path as written, where escaping the path anew would give something else.
@@ -21,14 +21,14 @@ pub struct Url {
 }
 
 #[derive(Clone, Debug)]
-struct User {
+struct Userinfo {
     name: Vec<u8>,
     password: Option<Vec<u8>>,
 }
 
 /// The part of a URL that text stands in: each has its own characters that need no escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum UrlPart {
     Path,
     UserPassword,
     Host,
@@ -37,19 +37,19 @@ enum Part {
     Fragment,
 }
 
-fn needs_escape(b: u8, part: Part) -> bool {
+fn needs_escape(b: u8, part: UrlPart) -> bool {
     match b {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => false,
         b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match part {
-            Part::Path => b == b'?',
-            Part::UserPassword => matches!(b, b'@' | b'/' | b'?' | b':'),
-            Part::Host | Part::Zone => matches!(b, b'/' | b'?' | b'@'),
-            Part::Query => true,
-            Part::Fragment => false,
+            UrlPart::Path => b == b'?',
+            UrlPart::UserPassword => matches!(b, b'@' | b'/' | b'?' | b':'),
+            UrlPart::Host | UrlPart::Zone => matches!(b, b'/' | b'?' | b'@'),
+            UrlPart::Query => true,
+            UrlPart::Fragment => false,
         },
-        b'!' | b'(' | b')' | b'*' => !matches!(part, Part::Host | Part::Zone | Part::Fragment),
-        b'\'' => !matches!(part, Part::Host | Part::Zone),
-        b'[' | b']' | b'<' | b'>' | b'"' => !matches!(part, Part::Host | Part::Zone),
+        b'!' | b'(' | b')' | b'*' => !matches!(part, UrlPart::Host | UrlPart::Zone | UrlPart::Fragment),
+        b'\'' => !matches!(part, UrlPart::Host | UrlPart::Zone),
+        b'[' | b']' | b'<' | b'>' | b'"' => !matches!(part, UrlPart::Host | UrlPart::Zone),
         _ => true,
     }
 }
@@ -67,9 +67,9 @@ fn escaped_byte(s: &[u8]) -> Option<u8> {
 }
 
 fn bad_escape(s: &[u8]) -> String {
-    let shown = s.get(..3).unwrap_or(s);
+    let escaped_or_raw = s.get(..3).unwrap_or(s);
     let mut text = String::new();
-    for chunk in shown.utf8_chunks() {
+    for chunk in escaped_or_raw.utf8_chunks() {
         text.push_str(quote(chunk.valid()).trim_matches('"'));
         // The cut may go through a character.
         text.extend(chunk.invalid().iter().map(|b| format!("\\x{b:02x}")));
@@ -77,7 +77,7 @@ fn bad_escape(s: &[u8]) -> String {
     format!("invalid URL escape \"{text}\"")
 }
 
-fn unescape(s: &str, part: Part) -> Result<Vec<u8>, String> {
+fn unescape(s: &str, part: UrlPart) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(s.len());
     let mut rest = s.as_bytes();
     while let Some((&b, after)) = rest.split_first() {
@@ -88,9 +88,9 @@ fn unescape(s: &str, part: Part) -> Result<Vec<u8>, String> {
                 };
                 // A host escapes only bytes beyond ASCII, and the percent sign that starts a zone.
                 let allowed = match part {
-                    Part::Host => byte >= 0x80 || byte == b'%',
-                    Part::Zone => byte == b'%' || byte == b' ' || !needs_escape(byte, Part::Host),
-                    Part::Path | Part::UserPassword | Part::Query | Part::Fragment => true,
+                    UrlPart::Host => byte >= 0x80 || byte == b'%',
+                    UrlPart::Zone => byte == b'%' || byte == b' ' || !needs_escape(byte, UrlPart::Host),
+                    UrlPart::Path | UrlPart::UserPassword | UrlPart::Query | UrlPart::Fragment => true,
                 };
                 if !allowed {
                     return Err(bad_escape(rest));
@@ -99,8 +99,8 @@ fn unescape(s: &str, part: Part) -> Result<Vec<u8>, String> {
                 rest = after.get(2..).unwrap_or_default();
                 continue;
             }
-            b'+' if part == Part::Query => out.push(b' '),
-            _ if matches!(part, Part::Host | Part::Zone) && b.is_ascii() && needs_escape(b, part) => {
+            b'+' if part == UrlPart::Query => out.push(b' '),
+            _ if matches!(part, UrlPart::Host | UrlPart::Zone) && b.is_ascii() && needs_escape(b, part) => {
                 return Err(format!(
                     "invalid character {} in host name",
                     quote(char::from(b).encode_utf8(&mut [0; 4]))
@@ -113,7 +113,7 @@ fn unescape(s: &str, part: Part) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-fn escape(s: &[u8], part: Part) -> String {
+fn escape(s: &[u8], part: UrlPart) -> String {
     let mut out = String::with_capacity(s.len());
     for &b in s {
         if needs_escape(b, part) {
@@ -125,8 +125,8 @@ fn escape(s: &[u8], part: Part) -> String {
     out
 }
 
-/// Whether text that was written escaped may be shown as it was written.
-fn is_validly_escaped(s: &str, part: Part) -> bool {
+/// Whether text that was written escaped may be escaped_or_raw as it was written.
+fn is_validly_escaped(s: &str, part: UrlPart) -> bool {
     s.bytes()
         .all(|b| b"!$&'()*+,;=:@[]%".contains(&b) || !needs_escape(b, part))
 }
@@ -137,7 +137,7 @@ fn lossy(bytes: Vec<u8>) -> String {
 
 /// What the text came in as.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum UrlInput {
     /// An absolute URL or an absolute path; a fragment is not told apart.
     Request,
     /// Any URL, its fragment already cut off.
@@ -149,9 +149,9 @@ impl Url {
     pub fn parse(text: &str) -> Result<Self, String> {
         Self::check(text)?;
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let mut url = parse(before, Source::Reference).map_err(|why| failure(before, &why))?;
-        url.fragment = unescape(fragment, Part::Fragment).map_err(|why| failure(text, &why))?;
-        if escape(&url.fragment, Part::Fragment) != fragment {
+        let mut url = parse(before, UrlInput::Reference).map_err(|why| failure(before, &why))?;
+        url.fragment = unescape(fragment, UrlPart::Fragment).map_err(|why| failure(text, &why))?;
+        if escape(&url.fragment, UrlPart::Fragment) != fragment {
             url.raw_fragment = fragment.to_owned();
         }
         Ok(url)
@@ -159,7 +159,7 @@ impl Url {
 
     /// Whether a text is an absolute URL or an absolute path (the format `uri`); the error is the message.
     pub fn check(text: &str) -> Result<(), String> {
-        parse(text, Source::Request)
+        parse(text, UrlInput::Request)
             .map(drop)
             .map_err(|why| failure(text, &why))
     }
@@ -196,7 +196,7 @@ impl Url {
 
     /// The path with its escapes, as written where that is valid.
     pub fn escaped_path(&self) -> String {
-        shown(&self.path, &self.raw_path, Part::Path)
+        escaped_or_raw(&self.path, &self.raw_path, UrlPart::Path)
     }
 
     /// The parameters of the query in the order of their first appearance, each with its values. Parameters that
@@ -214,7 +214,8 @@ impl Url {
             .filter(|p| !p.is_empty() && !p.contains(';'))
         {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (Ok(name), Ok(value)) = (unescape(name, Part::Query), unescape(value, Part::Query)) else {
+            let (Ok(name), Ok(value)) = (unescape(name, UrlPart::Query), unescape(value, UrlPart::Query))
+            else {
                 continue;
             };
             let (name, value) = (lossy(name), lossy(value));
@@ -235,7 +236,7 @@ fn failure(text: &str, why: &str) -> String {
 }
 
 /// Escaped text as it was written, if that is valid, or else escaped anew.
-fn shown(plain: &[u8], raw: &str, part: Part) -> String {
+fn escaped_or_raw(plain: &[u8], raw: &str, part: UrlPart) -> String {
     if !raw.is_empty() && is_validly_escaped(raw, part) {
         return raw.to_owned();
     }
@@ -245,11 +246,11 @@ fn shown(plain: &[u8], raw: &str, part: Part) -> String {
     escape(plain, part)
 }
 
-fn parse(text: &str, source: Source) -> Result<Url, String> {
+fn parse(text: &str, source: UrlInput) -> Result<Url, String> {
     if text.bytes().any(|b| b.is_ascii_control()) {
         return Err("net/url: invalid control character in URL".to_owned());
     }
-    if text.is_empty() && source == Source::Request {
+    if text.is_empty() && source == UrlInput::Request {
         return Err("empty url".to_owned());
     }
     let mut url = Url::default();
@@ -275,7 +276,7 @@ fn parse(text: &str, source: Source) -> Result<Url, String> {
             rest.clone_into(&mut url.opaque);
             return Ok(url);
         }
-        if source == Source::Request {
+        if source == UrlInput::Request {
             return Err("invalid URI for request".to_owned());
         }
         if rest
@@ -287,7 +288,7 @@ fn parse(text: &str, source: Source) -> Result<Url, String> {
         }
     }
     let may_have_authority =
-        !url.scheme.is_empty() || (source == Source::Reference && !rest.starts_with("///"));
+        !url.scheme.is_empty() || (source == UrlInput::Reference && !rest.starts_with("///"));
     match rest.strip_prefix("//").filter(|_| may_have_authority) {
         Some(authority) => {
             let end = authority.find('/').unwrap_or(authority.len());
@@ -297,8 +298,8 @@ fn parse(text: &str, source: Source) -> Result<Url, String> {
         }
         None => url.omit_host = !url.scheme.is_empty() && rest.starts_with('/'),
     }
-    url.path = unescape(rest, Part::Path)?;
-    if escape(&url.path, Part::Path) != rest {
+    url.path = unescape(rest, UrlPart::Path)?;
+    if escape(&url.path, UrlPart::Path) != rest {
         rest.clone_into(&mut url.raw_path);
     }
     Ok(url)
@@ -317,7 +318,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(("", text))
 }
 
-fn parse_authority(scheme: &str, authority: &str) -> Result<(Option<User>, String), String> {
+fn parse_authority(scheme: &str, authority: &str) -> Result<(Option<Userinfo>, String), String> {
     let Some((user, host)) = authority.rsplit_once('@') else {
         return Ok((None, parse_host(scheme, authority)?));
     };
@@ -332,9 +333,9 @@ fn parse_authority(scheme: &str, authority: &str) -> Result<(Option<User>, Strin
         Some((name, password)) => (name, Some(password)),
         None => (user, None),
     };
-    let name = unescape(name, Part::UserPassword)?;
-    let password = password.map(|p| unescape(p, Part::UserPassword)).transpose()?;
-    Ok((Some(User { name, password }), host))
+    let name = unescape(name, UrlPart::UserPassword)?;
+    let password = password.map(|p| unescape(p, UrlPart::UserPassword)).transpose()?;
+    Ok((Some(Userinfo { name, password }), host))
 }
 
 fn check_port(colon_port: &str) -> Result<(), String> {
@@ -364,7 +365,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
     if let Some(colon_port) = colon.and_then(|at| host.get(at..)) {
         check_port(colon_port)?;
     }
-    unescape(host, Part::Host).map(lossy)
+    unescape(host, UrlPart::Host).map(lossy)
 }
 
 /// An IPv6 address in brackets, with its port.
@@ -375,12 +376,12 @@ fn parse_bracketed(host: &str) -> Result<String, String> {
     check_port(port)?;
     let address = match inner.split_once("%25") {
         Some((address, zone)) => {
-            let mut bytes = unescape(address, Part::Host)?;
+            let mut bytes = unescape(address, UrlPart::Host)?;
             bytes.push(b'%');
-            bytes.extend(unescape(zone, Part::Zone)?);
+            bytes.extend(unescape(zone, UrlPart::Zone)?);
             bytes
         }
-        None => unescape(inner, Part::Host)?,
+        None => unescape(inner, UrlPart::Host)?,
     };
     let address = lossy(address);
     ip::check_literal(&address)?;
@@ -402,14 +403,14 @@ impl std::fmt::Display for Url {
                 out.push_str("//");
             }
             if let Some(user) = &self.user {
-                out.push_str(&escape(&user.name, Part::UserPassword));
+                out.push_str(&escape(&user.name, UrlPart::UserPassword));
                 if let Some(password) = &user.password {
                     out.push(':');
-                    out.push_str(&escape(password, Part::UserPassword));
+                    out.push_str(&escape(password, UrlPart::UserPassword));
                 }
                 out.push('@');
             }
-            out.push_str(&escape(self.host.as_bytes(), Part::Host));
+            out.push_str(&escape(self.host.as_bytes(), UrlPart::Host));
             let path = self.escaped_path();
             if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
                 out.push('/');
@@ -432,7 +433,11 @@ impl std::fmt::Display for Url {
         }
         if !self.fragment.is_empty() {
             out.push('#');
-            out.push_str(&shown(&self.fragment, &self.raw_fragment, Part::Fragment));
+            out.push_str(&escaped_or_raw(
+                &self.fragment,
+                &self.raw_fragment,
+                UrlPart::Fragment,
+            ));
         }
         f.write_str(&out)
     }

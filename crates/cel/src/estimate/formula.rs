@@ -3,12 +3,12 @@
 
 use super::{Bounds, CallEstimate, LIST_COST, Operand, REGEX_FACTOR, TEXT_FACTOR};
 use crate::ast::Literal;
-use crate::types::Type;
+use crate::types::CelType;
 
 /// An operand that the checker has made sure of.
 fn operand<'a>(operands: &[Operand<'a>], n: usize) -> Operand<'a> {
     const NOTHING: Operand<'static> = Operand {
-        ty: &Type::Dyn,
+        ty: &CelType::Dyn,
         size: None,
         element_size: None,
         literal: None,
@@ -19,8 +19,8 @@ fn operand<'a>(operands: &[Operand<'a>], n: usize) -> Operand<'a> {
 /// `==`. Types of the Kubernetes libraries have a cost of their own; everything else costs what `!=` costs.
 pub fn equal(operands: &[Operand<'_>]) -> CallEstimate {
     let (left, right) = (operand(operands, 0), operand(operands, 1));
-    let name = |t: &Type| match t {
-        Type::Opaque(name, _) | Type::Message(name) => Some(name.clone()),
+    let name = |t: &CelType| match t {
+        CelType::Opaque(name, _) | CelType::Message(name) => Some(name.clone()),
         _ => None,
     };
     let (Some(name), Some(other)) = (name(left.ty), name(right.ty)) else {
@@ -145,7 +145,7 @@ pub fn includes(operands: &[Operand<'_>]) -> CallEstimate {
 
 fn search_elements(target: &Operand<'_>) -> CallEstimate {
     let mut each = Bounds::exactly(1);
-    if matches!(target.ty.first_param(), Some(Type::String | Type::Bytes)) {
+    if matches!(target.ty.first_param(), Some(CelType::String | CelType::Bytes)) {
         each = each.plus(target.element_size().scaled(TEXT_FACTOR));
     }
     CallEstimate::cost(target.size().times(each))

@@ -1,6 +1,6 @@
 //! Paths from a variable down to what a node stands for.
 
-use crate::shape::{Kind, Shape};
+use crate::shape::{Shape, ShapeKind};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use std::sync::Arc;
 /// `l.all(x, x.a.all(y, y in x.b))` the inner loop runs as often as `x.b` has elements. Definitions are accepted by
 /// these numbers, so the sharing is part of the model.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Path {
-    storage: Option<Rc<RefCell<Storage>>>,
+pub(super) struct SizePath {
+    storage: Option<Rc<RefCell<SegmentBuffer>>>,
     len: usize,
 }
 
 #[derive(Debug)]
-struct Storage {
+struct SegmentBuffer {
     segments: Vec<Arc<str>>,
     /// How many segments have room before a longer path needs storage of its own.
     room: usize,
 }
 
-impl Path {
+impl SizePath {
     /// The path of a variable.
     pub(super) fn variable(name: &str) -> Self {
-        Path::default().join(name)
+        SizePath::default().join(name)
     }
 
     /// The path one step further down.
@@ -42,7 +42,7 @@ impl Path {
                     None => shared.segments.push(segment.into()),
                 }
                 drop(shared);
-                return Path {
+                return SizePath {
                     storage: Some(Rc::clone(storage)),
                     len,
                 };
@@ -50,11 +50,11 @@ impl Path {
         }
         let mut segments = self.segments();
         segments.push(segment.into());
-        let storage = Storage {
+        let storage = SegmentBuffer {
             segments,
             room: len.next_power_of_two(),
         };
-        Path {
+        SizePath {
             storage: Some(Rc::new(RefCell::new(storage))),
             len,
         }
@@ -68,22 +68,22 @@ impl Path {
         }
         segments.push("@items".into());
         let len = segments.len();
-        let storage = Some(Rc::new(RefCell::new(Storage { segments, room: len })));
-        Some(Path { storage, len })
+        let storage = Some(Rc::new(RefCell::new(SegmentBuffer { segments, room: len })));
+        Some(SizePath { storage, len })
     }
 
     /// The largest size of what stands here, if the schema of the variables tells.
     pub(super) fn size_in(&self, root: &Shape) -> Option<u64> {
         let segments = self.segments();
         let (_, below) = segments.split_first()?;
-        let mut place = Place::Value(root);
+        let mut place = SchemaCursor::Value(root);
         for segment in below {
             place = place.step(segment)?;
         }
         Some(match place {
-            Place::Value(shape) => shape.max_elements,
+            SchemaCursor::Value(shape) => shape.max_elements,
             // Nothing bounds the length of a key, and no size stands for none.
-            Place::Key => 0,
+            SchemaCursor::Key => 0,
         })
     }
 
@@ -94,21 +94,23 @@ impl Path {
     }
 }
 
-enum Place<'s> {
+enum SchemaCursor<'s> {
     Value(&'s Shape),
     Key,
 }
 
-impl<'s> Place<'s> {
-    fn step(&self, segment: &str) -> Option<Place<'s>> {
-        let Place::Value(shape) = self else {
+impl<'s> SchemaCursor<'s> {
+    fn step(&self, segment: &str) -> Option<SchemaCursor<'s>> {
+        let SchemaCursor::Value(shape) = self else {
             return None;
         };
         match (segment, &shape.kind) {
-            ("@items" | "@values", Kind::List { element, .. }) => Some(Place::Value(element)),
-            ("@items" | "@values", Kind::Map { value }) => Some(Place::Value(value)),
-            ("@keys", Kind::Map { .. }) => Some(Place::Key),
-            _ => shape.field(segment).map(|field| Place::Value(&field.shape)),
+            ("@items" | "@values", ShapeKind::List { element, .. }) => Some(SchemaCursor::Value(element)),
+            ("@items" | "@values", ShapeKind::Map { value }) => Some(SchemaCursor::Value(value)),
+            ("@keys", ShapeKind::Map { .. }) => Some(SchemaCursor::Key),
+            _ => shape
+                .field(segment)
+                .map(|field| SchemaCursor::Value(&field.shape)),
         }
     }
 }
@@ -117,28 +119,28 @@ impl<'s> Place<'s> {
 mod tests {
     use super::*;
 
-    fn shown(path: &Path) -> String {
+    fn dotted(path: &SizePath) -> String {
         path.segments().join(".")
     }
 
     #[test]
     fn extensions_of_one_path_share_their_end() {
-        let element = Path::variable("self").join("l").join("@items");
+        let element = SizePath::variable("self").join("l").join("@items");
         let a = element.join("a");
-        assert_eq!(shown(&a), "self.l.@items.a");
+        assert_eq!(dotted(&a), "self.l.@items.a");
         let inner = a.join("@items");
         let b = element.join("b");
-        assert_eq!(shown(&b), "self.l.@items.b");
+        assert_eq!(dotted(&b), "self.l.@items.b");
         // There was room for a fourth segment, which `b` has taken over; `inner` had moved to storage of its own.
-        assert_eq!(shown(&a), "self.l.@items.b");
-        assert_eq!(shown(&inner), "self.l.@items.a.@items");
-        assert_eq!(shown(&element), "self.l.@items");
+        assert_eq!(dotted(&a), "self.l.@items.b");
+        assert_eq!(dotted(&inner), "self.l.@items.a.@items");
+        assert_eq!(dotted(&element), "self.l.@items");
     }
 
     #[test]
     fn without_room_nothing_is_shared() {
-        let list = Path::variable("self").join("l");
+        let list = SizePath::variable("self").join("l");
         let (a, b) = (list.join("a"), list.join("b"));
-        assert_eq!((shown(&a), shown(&b)), ("self.l.a".into(), "self.l.b".into()));
+        assert_eq!((dotted(&a), dotted(&b)), ("self.l.a".into(), "self.l.b".into()));
     }
 }

@@ -58,7 +58,7 @@ fn add<'a>(
     value: Val<'a>,
 ) -> Result<(), EvalError> {
     if map.get(arena, key).is_some() {
-        return Err(EvalError::text(format!(
+        return Err(EvalError::message(format!(
             "insert failed: key {key} already exists"
         )));
     }

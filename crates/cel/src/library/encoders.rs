@@ -46,7 +46,7 @@ fn decode<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
             // A group of four that is not complete is wrong from its start.
             base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
         };
-        EvalError::text(format!("illegal base64 data at input byte {at}"))
+        EvalError::message(format!("illegal base64 data at input byte {at}"))
     })?;
     arena.bytes(bytes)
 }

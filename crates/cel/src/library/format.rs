@@ -1,9 +1,9 @@
 //! Named formats.
 
-use crate::data::format::Format;
+use crate::data::format::NamedFormat;
 use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
-use crate::run::{Actual, Run, Searched, size};
+use crate::run::{Actual, RegexCost, Run, size};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
 use std::sync::Arc;
 
@@ -33,29 +33,33 @@ pub static FORMATS: Library = Library {
             Ty::Optional(&F),
             Run::Unary(named),
         ),
-        constant("format.dns1123Label", |arena| arena.opaque(Format::Dns1123Label)),
-        constant("format.dns1123Subdomain", |arena| {
-            arena.opaque(Format::Dns1123Subdomain)
+        constant("format.dns1123Label", |arena| {
+            arena.opaque(NamedFormat::Dns1123Label)
         }),
-        constant("format.dns1035Label", |arena| arena.opaque(Format::Dns1035Label)),
+        constant("format.dns1123Subdomain", |arena| {
+            arena.opaque(NamedFormat::Dns1123Subdomain)
+        }),
+        constant("format.dns1035Label", |arena| {
+            arena.opaque(NamedFormat::Dns1035Label)
+        }),
         constant("format.qualifiedName", |arena| {
-            arena.opaque(Format::QualifiedName)
+            arena.opaque(NamedFormat::QualifiedName)
         }),
         constant("format.dns1123LabelPrefix", |arena| {
-            arena.opaque(Format::Dns1123LabelPrefix)
+            arena.opaque(NamedFormat::Dns1123LabelPrefix)
         }),
         constant("format.dns1123SubdomainPrefix", |arena| {
-            arena.opaque(Format::Dns1123SubdomainPrefix)
+            arena.opaque(NamedFormat::Dns1123SubdomainPrefix)
         }),
         constant("format.dns1035LabelPrefix", |arena| {
-            arena.opaque(Format::Dns1035LabelPrefix)
+            arena.opaque(NamedFormat::Dns1035LabelPrefix)
         }),
-        constant("format.labelValue", |arena| arena.opaque(Format::LabelValue)),
-        constant("format.uri", |arena| arena.opaque(Format::Uri)),
-        constant("format.uuid", |arena| arena.opaque(Format::Uuid)),
-        constant("format.byte", |arena| arena.opaque(Format::Byte)),
-        constant("format.date", |arena| arena.opaque(Format::Date)),
-        constant("format.datetime", |arena| arena.opaque(Format::DateTime)),
+        constant("format.labelValue", |arena| arena.opaque(NamedFormat::LabelValue)),
+        constant("format.uri", |arena| arena.opaque(NamedFormat::Uri)),
+        constant("format.uuid", |arena| arena.opaque(NamedFormat::Uuid)),
+        constant("format.byte", |arena| arena.opaque(NamedFormat::Byte)),
+        constant("format.date", |arena| arena.opaque(NamedFormat::Date)),
+        constant("format.datetime", |arena| arena.opaque(NamedFormat::DateTime)),
     ],
     types: &[],
 };
@@ -64,13 +68,13 @@ const fn constant(name: &'static str, run: for<'a> fn(&'a Arena) -> Res<'a>) -> 
     Overload::global(name, name, &[], F, Run::Nullary(run))
 }
 
-impl Opaque for Format {
+impl Opaque for NamedFormat {
     fn type_name(&self) -> &'static str {
         TYPE
     }
 
     fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        other.opaque::<Format>().map(|other| self == other)
+        other.opaque::<NamedFormat>().map(|other| self == other)
     }
 
     fn share(&self) -> Arc<dyn Opaque> {
@@ -81,21 +85,21 @@ impl Opaque for Format {
 /// As if the text were matched with the regular expression of the format.
 fn validate_cost(args: &[Option<Val<'_>>], _: Option<Val<'_>>) -> u64 {
     let arg = |i: usize| args.get(i).copied().flatten();
-    let Some(Ok(format)) = arg(0).map(Val::opaque::<Format>) else {
+    let Some(Ok(format)) = arg(0).map(Val::opaque::<NamedFormat>) else {
         return 1;
     };
-    Searched::new(format.regex_size()).cost(size(arg(1)))
+    RegexCost::new(format.regex_size()).cost(size(arg(1)))
 }
 
 fn named<'a>(arena: &'a Arena, name: Val<'a>) -> Res<'a> {
-    match Format::named(name.str()?) {
+    match NamedFormat::by_name(name.str()?) {
         Some(format) => arena.some(arena.opaque(format)?),
         None => Ok(Val::NONE),
     }
 }
 
 fn validate<'a>(arena: &'a Arena, format: Val<'a>, text: Val<'a>) -> Res<'a> {
-    let problems = format.opaque::<Format>()?.validate(text.str()?);
+    let problems = format.opaque::<NamedFormat>()?.validate(text.str()?);
     if problems.is_empty() {
         return Ok(Val::NONE);
     }

@@ -309,7 +309,7 @@ fn extreme<'a>(arena: &'a Arena, list: Val<'a>, better: Ordering, name: &str) ->
             best = Some(item);
         }
     }
-    best.ok_or_else(|| EvalError::text(format!("{name} called on empty list")))
+    best.ok_or_else(|| EvalError::message(format!("{name} called on empty list")))
 }
 
 fn max<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {

@@ -438,7 +438,7 @@ fn preferred<'a>(first: Val<'a>, second: Val<'a>, wrong: Ordering, name: &str) -
     match val::compare(first, second) {
         Ok(order) if order == wrong => Ok(second),
         Ok(_) => Ok(first),
-        Err(e) => Err(EvalError::text(format!("{e}: {name}"))),
+        Err(e) => Err(EvalError::message(format!("{e}: {name}"))),
     }
 }
 
@@ -461,8 +461,8 @@ fn of_list<'a>(arena: &'a Arena, list: Val<'a>, wrong: Ordering, name: &str) -> 
     }
     match best {
         Some(Val::Int(_) | Val::Uint(_) | Val::Double(_)) => best.ok_or(EvalError::NoSuchOverload),
-        Some(_) => Err(EvalError::text(format!("no such overload: {name}"))),
-        None => Err(EvalError::text(format!(
+        Some(_) => Err(EvalError::message(format!("no such overload: {name}"))),
+        None => Err(EvalError::message(format!(
             "{name}(list) argument must not be empty"
         ))),
     }
@@ -563,7 +563,7 @@ fn bit_not<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
 fn shift<'a>(x: Val<'a>, by: Val<'a>, name: &str, op: fn(u64, u32) -> Option<u64>) -> Res<'a> {
     let by = by.int()?;
     if by < 0 {
-        return Err(EvalError::text(format!("{name}() negative offset: {by}")));
+        return Err(EvalError::message(format!("{name}() negative offset: {by}")));
     }
     let shifted = |bits: u64| u32::try_from(by).ok().and_then(|by| op(bits, by)).unwrap_or(0);
     match x {
@@ -586,7 +586,7 @@ fn sqrt<'a>(_: &'a Arena, x: Val<'a>) -> Res<'a> {
         Val::Double(x) => x,
         Val::Int(x) => x as f64,
         Val::Uint(x) => x as f64,
-        _ => return Err(EvalError::text("no such overload: sqrt")),
+        _ => return Err(EvalError::message("no such overload: sqrt")),
     };
     Ok(Val::Double(x.sqrt()))
 }

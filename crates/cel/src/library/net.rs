@@ -232,12 +232,12 @@ fn reading_cost(args: &[Option<Val<'_>>]) -> u64 {
 }
 
 fn parse_ip(text: &str) -> Result<Ip, EvalError> {
-    Ip::parse(text).map_err(EvalError::text)
+    Ip::parse(text).map_err(EvalError::message)
 }
 
 fn parse_cidr(text: &str) -> Result<Cidr, EvalError> {
     Cidr::parse(text).map_err(|e| {
-        EvalError::text(format!(
+        EvalError::message(format!(
             "network address parse error during conversion from string: {e}"
         ))
     })

@@ -15,7 +15,13 @@ const OPTIONAL_LIST: Ty = Ty::List(&OPTIONAL);
 pub static OPTIONALS: Library = Library {
     name: "optional",
     overloads: &[
-        Overload::global("optional_of", "optional.of", &[V], OPTIONAL, Run::Unary(of)),
+        Overload::global(
+            "optional_of",
+            "optional.of",
+            &[V],
+            OPTIONAL,
+            Run::Unary(optional_of),
+        ),
         Overload::global(
             "optional_ofNonZeroValue",
             "optional.ofNonZeroValue",
@@ -127,7 +133,7 @@ const fn free(row: Overload) -> Overload {
     row.costing(estimate, Actual::Fixed(0))
 }
 
-fn of<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
+fn optional_of<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
     arena.some(value)
 }
 
@@ -153,7 +159,7 @@ fn of_non_zero<'a>(arena: &'a Arena, value: Val<'a>) -> Res<'a> {
 fn value<'a>(_: &'a Arena, optional: Val<'a>) -> Res<'a> {
     optional
         .optional()?
-        .ok_or_else(|| EvalError::text("optional.none() dereference"))
+        .ok_or_else(|| EvalError::message("optional.none() dereference"))
 }
 
 fn has_value<'a>(_: &'a Arena, optional: Val<'a>) -> Res<'a> {
@@ -177,7 +183,7 @@ fn unwrap<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
             Val::Optional(value) => items.extend(value.copied()),
             // The first element decides whether the list is one of optionals at all.
             _ if i == 0 => return Err(EvalError::NoSuchOverload),
-            other => return Err(EvalError::text(format!("value {other} is not optional"))),
+            other => return Err(EvalError::message(format!("value {other} is not optional"))),
         }
     }
     arena.list(items)

@@ -35,21 +35,21 @@ pub static QUANTITIES: Library = Library {
             "isGreaterThan",
             &[Q, Q],
             Ty::Bool,
-            Run::Binary(is_greater::<Amount>),
+            Run::Binary(is_greater::<QuantityValue>),
         ),
         Overload::member(
             "quantity_is_less_than",
             "isLessThan",
             &[Q, Q],
             Ty::Bool,
-            Run::Binary(is_less::<Amount>),
+            Run::Binary(is_less::<QuantityValue>),
         ),
         Overload::member(
             "quantity_compare_to",
             "compareTo",
             &[Q, Q],
             Ty::Int,
-            Run::Binary(compare_to::<Amount>),
+            Run::Binary(compare_to::<QuantityValue>),
         ),
         Overload::member(
             "quantity_get_float",
@@ -82,29 +82,29 @@ pub static QUANTITIES: Library = Library {
 
 /// A quantity at run time.
 #[derive(Clone, Debug)]
-struct Amount {
+struct QuantityValue {
     quantity: Quantity,
-    origin: Origin,
+    origin: QuantityOrigin,
 }
 
 /// Where a quantity comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+enum QuantityOrigin {
     Text,
     /// UPSTREAM: sums and differences equal nothing when they stand on the right of `==`.
     Arithmetic,
 }
 
-impl Opaque for Amount {
+impl Opaque for QuantityValue {
     fn type_name(&self) -> &'static str {
         TYPE
     }
 
     fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        let other = other.opaque::<Amount>()?;
+        let other = other.opaque::<QuantityValue>()?;
         match other.origin {
-            Origin::Text => Ok(self.quantity == other.quantity),
-            Origin::Arithmetic => Err(EvalError::NoSuchOverload),
+            QuantityOrigin::Text => Ok(self.quantity == other.quantity),
+            QuantityOrigin::Arithmetic => Err(EvalError::NoSuchOverload),
         }
     }
 
@@ -113,7 +113,7 @@ impl Opaque for Amount {
     }
 }
 
-impl Ordered for Amount {
+impl Ordered for QuantityValue {
     type Key = Quantity;
 
     fn key(&self) -> &Quantity {
@@ -122,14 +122,14 @@ impl Ordered for Amount {
 }
 
 fn get(value: Val<'_>) -> Result<&Quantity, EvalError> {
-    key::<Amount>(value)
+    key::<QuantityValue>(value)
 }
 
 fn quantity<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
-    let quantity = Quantity::parse(text.str()?).map_err(|e| EvalError::text(e.to_string()))?;
-    arena.opaque(Amount {
+    let quantity = Quantity::parse(text.str()?).map_err(|e| EvalError::message(e.to_string()))?;
+    arena.opaque(QuantityValue {
         quantity,
-        origin: Origin::Text,
+        origin: QuantityOrigin::Text,
     })
 }
 
@@ -149,7 +149,7 @@ fn as_integer<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
     let integer = get(q)?.as_integer();
     integer
         .map(Val::Int)
-        .ok_or_else(|| EvalError::text("cannot convert value to integer"))
+        .ok_or_else(|| EvalError::message("cannot convert value to integer"))
 }
 
 fn is_integer<'a>(_: &'a Arena, q: Val<'a>) -> Res<'a> {
@@ -172,9 +172,9 @@ fn sub<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
 }
 
 fn computed<E: std::fmt::Display>(arena: &Arena, result: Result<Quantity, E>) -> Res<'_> {
-    let quantity = result.map_err(|e| EvalError::text(e.to_string()))?;
-    arena.opaque(Amount {
+    let quantity = result.map_err(|e| EvalError::message(e.to_string()))?;
+    arena.opaque(QuantityValue {
         quantity,
-        origin: Origin::Arithmetic,
+        origin: QuantityOrigin::Arithmetic,
     })
 }

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 
 /// A value of a type in which equality is identity: of numbers, those of one type alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Scalar<'a> {
+enum ScalarKey<'a> {
     Bool(bool),
     Int(i64),
     Uint(u64),
     Str(&'a str),
 }
 
-impl<'a> Scalar<'a> {
-    fn of(value: Val<'a>) -> Option<Self> {
+impl<'a> ScalarKey<'a> {
+    fn from_val(value: Val<'a>) -> Option<Self> {
         match value {
             Val::Bool(b) => Some(Self::Bool(b)),
             Val::Int(n) => Some(Self::Int(n)),
@@ -29,36 +29,36 @@ impl<'a> Scalar<'a> {
 }
 
 /// A set of scalars of one type. Only asked for membership, so that the order of hashing shows nowhere.
-pub(super) struct Scalars<'a> {
-    members: HashSet<Scalar<'a>>,
-    sample: Scalar<'a>,
+pub(super) struct ScalarSet<'a> {
+    members: HashSet<ScalarKey<'a>>,
+    sample: ScalarKey<'a>,
 }
 
 /// Shorter lists are gone through faster than a set is made.
 const WORTHWHILE: usize = 16;
 
-impl<'a> Scalars<'a> {
+impl<'a> ScalarSet<'a> {
     /// The elements of a list, if it is long and they are scalars of one type.
     pub(super) fn of_list(arena: &'a Arena, list: List<'a>) -> Option<Self> {
         if list.len() < WORTHWHILE {
             return None;
         }
-        let sample = Scalar::of(list.get(arena, 0)?.ok()?)?;
+        let sample = ScalarKey::from_val(list.get(arena, 0)?.ok()?)?;
         let members = list
             .iter(arena)
-            .map(|item| Scalar::of(item.ok()?).filter(|s| s.is_like(sample)))
+            .map(|item| ScalarKey::from_val(item.ok()?).filter(|s| s.is_like(sample)))
             .collect::<Option<_>>()?;
         Some(Self { members, sample })
     }
 
     /// Whether a value is in the set; `None` if it is of another type, and may be equal to a member even so.
     pub(super) fn contains(&self, value: Val<'a>) -> Option<bool> {
-        let scalar = Scalar::of(value).filter(|s| s.is_like(self.sample))?;
+        let scalar = ScalarKey::from_val(value).filter(|s| s.is_like(self.sample))?;
         Some(self.members.contains(&scalar))
     }
 
     /// Takes a value out; whether it was there.
     pub(super) fn take(&mut self, value: Val<'a>) -> bool {
-        Scalar::of(value).is_some_and(|scalar| self.members.remove(&scalar))
+        ScalarKey::from_val(value).is_some_and(|scalar| self.members.remove(&scalar))
     }
 }

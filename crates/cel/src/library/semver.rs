@@ -1,7 +1,7 @@
 //! Semantic versions.
 
 use super::ordered::{Ordered, compare_to, is_greater, is_less, key, reading};
-use crate::data::semver::{Reading, Version};
+use crate::data::semver::{Semver, SemverSyntax};
 use crate::overload::{Library, Overload, Ty};
 use crate::run::Run;
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub const TYPE: &str = "kubernetes.Semver";
 const V: Ty = Ty::Message(TYPE);
 
-/// Reading and comparing versions.
+/// SemverSyntax and comparing versions.
 pub static VERSIONS: Library = Library {
     name: "kubernetes.Semver",
     overloads: &[
@@ -34,21 +34,21 @@ pub static VERSIONS: Library = Library {
             "isGreaterThan",
             &[V, V],
             Ty::Bool,
-            Run::Binary(is_greater::<Version>),
+            Run::Binary(is_greater::<Semver>),
         ),
         Overload::member(
             "semver_is_less_than",
             "isLessThan",
             &[V, V],
             Ty::Bool,
-            Run::Binary(is_less::<Version>),
+            Run::Binary(is_less::<Semver>),
         ),
         Overload::member(
             "semver_compare_to",
             "compareTo",
             &[V, V],
             Ty::Int,
-            Run::Binary(compare_to::<Version>),
+            Run::Binary(compare_to::<Semver>),
         ),
         Overload::member("semver_major", "major", &[V], Ty::Int, Run::Unary(major)),
         Overload::member("semver_minor", "minor", &[V], Ty::Int, Run::Unary(minor)),
@@ -79,13 +79,13 @@ pub static NORMALIZING: Library = Library {
     types: &[],
 };
 
-impl Opaque for Version {
+impl Opaque for Semver {
     fn type_name(&self) -> &'static str {
         TYPE
     }
 
     fn equals(&self, other: Val<'_>) -> Result<bool, EvalError> {
-        other.opaque::<Version>().map(|other| self == other)
+        other.opaque::<Semver>().map(|other| self == other)
     }
 
     fn share(&self) -> Arc<dyn Opaque> {
@@ -93,23 +93,23 @@ impl Opaque for Version {
     }
 }
 
-impl Ordered for Version {
-    type Key = Version;
+impl Ordered for Semver {
+    type Key = Semver;
 
-    fn key(&self) -> &Version {
+    fn key(&self) -> &Semver {
         self
     }
 }
 
-fn get(value: Val<'_>) -> Result<&Version, EvalError> {
-    key::<Version>(value)
+fn get(value: Val<'_>) -> Result<&Semver, EvalError> {
+    key::<Semver>(value)
 }
 
-fn reading_of(normalize: Val<'_>) -> Result<Reading, EvalError> {
+fn syntax_from_flag(normalize: Val<'_>) -> Result<SemverSyntax, EvalError> {
     Ok(if normalize.bool()? {
-        Reading::Normalizing
+        SemverSyntax::Normalizing
     } else {
-        Reading::Strict
+        SemverSyntax::Strict
     })
 }
 
@@ -118,7 +118,7 @@ fn semver<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
 }
 
 fn semver_normalizing<'a>(arena: &'a Arena, text: Val<'a>, normalize: Val<'a>) -> Res<'a> {
-    arena.opaque(Version::parse(text.str()?, reading_of(normalize)?).map_err(EvalError::text)?)
+    arena.opaque(Semver::parse(text.str()?, syntax_from_flag(normalize)?).map_err(EvalError::message)?)
 }
 
 fn is_semver<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
@@ -127,7 +127,7 @@ fn is_semver<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
 
 fn is_semver_normalizing<'a>(_: &'a Arena, text: Val<'a>, normalize: Val<'a>) -> Res<'a> {
     Ok(Val::Bool(
-        Version::parse(text.str()?, reading_of(normalize)?).is_ok(),
+        Semver::parse(text.str()?, syntax_from_flag(normalize)?).is_ok(),
     ))
 }
 

@@ -1,6 +1,6 @@
 //! Lists as sets.
 
-use super::scalars::Scalars;
+use super::scalars::ScalarSet;
 use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
@@ -60,7 +60,7 @@ fn contains<'a>(arena: &'a Arena, list: Val<'a>, part: Val<'a>) -> Res<'a> {
 }
 
 fn contains_all<'a>(arena: &'a Arena, list: List<'a>, part: List<'a>) -> Result<bool, EvalError> {
-    let scalars = Scalars::of_list(arena, list);
+    let scalars = ScalarSet::of_list(arena, list);
     for item in part.iter(arena) {
         if !is_in(arena, list, scalars.as_ref(), item?)? {
             return Ok(false);
@@ -73,7 +73,7 @@ fn contains_all<'a>(arena: &'a Arena, list: List<'a>, part: List<'a>) -> Result<
 fn is_in<'a>(
     arena: &'a Arena,
     list: List<'a>,
-    scalars: Option<&Scalars<'a>>,
+    scalars: Option<&ScalarSet<'a>>,
     item: Val<'a>,
 ) -> Result<bool, EvalError> {
     match scalars.and_then(|scalars| scalars.contains(item)) {
@@ -91,7 +91,7 @@ fn equivalent<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
 
 fn intersects<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
     let (a, b) = (a.list()?, b.list()?);
-    let scalars = Scalars::of_list(arena, b);
+    let scalars = ScalarSet::of_list(arena, b);
     for item in a.iter(arena) {
         // What cannot be compared is not in the other list.
         match item.and_then(|item| is_in(arena, b, scalars.as_ref(), item)) {

@@ -197,7 +197,7 @@ pub(super) fn two_passes(size: u64) -> u64 {
 }
 
 fn out_of_range(index: i64) -> EvalError {
-    EvalError::text(format!("index out of range: {index}"))
+    EvalError::message(format!("index out of range: {index}"))
 }
 
 /// Where the character of an index starts, in bytes; the end counts as a place.
@@ -341,7 +341,7 @@ fn substring_from<'a>(_: &'a Arena, s: Val<'a>, start: Val<'a>) -> Res<'a> {
 fn substring<'a>(_: &'a Arena, s: Val<'a>, start: Val<'a>, end: Val<'a>) -> Res<'a> {
     let (s, start, end) = (s.str()?, start.int()?, end.int()?);
     if start > end {
-        return Err(EvalError::text(format!(
+        return Err(EvalError::message(format!(
             "invalid substring range. start: {start}, end: {end}"
         )));
     }
@@ -375,9 +375,9 @@ fn join<'a>(arena: &'a Arena, list: Val<'a>, separator: Val<'a>) -> Res<'a> {
             Ok(Val::Str(part)) => out.push_str(part),
             // The first element decides whether the list is one of strings at all.
             Ok(_) if i == 0 => return Err(EvalError::NoSuchOverload),
-            Ok(other) => return Err(EvalError::text(format!("join: invalid input: {other}"))),
+            Ok(other) => return Err(EvalError::message(format!("join: invalid input: {other}"))),
             Err(e) if e.is_final() => return Err(e),
-            Err(e) => return Err(EvalError::text(format!("join: invalid input: {e}"))),
+            Err(e) => return Err(EvalError::message(format!("join: invalid input: {e}"))),
         }
         arena.check_room(out.len())?;
     }

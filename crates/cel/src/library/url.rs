@@ -63,7 +63,7 @@ impl Opaque for Url {
 
 fn url<'a>(arena: &'a Arena, text: Val<'a>) -> Res<'a> {
     let url = Url::parse(text.str()?)
-        .map_err(|e| EvalError::text(format!("URL parse error during conversion from string: {e}")))?;
+        .map_err(|e| EvalError::message(format!("URL parse error during conversion from string: {e}")))?;
     arena.opaque(url)
 }
 

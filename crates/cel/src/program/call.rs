@@ -1,7 +1,7 @@
 //! Calling functions.
 
-use super::eval::Machine;
-use super::node::{Binary, Call, Comparison, Node, Order, Unary};
+use super::interpreter::Interpreter;
+use super::op::{ArgEvaluation, Binary, CallOp, Comparison, Op, Unary};
 use crate::data::regex::Pattern;
 use crate::estimate::text_cost;
 use crate::overload::{Overload, Ty};
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 type Args<'a> = SmallVec<[Val<'a>; 4]>;
 
-impl<'a> Machine<'a, '_> {
+impl<'a> Interpreter<'a, '_> {
     /// A call on one argument. It costs even if the argument is an error.
     #[inline(never)]
     pub(super) fn unary(&mut self, call: &'a Unary) -> Res<'a> {
@@ -20,14 +20,14 @@ impl<'a> Machine<'a, '_> {
             Err(e) if e.is_final() => return Err(e),
             Err(e) => {
                 let result = Err(e);
-                self.settle(call.actual, &[None], &result)?;
+                self.charge_call(call.actual, &[None], &result)?;
                 return result;
             }
         };
         let result = (call.run)(self.arena, arg);
         match call.actual {
             Actual::Fixed(cost) => self.charge(cost)?,
-            actual => self.settle(actual, &[Some(arg)], &result)?,
+            actual => self.charge_call(actual, &[Some(arg)], &result)?,
         }
         match result {
             Err(EvalError::NoSuchOverload) => Err(no_such_overload(self.arena, call.overload, &[arg])),
@@ -56,16 +56,16 @@ impl<'a> Machine<'a, '_> {
 
     /// `a + b` where the checker expects texts: they are joined on the spot.
     #[inline(never)]
-    pub(super) fn join(&mut self, call: &'a Binary) -> Res<'a> {
+    pub(super) fn concat(&mut self, call: &'a Binary) -> Res<'a> {
         match self.operands(call)? {
-            (Val::Str(a), Val::Str(b)) => self.join_texts(a, b),
+            (Val::Str(a), Val::Str(b)) => self.concat_strings(a, b),
             (left, right) => self.apply(call, left, right),
         }
     }
 
     #[inline]
-    fn join_texts(&mut self, a: &str, b: &str) -> Res<'a> {
-        let joined = self.arena.join(a, b)?;
+    fn concat_strings(&mut self, a: &str, b: &str) -> Res<'a> {
+        let joined = self.arena.concat_strings(a, b)?;
         self.charge(text_cost(text_size(joined)))?;
         Ok(Val::Str(joined))
     }
@@ -89,7 +89,7 @@ impl<'a> Machine<'a, '_> {
         let result = (call.run)(self.arena, a, b);
         match call.actual {
             Actual::Fixed(cost) => self.charge(cost)?,
-            actual => self.settle(actual, &[Some(a), Some(b)], &result)?,
+            actual => self.charge_call(actual, &[Some(a), Some(b)], &result)?,
         }
         match result {
             Err(EvalError::NoSuchOverload) => Err(no_such_overload(self.arena, call.overload, &[a, b])),
@@ -116,23 +116,25 @@ impl<'a> Machine<'a, '_> {
         error: EvalError,
     ) -> EvalError {
         let result = Err(error.clone());
-        self.settle(call.actual, &known, &result).err().unwrap_or(error)
+        self.charge_call(call.actual, &known, &result)
+            .err()
+            .unwrap_or(error)
     }
 
     /// The value of a step, the most common ones found on the spot.
     #[inline(always)]
-    pub(super) fn operand(&mut self, node: &'a Node) -> Res<'a> {
-        match node {
-            Node::Const(Owned::Int(i)) => Ok(Val::Int(*i)),
-            Node::Const(Owned::Str(s)) => Ok(Val::Str(s)),
-            Node::Access(access) => self.access(access),
-            node => self.eval(node),
+    pub(super) fn operand(&mut self, op: &'a Op) -> Res<'a> {
+        match op {
+            Op::Const(Owned::Int(i)) => Ok(Val::Int(*i)),
+            Op::Const(Owned::Str(s)) => Ok(Val::Str(s)),
+            Op::Attribute(attribute) => self.attribute(attribute),
+            op => self.eval(op),
         }
     }
 
     /// Any other call.
     #[inline(never)]
-    pub(super) fn call(&mut self, call: &'a Call) -> Res<'a> {
+    pub(super) fn call(&mut self, call: &'a CallOp) -> Res<'a> {
         let mut args = Args::new();
         let mut known: SmallVec<[Option<Val<'a>>; 4]> = SmallVec::new();
         let mut error = None;
@@ -146,7 +148,7 @@ impl<'a> Machine<'a, '_> {
                 Err(e) => {
                     known.push(None);
                     error = error.or(Some(e));
-                    if call.order == Order::Stop {
+                    if call.order == ArgEvaluation::UntilError {
                         break;
                     }
                 }
@@ -157,13 +159,13 @@ impl<'a> Machine<'a, '_> {
             Some(e) => Err(e),
             None => self.dispatch(call, &args),
         };
-        self.settle(call.actual, &known, &result)?;
+        self.charge_call(call.actual, &known, &result)?;
         result
     }
 
     /// Charges for a call that has run.
     #[inline]
-    fn settle(
+    fn charge_call(
         &mut self,
         actual: Actual,
         args: &[Option<Val<'a>>],
@@ -181,7 +183,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn dispatch(&self, call: &'a Call, args: &[Val<'a>]) -> Res<'a> {
+    fn dispatch(&self, call: &'a CallOp, args: &[Val<'a>]) -> Res<'a> {
         dispatch(self.arena, &call.candidates, call.pattern.as_ref(), args)
     }
 }
@@ -225,7 +227,8 @@ fn run<'a>(
         (Run::Pattern(run, complaint), args) => match (pattern, args.get(1)) {
             (Some(pattern), _) => run(arena, pattern, args),
             (None, Some(Val::Str(text))) => {
-                let pattern = Pattern::new(text).map_err(|e| EvalError::text(format!("{complaint}{e}")))?;
+                let pattern =
+                    Pattern::new(text).map_err(|e| EvalError::message(format!("{complaint}{e}")))?;
                 run(arena, &pattern, args)
             }
             _ => Err(EvalError::NoSuchOverload),
@@ -316,12 +319,12 @@ fn no_such_overload<'a>(arena: &'a Arena, overload: &Overload, args: &[Val<'a>])
                 return EvalError::NoSuchOverload;
             }
             let types: Vec<_> = args.iter().map(|v| v.type_name()).collect();
-            return EvalError::text(format!("no such overload: {function}({})", types.join(", ")));
+            return EvalError::message(format!("no such overload: {function}({})", types.join(", ")));
         }
     };
     if has_operation {
         EvalError::NoSuchOverload
     } else {
-        EvalError::text(format!("no such overload: {function}"))
+        EvalError::message(format!("no such overload: {function}"))
     }
 }

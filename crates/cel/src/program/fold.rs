@@ -1,7 +1,7 @@
 //! Comprehensions.
 
-use super::eval::{Machine, Slot};
-use super::node::{Fold, Insertion, Node, Step};
+use super::interpreter::{Interpreter, LocalValue};
+use super::op::{FoldOp, FoldStep, Insertion, Op};
 use crate::estimate::LIST_COST;
 use crate::val::{self, EvalError, List, ListData, Map, Res, Val, go_kind, key_order};
 use std::cmp::Ordering;
@@ -15,9 +15,9 @@ pub(super) enum Flow {
 }
 
 /// What it costs `all` to ask whether to go on: `@not_strictly_false(@result)`.
-pub(super) const ALL_ASKS: u64 = 2;
+pub(super) const ALL_CONDITION_COST: u64 = 2;
 /// What it costs `exists`: `@not_strictly_false(!@result)`.
-pub(super) const EXISTS_ASKS: u64 = 3;
+pub(super) const EXISTS_CONDITION_COST: u64 = 3;
 
 /// A key in the order of [`key_order`].
 struct MapKey<'a>(Val<'a>);
@@ -39,34 +39,40 @@ impl Ord for MapKey<'_> {
     }
 }
 
-impl<'a> Machine<'a, '_> {
+impl<'a> Interpreter<'a, '_> {
     #[inline(never)]
-    pub(super) fn fold(&mut self, fold: &'a Fold) -> Res<'a> {
+    pub(super) fn fold(&mut self, fold: &'a FoldOp) -> Res<'a> {
         let range = self.eval(&fold.range)?;
         let result = match &fold.step {
-            Step::Replace { condition, step } => {
+            FoldStep::Replace { condition, step } => {
                 // A value that nobody asks for is not computed.
-                self.set(fold.accumulator, Slot::Lazy(&fold.init));
-                self.each(fold, range, |machine| machine.replace(fold, condition, step))?;
+                self.set(fold.accumulator, LocalValue::Lazy(&fold.init));
+                self.each(fold, range, |interpreter| {
+                    interpreter.replace(fold, condition, step)
+                })?;
                 return self.eval(&fold.result);
             }
-            Step::All { predicate } => self.quantify(fold, range, predicate, false, ALL_ASKS)?,
-            Step::Exists { predicate } => self.quantify(fold, range, predicate, true, EXISTS_ASKS)?,
-            Step::Append { filter, element } => {
+            FoldStep::All { predicate } => {
+                self.quantify(fold, range, predicate, false, ALL_CONDITION_COST)?
+            }
+            FoldStep::Exists { predicate } => {
+                self.quantify(fold, range, predicate, true, EXISTS_CONDITION_COST)?
+            }
+            FoldStep::Append { filter, element } => {
                 let mut items = Ok(Vec::new());
-                self.each(fold, range, |machine| {
-                    if machine.passes(filter.as_ref(), &mut items)? {
-                        machine.append(element, &mut items)?;
+                self.each(fold, range, |interpreter| {
+                    if interpreter.passes(filter.as_ref(), &mut items)? {
+                        interpreter.append(element, &mut items)?;
                     }
                     Ok(Flow::On)
                 })?;
                 items.and_then(|items| self.arena.list(items))
             }
-            Step::Insert { filter, entry } => {
+            FoldStep::Insert { filter, entry } => {
                 let mut entries = Ok(BTreeMap::new());
-                self.each(fold, range, |machine| {
-                    if machine.passes(filter.as_ref(), &mut entries)? {
-                        machine.insert(entry, &mut entries)?;
+                self.each(fold, range, |interpreter| {
+                    if interpreter.passes(filter.as_ref(), &mut entries)? {
+                        interpreter.insert(entry, &mut entries)?;
                     }
                     Ok(Flow::On)
                 })?;
@@ -83,7 +89,7 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn each(
         &mut self,
-        fold: &'a Fold,
+        fold: &'a FoldOp,
         range: Val<'a>,
         step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
     ) -> Result<(), EvalError> {
@@ -99,23 +105,23 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn each_item(
         &mut self,
-        fold: &'a Fold,
+        fold: &'a FoldOp,
         list: List<'a>,
         mut step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
     ) -> Result<(), EvalError> {
         for i in 0..list.len() {
             let item = match list {
                 List::Json(items, shape) => match items.get(i) {
-                    Some(item) => Slot::Json(item, val::element_shape(shape)),
+                    Some(item) => LocalValue::Json(item, val::element_shape(shape)),
                     None => break,
                 },
                 List::Data(ListData::Vals { items, .. }) => match items.get(i) {
-                    Some(item) => Slot::Val(*item),
+                    Some(item) => LocalValue::Val(*item),
                     None => break,
                 },
                 list => match list.get(self.arena, i) {
-                    Some(Ok(item)) => Slot::Val(item),
-                    Some(Err(e)) => Slot::Error(e),
+                    Some(Ok(item)) => LocalValue::Val(item),
+                    Some(Err(e)) => LocalValue::Error(e),
                     None => break,
                 },
             };
@@ -123,7 +129,7 @@ impl<'a> Machine<'a, '_> {
                 None => self.set(fold.first, item),
                 Some(second) => {
                     let index = i64::try_from(i).unwrap_or(i64::MAX);
-                    self.set(fold.first, Slot::Val(Val::Int(index)));
+                    self.set(fold.first, LocalValue::Val(Val::Int(index)));
                     self.set(second, item);
                 }
             }
@@ -138,12 +144,12 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn each_entry(
         &mut self,
-        fold: &'a Fold,
+        fold: &'a FoldOp,
         map: Map<'a>,
         mut step: impl FnMut(&mut Self) -> Result<Flow, EvalError>,
     ) -> Result<(), EvalError> {
         for key in map.keys() {
-            self.set(fold.first, Slot::Val(key));
+            self.set(fold.first, LocalValue::Val(key));
             if let Some(second) = fold.second {
                 let value = map
                     .get(self.arena, key)
@@ -159,7 +165,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// Goes on while the condition holds, and replaces the accumulator.
-    fn replace(&mut self, fold: &'a Fold, condition: &'a Node, step: &'a Node) -> Result<Flow, EvalError> {
+    fn replace(&mut self, fold: &'a FoldOp, condition: &'a Op, step: &'a Op) -> Result<Flow, EvalError> {
         match self.eval(condition) {
             Ok(Val::Bool(false)) => return Ok(Flow::Done),
             Err(e) if e.is_final() => return Err(e),
@@ -179,21 +185,21 @@ impl<'a> Machine<'a, '_> {
     #[inline(never)]
     fn quantify(
         &mut self,
-        fold: &'a Fold,
+        fold: &'a FoldOp,
         range: Val<'a>,
-        predicate: &'a Node,
+        predicate: &'a Op,
         decisive: bool,
         question: u64,
     ) -> Result<Res<'a>, EvalError> {
         let mut decided = false;
         let mut error = None;
-        self.each(fold, range, |machine| {
-            machine.charge(question)?;
+        self.each(fold, range, |interpreter| {
+            interpreter.charge(question)?;
             if decided {
                 return Ok(Flow::Done);
             }
-            machine.charge(1)?;
-            match machine.eval(predicate) {
+            interpreter.charge(1)?;
+            match interpreter.eval(predicate) {
                 Ok(Val::Bool(b)) => decided = b == decisive,
                 Err(e) if e.is_final() => return Err(e),
                 other if error.is_none() => {
@@ -209,10 +215,10 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    /// Whether an element passes the filter. A filter that gives no answer leaves an error in the result.
+    /// Whether an element passes the filter. A filter that result_kind no answer leaves an error in the result.
     fn passes<T>(
         &mut self,
-        filter: Option<&'a Node>,
+        filter: Option<&'a Op>,
         result: &mut Result<T, EvalError>,
     ) -> Result<bool, EvalError> {
         let Some(filter) = filter else {
@@ -231,11 +237,11 @@ impl<'a> Machine<'a, '_> {
     /// `@result + [element]`
     fn append(
         &mut self,
-        element: &'a Node,
+        element: &'a Op,
         items: &mut Result<Vec<Val<'a>>, EvalError>,
     ) -> Result<(), EvalError> {
         let value = self.eval(element);
-        let list_cost = if matches!(element, Node::Const(_)) {
+        let list_cost = if matches!(element, Op::Const(_)) {
             0
         } else {
             LIST_COST
@@ -275,13 +281,13 @@ impl<'a> Machine<'a, '_> {
                         value.and_then(|value| add_entry(map, key, value))
                     }
                 };
-                settle(added, entries)
+                record_error(added, entries)
             }
-            Insertion::Map(node) => {
-                let added = self.eval(node);
+            Insertion::Map(op) => {
+                let added = self.eval(op);
                 let added = self.charge_for(added, 1);
                 let Ok(map) = entries else {
-                    return settle(added.map(|_| ()), &mut Ok(BTreeMap::<MapKey<'a>, Val<'a>>::new()));
+                    return record_error(added.map(|_| ()), &mut Ok(BTreeMap::<MapKey<'a>, Val<'a>>::new()));
                 };
                 let arena = self.arena;
                 let added = added.and_then(Val::map).and_then(|added| {
@@ -289,14 +295,14 @@ impl<'a> Machine<'a, '_> {
                         .entries(arena)
                         .try_for_each(|(key, value)| add_entry(map, key, value?))
                 });
-                settle(added, entries)
+                record_error(added, entries)
             }
         }
     }
 }
 
 /// Leaves an error in the result, unless it is final.
-fn settle<T>(added: Result<(), EvalError>, result: &mut Result<T, EvalError>) -> Result<(), EvalError> {
+fn record_error<T>(added: Result<(), EvalError>, result: &mut Result<T, EvalError>) -> Result<(), EvalError> {
     match added {
         Err(e) if e.is_final() => Err(e),
         Err(e) => {
@@ -314,16 +320,16 @@ fn add_entry<'a>(
 ) -> Result<(), EvalError> {
     match map.insert(MapKey(key), value) {
         None => Ok(()),
-        Some(_) => Err(EvalError::text(format!(
+        Some(_) => Err(EvalError::message(format!(
             "insert failed: key {key} already exists"
         ))),
     }
 }
 
 #[cold]
-fn not_iterable(fold: &Fold, range: Val<'_>) -> EvalError {
+fn not_iterable(fold: &FoldOp, range: Val<'_>) -> EvalError {
     let name = go_kind(range);
-    EvalError::text(if fold.second.is_some() {
+    EvalError::message(if fold.second.is_some() {
         format!("unsupported comprehension range type: {name}")
     } else {
         format!("got '{name}', expected iterable type")

@@ -1,10 +1,10 @@
 //! What is wrong with an expression, in the words of the reference implementation.
 //!
-//! The reference implementation is generated from a grammar by a parser generator, whose messages and ways of going
-//! on behind a mistake follow from the grammar as a graph of states. This reader therefore interprets that graph:
+//! The reference implementation is generated from a grammar by a parser generator, whose messages and alts of going
+//! on behind a mistake follow_state from the grammar as a graph of states. This reader therefore interprets that graph:
 //!
 //! 1. `grammar` is the grammar, `atn` the graph made of it;
-//! 2. `recognize` walks the graph along the tokens (`stream`), asks `predict` wherever ways part, and has `recover`
+//! 2. `recognize` walks the graph along the tokens (`stream`), asks `predict` wherever alts role, and has `recover`
 //!    report what does not fit and find a place to go on from; its result is a `tree`;
 //! 3. `visit` turns the tree into an [`Ast`] and finds the mistakes that the grammar does not: bad literals,
 //!    reserved words, syntax that is switched off, bad arguments of macros.

@@ -36,7 +36,7 @@ pub(crate) struct Lexer<'s> {
 }
 
 /// How an attempt to read one kind of token ended.
-enum Attempt {
+enum ScanResult {
     /// The token ends before this byte.
     Ends(usize),
     /// The character at this byte fits nothing, or the source ends there.
@@ -242,41 +242,41 @@ impl<'s> Lexer<'s> {
         if self.byte(start + 1) == Some(quote) {
             // Three quotes may begin a long string; where they do not, two are an empty one.
             if self.byte(start + 2) == Some(quote)
-                && let Attempt::Ends(end) = self.until_three_quotes(start + 3, quote)
+                && let ScanResult::Ends(end) = self.until_three_quotes(start + 3, quote)
             {
                 return Ok(end);
             }
             return Ok(start + 2);
         }
         match self.until_quote(start + 1, quote) {
-            Attempt::Ends(end) => Ok(end),
-            Attempt::Stuck(at) => Err(at),
+            ScanResult::Ends(end) => Ok(end),
+            ScanResult::Stuck(at) => Err(at),
         }
     }
 
-    fn until_quote(&self, mut at: usize, quote: u8) -> Attempt {
+    fn until_quote(&self, mut at: usize, quote: u8) -> ScanResult {
         loop {
             match self.byte(at) {
-                Some(b) if b == quote => return Attempt::Ends(at + 1),
+                Some(b) if b == quote => return ScanResult::Ends(at + 1),
                 Some(b'\\') => match self.escape(at) {
-                    Attempt::Ends(end) => at = end,
-                    stuck @ Attempt::Stuck(_) => return stuck,
+                    ScanResult::Ends(end) => at = end,
+                    stuck @ ScanResult::Stuck(_) => return stuck,
                 },
-                Some(b'\n' | b'\r') | None => return Attempt::Stuck(at),
+                Some(b'\n' | b'\r') | None => return ScanResult::Stuck(at),
                 Some(_) => at += 1,
             }
         }
     }
 
-    fn until_three_quotes(&self, mut at: usize, quote: u8) -> Attempt {
+    fn until_three_quotes(&self, mut at: usize, quote: u8) -> ScanResult {
         loop {
             match self.byte(at) {
-                Some(b) if b == quote && self.three_quotes(at, quote) => return Attempt::Ends(at + 3),
+                Some(b) if b == quote && self.three_quotes(at, quote) => return ScanResult::Ends(at + 3),
                 Some(b'\\') => match self.escape(at) {
-                    Attempt::Ends(end) => at = end,
-                    stuck @ Attempt::Stuck(_) => return stuck,
+                    ScanResult::Ends(end) => at = end,
+                    stuck @ ScanResult::Stuck(_) => return stuck,
                 },
-                None => return Attempt::Stuck(at),
+                None => return ScanResult::Stuck(at),
                 Some(_) => at += 1,
             }
         }
@@ -302,7 +302,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// The end of the escape sequence that begins with the backslash at this byte.
-    fn escape(&self, backslash: usize) -> Attempt {
+    fn escape(&self, backslash: usize) -> ScanResult {
         let at = backslash + 1;
         let hex: fn(u8) -> bool = |b| b.is_ascii_hexdigit();
         let (count, class): (usize, fn(u8) -> bool) = match self.byte(at) {
@@ -313,12 +313,12 @@ impl<'s> Lexer<'s> {
             Some(b'u') => (4, hex),
             Some(b'U') => (8, hex),
             Some(b'0'..=b'3') => (2, |b| matches!(b, b'0'..=b'7')),
-            _ => return Attempt::Stuck(at),
+            _ => return ScanResult::Stuck(at),
         };
         let digits = at + 1..at + 1 + count;
         match digits.clone().find(|d| !self.byte(*d).is_some_and(class)) {
-            Some(stuck) => Attempt::Stuck(stuck),
-            None => Attempt::Ends(digits.end),
+            Some(stuck) => ScanResult::Stuck(stuck),
+            None => ScanResult::Ends(digits.end),
         }
     }
 

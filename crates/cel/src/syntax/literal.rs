@@ -4,14 +4,14 @@ use crate::ast::Literal;
 use std::borrow::Cow;
 
 /// Why a literal has no value, in the words of the message.
-pub(crate) type Invalid = &'static str;
+pub(crate) type LiteralError = &'static str;
 
-const INVALID_INT: Invalid = "invalid int literal";
-const INVALID_UINT: Invalid = "invalid uint literal";
-const INVALID_DOUBLE: Invalid = "invalid double literal";
-const CANNOT_UNESCAPE: Invalid = "unable to unescape string";
-const CANNOT_UNESCAPE_OCTAL: Invalid = "unable to unescape octal sequence in string";
-const INVALID_CODE_POINT: Invalid = "invalid unicode code point";
+const INVALID_INT: LiteralError = "invalid int literal";
+const INVALID_UINT: LiteralError = "invalid uint literal";
+const INVALID_DOUBLE: LiteralError = "invalid double literal";
+const CANNOT_UNESCAPE: LiteralError = "unable to unescape string";
+const CANNOT_UNESCAPE_OCTAL: LiteralError = "unable to unescape octal sequence in string";
+const INVALID_CODE_POINT: LiteralError = "invalid unicode code point";
 
 /// The sign of a number, which is a token of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) enum Sign {
 }
 
 /// The value of an integer.
-pub(crate) fn int(sign: Sign, text: &str) -> Result<Literal, Invalid> {
+pub(crate) fn int(sign: Sign, text: &str) -> Result<Literal, LiteralError> {
     let magnitude = magnitude(text).ok_or(INVALID_INT)?;
     let value = match sign {
         Sign::None => i64::try_from(magnitude).ok(),
@@ -31,7 +31,7 @@ pub(crate) fn int(sign: Sign, text: &str) -> Result<Literal, Invalid> {
 }
 
 /// The value of an unsigned integer with its suffix.
-pub(crate) fn uint(text: &str) -> Result<Literal, Invalid> {
+pub(crate) fn uint(text: &str) -> Result<Literal, LiteralError> {
     let digits = text.strip_suffix(['u', 'U']).unwrap_or(text);
     magnitude(digits).map(Literal::Uint).ok_or(INVALID_UINT)
 }
@@ -44,7 +44,7 @@ fn magnitude(text: &str) -> Option<u64> {
 }
 
 /// The value of a floating-point number.
-pub(crate) fn double(sign: Sign, text: &str) -> Result<Literal, Invalid> {
+pub(crate) fn double(sign: Sign, text: &str) -> Result<Literal, LiteralError> {
     let value: f64 = text.parse().map_err(|_| INVALID_DOUBLE)?;
     match sign {
         _ if value.is_infinite() => Err(INVALID_DOUBLE),
@@ -54,18 +54,18 @@ pub(crate) fn double(sign: Sign, text: &str) -> Result<Literal, Invalid> {
 }
 
 /// The value of a string with its quotes and prefix.
-pub(crate) fn string(text: &str) -> Result<Literal, Invalid> {
-    let body = Body::of(text)?;
+pub(crate) fn string(text: &str) -> Result<Literal, LiteralError> {
+    let body = QuotedText::parse(text)?;
     if !body.has_escapes() {
         return Ok(Literal::String(body.text.as_ref().into()));
     }
     let mut value = String::with_capacity(body.text.len());
     body.unescape(|piece| {
         match piece {
-            Piece::Char(c) => value.push(c),
+            EscapeUnit::Char(c) => value.push(c),
             // In a string, a number stands for a code point.
-            Piece::Byte(b) => value.push(char::from(b)),
-            Piece::CodePoint(c) => value.push(char::from_u32(c).ok_or(INVALID_CODE_POINT)?),
+            EscapeUnit::Byte(b) => value.push(char::from(b)),
+            EscapeUnit::CodePoint(c) => value.push(char::from_u32(c).ok_or(INVALID_CODE_POINT)?),
         }
         Ok(())
     })?;
@@ -73,17 +73,17 @@ pub(crate) fn string(text: &str) -> Result<Literal, Invalid> {
 }
 
 /// The value of a byte string with its quotes and prefixes.
-pub(crate) fn bytes(text: &str) -> Result<Literal, Invalid> {
-    let body = Body::of(text.strip_prefix(['b', 'B']).unwrap_or(text))?;
+pub(crate) fn bytes(text: &str) -> Result<Literal, LiteralError> {
+    let body = QuotedText::parse(text.strip_prefix(['b', 'B']).unwrap_or(text))?;
     if !body.has_escapes() {
         return Ok(Literal::Bytes(body.text.as_bytes().into()));
     }
     let mut value = Vec::with_capacity(body.text.len());
     body.unescape(|piece| {
         match piece {
-            Piece::Char(c) => value.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            Piece::Byte(b) => value.push(b),
-            Piece::CodePoint(_) => return Err(CANNOT_UNESCAPE),
+            EscapeUnit::Char(c) => value.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            EscapeUnit::Byte(b) => value.push(b),
+            EscapeUnit::CodePoint(_) => return Err(CANNOT_UNESCAPE),
         }
         Ok(())
     })?;
@@ -91,13 +91,13 @@ pub(crate) fn bytes(text: &str) -> Result<Literal, Invalid> {
 }
 
 /// What stands between the quotes.
-struct Body<'s> {
+struct QuotedText<'s> {
     text: Cow<'s, str>,
     raw: bool,
 }
 
 /// A character, or what an escape sequence stands for.
-enum Piece {
+enum EscapeUnit {
     Char(char),
     /// `\x7f`, `\177`
     Byte(u8),
@@ -105,8 +105,8 @@ enum Piece {
     CodePoint(u32),
 }
 
-impl<'s> Body<'s> {
-    fn of(text: &'s str) -> Result<Self, Invalid> {
+impl<'s> QuotedText<'s> {
+    fn parse(text: &'s str) -> Result<Self, LiteralError> {
         let (raw, quoted) = match text.strip_prefix(['r', 'R']) {
             Some(quoted) => (true, quoted),
             None => (false, text),
@@ -121,20 +121,23 @@ impl<'s> Body<'s> {
         } else {
             Cow::Borrowed(inner)
         };
-        Ok(Body { text, raw })
+        Ok(QuotedText { text, raw })
     }
 
     fn has_escapes(&self) -> bool {
         !self.raw && self.text.contains('\\')
     }
 
-    fn unescape(&self, mut put: impl FnMut(Piece) -> Result<(), Invalid>) -> Result<(), Invalid> {
+    fn unescape(
+        &self,
+        mut put: impl FnMut(EscapeUnit) -> Result<(), LiteralError>,
+    ) -> Result<(), LiteralError> {
         let mut rest = self.text.chars();
         while let Some(c) = rest.next() {
             let piece = if c == '\\' {
                 escape(&mut rest)?
             } else {
-                Piece::Char(c)
+                EscapeUnit::Char(c)
             };
             put(piece)?;
         }
@@ -143,22 +146,22 @@ impl<'s> Body<'s> {
 }
 
 /// What follows a backslash.
-fn escape(rest: &mut std::str::Chars<'_>) -> Result<Piece, Invalid> {
+fn escape(rest: &mut std::str::Chars<'_>) -> Result<EscapeUnit, LiteralError> {
     Ok(match rest.next().ok_or(CANNOT_UNESCAPE)? {
-        'a' => Piece::Char('\u{7}'),
-        'b' => Piece::Char('\u{8}'),
-        'f' => Piece::Char('\u{c}'),
-        'n' => Piece::Char('\n'),
-        'r' => Piece::Char('\r'),
-        't' => Piece::Char('\t'),
-        'v' => Piece::Char('\u{b}'),
-        c @ ('\\' | '\'' | '"' | '`' | '?') => Piece::Char(c),
-        'x' | 'X' => Piece::Byte(digits(rest, 0, 2, 16).ok_or(CANNOT_UNESCAPE)? as u8),
-        'u' => Piece::CodePoint(digits(rest, 0, 4, 16).ok_or(CANNOT_UNESCAPE)?),
-        'U' => Piece::CodePoint(digits(rest, 0, 8, 16).ok_or(CANNOT_UNESCAPE)?),
+        'a' => EscapeUnit::Char('\u{7}'),
+        'b' => EscapeUnit::Char('\u{8}'),
+        'f' => EscapeUnit::Char('\u{c}'),
+        'n' => EscapeUnit::Char('\n'),
+        'r' => EscapeUnit::Char('\r'),
+        't' => EscapeUnit::Char('\t'),
+        'v' => EscapeUnit::Char('\u{b}'),
+        c @ ('\\' | '\'' | '"' | '`' | '?') => EscapeUnit::Char(c),
+        'x' | 'X' => EscapeUnit::Byte(digits(rest, 0, 2, 16).ok_or(CANNOT_UNESCAPE)? as u8),
+        'u' => EscapeUnit::CodePoint(digits(rest, 0, 4, 16).ok_or(CANNOT_UNESCAPE)?),
+        'U' => EscapeUnit::CodePoint(digits(rest, 0, 8, 16).ok_or(CANNOT_UNESCAPE)?),
         c @ '0'..='3' => {
             let first = c.to_digit(8).unwrap_or(0);
-            Piece::Byte(digits(rest, first, 2, 8).ok_or(CANNOT_UNESCAPE_OCTAL)? as u8)
+            EscapeUnit::Byte(digits(rest, first, 2, 8).ok_or(CANNOT_UNESCAPE_OCTAL)? as u8)
         }
         _ => return Err(CANNOT_UNESCAPE),
     })
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn strings() {
-        let check = |text: &str, value: Result<&str, Invalid>| {
+        let check = |text: &str, value: Result<&str, LiteralError>| {
             assert_eq!(string(text), value.map(|v| Literal::String(v.into())), "{text}");
         };
         check("''", Ok(""));
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn byte_strings() {
-        let check = |text: &str, value: Result<&[u8], Invalid>| {
+        let check = |text: &str, value: Result<&[u8], LiteralError>| {
             assert_eq!(bytes(text), value.map(|v| Literal::Bytes(v.into())), "{text}");
         };
         check(r"b'\xff\377é'", Ok(b"\xff\xff\xc3\xa9"));

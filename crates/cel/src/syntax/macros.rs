@@ -76,19 +76,19 @@ pub(crate) struct MacroError {
     pub(crate) message: Cow<'static, str>,
 }
 
-type Expanded = Result<Expr, MacroError>;
+type ExpandResult = Result<Expr, MacroError>;
 
 /// How a macro is called, and what expands it.
 enum Expand {
-    Global1(fn(&mut Expander<'_>, [Expr; 1]) -> Expanded),
-    Member1(fn(&mut Expander<'_>, Expr, [Expr; 1]) -> Expanded),
-    Member2(fn(&mut Expander<'_>, Expr, [Expr; 2]) -> Expanded),
-    Member3(fn(&mut Expander<'_>, Expr, [Expr; 3]) -> Expanded),
-    Member4(fn(&mut Expander<'_>, Expr, [Expr; 4]) -> Expanded),
-    MemberAny(fn(&mut Expander<'_>, Expr, Vec<Expr>) -> Expanded),
+    Global1(fn(&mut Expander<'_>, [Expr; 1]) -> ExpandResult),
+    Member1(fn(&mut Expander<'_>, Expr, [Expr; 1]) -> ExpandResult),
+    Member2(fn(&mut Expander<'_>, Expr, [Expr; 2]) -> ExpandResult),
+    Member3(fn(&mut Expander<'_>, Expr, [Expr; 3]) -> ExpandResult),
+    Member4(fn(&mut Expander<'_>, Expr, [Expr; 4]) -> ExpandResult),
+    MemberAny(fn(&mut Expander<'_>, Expr, Vec<Expr>) -> ExpandResult),
 }
 
-struct Row {
+struct MacroDef {
     macros: Macros,
     /// What the receiver must be called, for macros that belong to a namespace.
     namespace: Option<&'static str>,
@@ -96,8 +96,8 @@ struct Row {
     expand: Expand,
 }
 
-const fn row(macros: Macros, name: &'static str, expand: Expand) -> Row {
-    Row {
+const fn macro_def(macros: Macros, name: &'static str, expand: Expand) -> MacroDef {
+    MacroDef {
         macros,
         namespace: None,
         name,
@@ -105,8 +105,8 @@ const fn row(macros: Macros, name: &'static str, expand: Expand) -> Row {
     }
 }
 
-const fn namespaced(macros: Macros, namespace: &'static str, name: &'static str, expand: Expand) -> Row {
-    Row {
+const fn namespaced(macros: Macros, namespace: &'static str, name: &'static str, expand: Expand) -> MacroDef {
+    MacroDef {
         macros,
         namespace: Some(namespace),
         name,
@@ -114,64 +114,64 @@ const fn namespaced(macros: Macros, namespace: &'static str, name: &'static str,
     }
 }
 
-static ROWS: &[Row] = &[
-    row(Macros::STANDARD, "has", Expand::Global1(fold::has)),
-    row(Macros::STANDARD, "all", Expand::Member2(fold::all)),
-    row(Macros::STANDARD, "exists", Expand::Member2(fold::exists)),
-    row(Macros::STANDARD, "exists_one", Expand::Member2(fold::exists_one)),
-    row(Macros::EXISTS_ONE, "existsOne", Expand::Member2(fold::exists_one)),
-    row(Macros::STANDARD, "map", Expand::Member2(fold::map)),
-    row(Macros::STANDARD, "map", Expand::Member3(fold::map_filtered)),
-    row(Macros::STANDARD, "filter", Expand::Member2(fold::filter)),
-    row(Macros::TWO_VARIABLES, "all", Expand::Member3(fold::all2)),
-    row(Macros::TWO_VARIABLES, "exists", Expand::Member3(fold::exists2)),
-    row(
+static ROWS: &[MacroDef] = &[
+    macro_def(Macros::STANDARD, "has", Expand::Global1(fold::has)),
+    macro_def(Macros::STANDARD, "all", Expand::Member2(fold::all)),
+    macro_def(Macros::STANDARD, "exists", Expand::Member2(fold::exists)),
+    macro_def(Macros::STANDARD, "exists_one", Expand::Member2(fold::exists_one)),
+    macro_def(Macros::EXISTS_ONE, "existsOne", Expand::Member2(fold::exists_one)),
+    macro_def(Macros::STANDARD, "map", Expand::Member2(fold::map)),
+    macro_def(Macros::STANDARD, "map", Expand::Member3(fold::map_filtered)),
+    macro_def(Macros::STANDARD, "filter", Expand::Member2(fold::filter)),
+    macro_def(Macros::TWO_VARIABLES, "all", Expand::Member3(fold::all2)),
+    macro_def(Macros::TWO_VARIABLES, "exists", Expand::Member3(fold::exists2)),
+    macro_def(
         Macros::TWO_VARIABLES,
         "existsOne",
         Expand::Member3(fold::exists_one2),
     ),
-    row(
+    macro_def(
         Macros::TWO_VARIABLES,
         "exists_one",
         Expand::Member3(fold::exists_one2),
     ),
-    row(
+    macro_def(
         Macros::TWO_VARIABLES,
         "transformList",
         Expand::Member3(fold::transform_list),
     ),
-    row(
+    macro_def(
         Macros::TWO_VARIABLES,
         "transformList",
         Expand::Member4(fold::transform_list_filtered),
     ),
-    row(
+    macro_def(
         Macros::TWO_VARIABLES,
         "transformMap",
         Expand::Member3(fold::transform_map),
     ),
-    row(
+    macro_def(
         Macros::TWO_VARIABLES,
         "transformMap",
         Expand::Member4(fold::transform_map_filtered),
     ),
-    row(
+    macro_def(
         Macros::TWO_VARIABLES,
         "transformMapEntry",
         Expand::Member3(fold::transform_map_entry),
     ),
-    row(
+    macro_def(
         Macros::TWO_VARIABLES,
         "transformMapEntry",
         Expand::Member4(fold::transform_map_entry_filtered),
     ),
-    row(Macros::OPT_MAP, "optMap", Expand::Member2(optional::opt_map)),
-    row(
+    macro_def(Macros::OPT_MAP, "optMap", Expand::Member2(optional::opt_map)),
+    macro_def(
         Macros::OPT_FLAT_MAP,
         "optFlatMap",
         Expand::Member2(optional::opt_flat_map),
     ),
-    row(Macros::SORT_BY, "sortBy", Expand::Member2(fold::sort_by)),
+    macro_def(Macros::SORT_BY, "sortBy", Expand::Member2(fold::sort_by)),
     namespaced(Macros::BIND, "cel", "bind", Expand::Member3(namespaced::bind)),
     namespaced(Macros::BLOCK, "cel", "block", Expand::Member2(namespaced::block)),
     namespaced(Macros::BLOCK, "cel", "index", Expand::Member1(namespaced::index)),
@@ -201,7 +201,7 @@ static ROWS: &[Row] = &[
     ),
 ];
 
-impl Row {
+impl MacroDef {
     fn matches(&self, macros: Macros, name: &str, target: Option<&Expr>, args: usize) -> bool {
         let (member, arity) = match self.expand {
             Expand::Global1(_) => (false, Some(1)),
@@ -229,7 +229,7 @@ pub(crate) fn call_or_macro(
     name: &str,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Expanded {
+) -> ExpandResult {
     let row = ROWS
         .iter()
         .find(|row| row.matches(macros, name, target.as_ref(), args.len()));
@@ -265,7 +265,7 @@ fn into_ident(expr: Expr) -> Result<Arc<str>, ExprId> {
 }
 
 /// A fold that is about to become a node.
-struct Fold {
+struct FoldParts {
     range: Expr,
     iter_var: Arc<str>,
     iter_var2: Option<Arc<str>>,
@@ -283,7 +283,7 @@ struct Expander<'b> {
 }
 
 impl Expander<'_> {
-    fn expand(&mut self, expand: &Expand, target: Option<Expr>, args: Vec<Expr>) -> Expanded {
+    fn expand(&mut self, expand: &Expand, target: Option<Expr>, args: Vec<Expr>) -> ExpandResult {
         match (expand, target) {
             (Expand::Global1(f), None) => f(self, fixed(args)?),
             (Expand::Member1(f), Some(target)) => f(self, target, fixed(args)?),
@@ -326,13 +326,13 @@ impl Expander<'_> {
         self.node(ExprKind::Ident(Arc::clone(name)))
     }
 
-    fn named(&mut self, name: &str) -> Expr {
+    fn ident_named(&mut self, name: &str) -> Expr {
         self.builder.ident(self.offset, name)
     }
 
     /// The accumulator.
     fn accu(&mut self) -> Expr {
-        self.named(ACCUMULATOR)
+        self.ident_named(ACCUMULATOR)
     }
 
     fn list(&mut self, elements: Vec<Expr>) -> Expr {
@@ -352,7 +352,7 @@ impl Expander<'_> {
         self.builder.member_call(id, function, target, args)
     }
 
-    fn copy(&mut self, expr: &Expr) -> Expanded {
+    fn copy(&mut self, expr: &Expr) -> ExpandResult {
         if self.builder.copy_exceeds(expr, MAX_NODES) {
             let message = format!("the expansion of macros makes more than {MAX_NODES} nodes");
             return Err(self.error(expr.id, message));
@@ -360,7 +360,7 @@ impl Expander<'_> {
         Ok(self.builder.copy(expr, self.offset))
     }
 
-    fn fold(&mut self, fold: Fold) -> Expr {
+    fn fold(&mut self, fold: FoldParts) -> Expr {
         self.node(ExprKind::Comprehension(Box::new(Comprehension {
             range: fold.range,
             iter_var: fold.iter_var,
@@ -377,7 +377,7 @@ impl Expander<'_> {
     fn bound(&mut self, range: Expr, var: Arc<str>, value: Expr, result: Expr) -> Expr {
         let condition = self.bool(false);
         let step = self.ident(&var);
-        self.fold(Fold {
+        self.fold(FoldParts {
             range,
             iter_var: UNUSED.into(),
             iter_var2: None,

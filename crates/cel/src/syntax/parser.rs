@@ -1,7 +1,7 @@
 //! Tokens to a tree, for expressions without mistakes.
 //!
 //! This reads what is well-formed as fast as it can and knows nothing about what is wrong with the rest: any
-//! mistake, in the syntax, a literal, a macro's arguments or the limits, ends it with [`Rejected`], and
+//! mistake, in the syntax, a literal, a macro's arguments or the limits, ends it with [`NotWellFormed`], and
 //! [`super::diagnose`] reads the source again to say what the mistakes are. Both accept the same language.
 
 use super::ParseOptions;
@@ -19,12 +19,12 @@ pub(crate) const MAX_DEPTH: u32 = 250;
 
 /// The source has a mistake.
 #[derive(Debug)]
-pub(crate) struct Rejected;
+pub(crate) struct NotWellFormed;
 
-type Parsed<T = Node> = Result<T, Rejected>;
+type ParseResult<T = MeasuredExpr> = Result<T, NotWellFormed>;
 
 /// A node and how deep the bounded kinds of node nest in it.
-struct Node {
+struct MeasuredExpr {
     expr: Expr,
     height: u32,
 }
@@ -72,7 +72,7 @@ pub(crate) fn operator(kind: TokenKind) -> Option<&'static str> {
 
 /// How tightly operators bind, from the loosest on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+enum Precedence {
     Or,
     And,
     Relation,
@@ -82,28 +82,28 @@ enum Level {
     Operand,
 }
 
-impl Level {
-    fn of(kind: TokenKind) -> Option<Level> {
+impl Precedence {
+    fn from_token(kind: TokenKind) -> Option<Precedence> {
         Some(match kind {
-            TokenKind::Or => Level::Or,
-            TokenKind::And => Level::And,
-            TokenKind::Plus | TokenKind::Minus => Level::Sum,
-            TokenKind::Star | TokenKind::Slash | TokenKind::Percent => Level::Product,
+            TokenKind::Or => Precedence::Or,
+            TokenKind::And => Precedence::And,
+            TokenKind::Plus | TokenKind::Minus => Precedence::Sum,
+            TokenKind::Star | TokenKind::Slash | TokenKind::Percent => Precedence::Product,
             TokenKind::Equals
             | TokenKind::NotEquals
             | TokenKind::In
             | TokenKind::Less
             | TokenKind::LessEquals
             | TokenKind::GreaterEquals
-            | TokenKind::Greater => Level::Relation,
+            | TokenKind::Greater => Precedence::Relation,
             _ => return None,
         })
     }
 }
 
 /// Reads an expression that has no mistakes.
-pub(crate) fn parse(source: &str, options: &ParseOptions) -> Parsed<Ast> {
-    let mut parser = Parser {
+pub(crate) fn parse(source: &str, options: &ParseOptions) -> ParseResult<Ast> {
+    let mut parser = ExprParser {
         source,
         options,
         tokens: tokens(source)?,
@@ -114,11 +114,11 @@ pub(crate) fn parse(source: &str, options: &ParseOptions) -> Parsed<Ast> {
         calcs: 0,
     };
     let root = parser.expr()?;
-    parser.take(TokenKind::End)?;
+    parser.expect(TokenKind::End)?;
     Ok(Ast::new(source, root.expr, parser.builder.into_offsets()))
 }
 
-fn tokens(source: &str) -> Parsed<Vec<Token>> {
+fn tokens(source: &str) -> ParseResult<Vec<Token>> {
     let mut lexer = Lexer::new(source);
     let mut tokens = Vec::with_capacity(source.len() / 3 + 2);
     loop {
@@ -130,12 +130,12 @@ fn tokens(source: &str) -> Parsed<Vec<Token>> {
                     return Ok(tokens);
                 }
             }
-            Lexeme::Unrecognized(_) => return Err(Rejected),
+            Lexeme::Unrecognized(_) => return Err(NotWellFormed),
         }
     }
 }
 
-struct Parser<'s> {
+struct ExprParser<'s> {
     source: &'s str,
     options: &'s ParseOptions,
     /// Without whitespace and comments; the last is the end.
@@ -150,7 +150,7 @@ struct Parser<'s> {
     calcs: u32,
 }
 
-impl<'s> Parser<'s> {
+impl<'s> ExprParser<'s> {
     fn kind_at(&self, ahead: usize) -> TokenKind {
         self.tokens
             .get(self.next + ahead)
@@ -162,17 +162,17 @@ impl<'s> Parser<'s> {
     }
 
     /// The next token, which is passed.
-    fn advance(&mut self) -> Parsed<Token> {
-        let token = self.tokens.get(self.next).copied().ok_or(Rejected)?;
+    fn advance(&mut self) -> ParseResult<Token> {
+        let token = self.tokens.get(self.next).copied().ok_or(NotWellFormed)?;
         self.next += 1;
         Ok(token)
     }
 
-    fn take(&mut self, kind: TokenKind) -> Parsed<Token> {
+    fn expect(&mut self, kind: TokenKind) -> ParseResult<Token> {
         if self.kind() == kind {
             self.advance()
         } else {
-            Err(Rejected)
+            Err(NotWellFormed)
         }
     }
 
@@ -184,61 +184,61 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn text(&self, token: Token) -> &'s str {
+    fn token_text(&self, token: Token) -> &'s str {
         token.text(self.source)
     }
 
     /// `?` where optional syntax is on.
-    fn optional_mark(&mut self) -> Parsed<bool> {
+    fn optional_mark(&mut self) -> ParseResult<bool> {
         match self.take_if(TokenKind::Question) {
-            Some(_) if !self.options.optional_syntax => Err(Rejected),
+            Some(_) if !self.options.optional_syntax => Err(NotWellFormed),
             mark => Ok(mark.is_some()),
         }
     }
 
-    fn expr(&mut self) -> Parsed {
-        self.exprs = deeper(self.exprs)?;
-        let mut node = self.operators(Level::Or)?;
+    fn expr(&mut self) -> ParseResult {
+        self.exprs = check_depth(self.exprs)?;
+        let mut node = self.operators(Precedence::Or)?;
         if let Some(question) = self.take_if(TokenKind::Question) {
             let id = self.builder.id(question.offset);
-            let yes = self.operators(Level::Or)?;
-            self.take(TokenKind::Colon)?;
+            let yes = self.operators(Precedence::Or)?;
+            self.expect(TokenKind::Colon)?;
             let no = self.expr()?;
-            let height = deeper(node.height.max(yes.height).max(no.height))?;
+            let height = check_depth(node.height.max(yes.height).max(no.height))?;
             let expr = self.builder.call(id, "_?_:_", vec![node.expr, yes.expr, no.expr]);
-            node = Node { expr, height };
+            node = MeasuredExpr { expr, height };
         }
         self.exprs -= 1;
         Ok(node)
     }
 
     /// An operand and the operators behind it that bind at least as tightly as `level`, with their operands.
-    fn operators(&mut self, level: Level) -> Parsed {
+    fn operators(&mut self, level: Precedence) -> ParseResult {
         // The rules of the grammar that are entered for the operand; they end where an operator binds less tightly.
-        let mut in_relation = level <= Level::Sum;
+        let mut in_relation = level <= Precedence::Sum;
         let mut in_calc = true;
         if in_relation {
-            self.relations = deeper(self.relations)?;
+            self.relations = check_depth(self.relations)?;
         }
-        self.calcs = deeper(self.calcs)?;
+        self.calcs = check_depth(self.calcs)?;
         let mut left = self.unary()?;
-        while let Some(binds) = Level::of(self.kind())
+        while let Some(binds) = Precedence::from_token(self.kind())
             && binds >= level
         {
-            if in_calc && binds <= Level::Relation {
+            if in_calc && binds <= Precedence::Relation {
                 in_calc = false;
                 self.calcs -= 1;
             }
-            if in_relation && binds <= Level::And {
+            if in_relation && binds <= Precedence::And {
                 in_relation = false;
                 self.relations -= 1;
             }
             left = match binds {
-                Level::Or => self.chain(left, TokenKind::Or, "_||_", Level::And)?,
-                Level::And => self.chain(left, TokenKind::And, "_&&_", Level::Relation)?,
-                Level::Relation => self.binary(left, Level::Sum)?,
-                Level::Sum => self.binary(left, Level::Product)?,
-                Level::Product | Level::Operand => self.binary(left, Level::Operand)?,
+                Precedence::Or => self.chain(left, TokenKind::Or, "_||_", Precedence::And)?,
+                Precedence::And => self.chain(left, TokenKind::And, "_&&_", Precedence::Relation)?,
+                Precedence::Relation => self.binary(left, Precedence::Sum)?,
+                Precedence::Sum => self.binary(left, Precedence::Product)?,
+                Precedence::Product | Precedence::Operand => self.binary(left, Precedence::Operand)?,
             };
         }
         self.calcs -= u32::from(in_calc);
@@ -247,7 +247,13 @@ impl<'s> Parser<'s> {
     }
 
     /// The operators of one kind that come next and the operands behind them.
-    fn chain(&mut self, first: Node, kind: TokenKind, function: &str, operand: Level) -> Parsed {
+    fn chain(
+        &mut self,
+        first: MeasuredExpr,
+        kind: TokenKind,
+        function: &str,
+        operand: Precedence,
+    ) -> ParseResult {
         let mut height = first.height;
         let mut rest = Vec::new();
         while let Some(operator) = self.take_if(kind) {
@@ -257,21 +263,21 @@ impl<'s> Parser<'s> {
             rest.push((self.builder.id(operator.offset), node.expr));
         }
         let expr = self.builder.balance(function, first.expr, rest);
-        Ok(Node { expr, height })
+        Ok(MeasuredExpr { expr, height })
     }
 
     /// The operator that is next and its right operand.
-    fn binary(&mut self, left: Node, operand: Level) -> Parsed {
+    fn binary(&mut self, left: MeasuredExpr, operand: Precedence) -> ParseResult {
         let token = self.advance()?;
-        let function = operator(token.kind).ok_or(Rejected)?;
+        let function = operator(token.kind).ok_or(NotWellFormed)?;
         let id = self.builder.id(token.offset);
         let right = self.operators(operand)?;
-        let height = deeper(left.height.max(right.height))?;
+        let height = check_depth(left.height.max(right.height))?;
         let expr = self.builder.call(id, function, vec![left.expr, right.expr]);
-        Ok(Node { expr, height })
+        Ok(MeasuredExpr { expr, height })
     }
 
-    fn unary(&mut self) -> Parsed {
+    fn unary(&mut self) -> ParseResult {
         let (kind, function) = match self.kind() {
             TokenKind::Not => (TokenKind::Not, "!_"),
             // One minus before a number is the number's sign.
@@ -290,12 +296,12 @@ impl<'s> Parser<'s> {
             return self.member();
         }
         let id = self.builder.id(first.offset);
-        let Node { expr, height } = self.member()?;
+        let MeasuredExpr { expr, height } = self.member()?;
         let expr = self.builder.call(id, function, vec![expr]);
-        Ok(Node { expr, height })
+        Ok(MeasuredExpr { expr, height })
     }
 
-    fn member(&mut self) -> Parsed {
+    fn member(&mut self) -> ParseResult {
         let mut node = self.primary()?;
         loop {
             node = match self.kind() {
@@ -307,7 +313,7 @@ impl<'s> Parser<'s> {
     }
 
     /// `.field`, `.?field` or `.function(…)`
-    fn selection(&mut self, operand: Node) -> Parsed {
+    fn selection(&mut self, operand: MeasuredExpr) -> ParseResult {
         let dot = self.advance()?;
         let optional = self.optional_mark()?;
         let name = self.advance()?;
@@ -315,7 +321,7 @@ impl<'s> Parser<'s> {
             return self.member_call(operand, name);
         }
         let field = self.field_name(name)?;
-        let height = deeper(operand.height)?;
+        let height = check_depth(operand.height)?;
         let expr = if optional {
             let field = self.builder.literal(name.offset, Literal::String(field.into()));
             let id = self.builder.id(dot.offset);
@@ -330,26 +336,26 @@ impl<'s> Parser<'s> {
                 },
             }
         };
-        Ok(Node { expr, height })
+        Ok(MeasuredExpr { expr, height })
     }
 
     /// The name that an identifier, perhaps in backticks, stands for.
-    fn field_name(&self, token: Token) -> Parsed<&'s str> {
-        let text = self.text(token);
+    fn field_name(&self, token: Token) -> ParseResult<&'s str> {
+        let text = self.token_text(token);
         match token.kind {
             TokenKind::Identifier => Ok(text),
             TokenKind::EscapedIdentifier if self.options.escaped_identifiers => Ok(text.trim_matches('`')),
-            _ => Err(Rejected),
+            _ => Err(NotWellFormed),
         }
     }
 
-    fn member_call(&mut self, target: Node, name: Token) -> Parsed {
-        let open = self.take(TokenKind::LeftParen)?;
+    fn member_call(&mut self, target: MeasuredExpr, name: Token) -> ParseResult {
+        let open = self.expect(TokenKind::LeftParen)?;
         let id = self.builder.id(open.offset);
         let (args, height) = self.args()?;
-        let height = deeper(height.max(target.height))?;
-        let expr = self.call_or_macro(id, self.text(name), Some(target.expr), args)?;
-        Ok(Node { expr, height })
+        let height = check_depth(height.max(target.height))?;
+        let expr = self.call_or_macro(id, self.token_text(name), Some(target.expr), args)?;
+        Ok(MeasuredExpr { expr, height })
     }
 
     fn call_or_macro(
@@ -358,13 +364,13 @@ impl<'s> Parser<'s> {
         name: &str,
         target: Option<Expr>,
         args: Vec<Expr>,
-    ) -> Parsed<Expr> {
+    ) -> ParseResult<Expr> {
         macros::call_or_macro(&mut self.builder, self.options.macros, id, name, target, args)
-            .map_err(|_| Rejected)
+            .map_err(|_| NotWellFormed)
     }
 
     /// Arguments and the closing parenthesis.
-    fn args(&mut self) -> Parsed<(Vec<Expr>, u32)> {
+    fn args(&mut self) -> ParseResult<(Vec<Expr>, u32)> {
         let mut args = Vec::new();
         let mut height = 0;
         if self.take_if(TokenKind::RightParen).is_some() {
@@ -375,31 +381,31 @@ impl<'s> Parser<'s> {
             height = height.max(node.height);
             args.push(node.expr);
             if self.take_if(TokenKind::Comma).is_none() {
-                self.take(TokenKind::RightParen)?;
+                self.expect(TokenKind::RightParen)?;
                 return Ok((args, height));
             }
         }
     }
 
-    fn index(&mut self, target: Node) -> Parsed {
+    fn index(&mut self, target: MeasuredExpr) -> ParseResult {
         let open = self.advance()?;
         let function = if self.optional_mark()? { "_[?_]" } else { "_[_]" };
         let id = self.builder.id(open.offset);
         let index = self.expr()?;
-        self.take(TokenKind::RightBracket)?;
-        let height = deeper(target.height.max(index.height))?;
+        self.expect(TokenKind::RightBracket)?;
+        let height = check_depth(target.height.max(index.height))?;
         let expr = self.builder.call(id, function, vec![target.expr, index.expr]);
-        Ok(Node { expr, height })
+        Ok(MeasuredExpr { expr, height })
     }
 
-    fn primary(&mut self) -> Parsed {
+    fn primary(&mut self) -> ParseResult {
         match self.kind() {
             TokenKind::Identifier => self.name(0),
             TokenKind::Dot => self.name(1),
             TokenKind::LeftParen => {
                 self.advance()?;
                 let node = self.expr()?;
-                self.take(TokenKind::RightParen)?;
+                self.expect(TokenKind::RightParen)?;
                 Ok(node)
             }
             TokenKind::LeftBracket => self.list(),
@@ -409,10 +415,10 @@ impl<'s> Parser<'s> {
     }
 
     /// A variable, a call of a global function or a struct, whose name begins so many tokens ahead.
-    fn name(&mut self, leading_dots: usize) -> Parsed {
+    fn name(&mut self, leading_dots: usize) -> ParseResult {
         self.next += leading_dots;
         if self.kind() != TokenKind::Identifier {
-            return Err(Rejected);
+            return Err(NotWellFormed);
         }
         let mut last = 0;
         while self.kind_at(last + 1) == TokenKind::Dot && self.kind_at(last + 2) == TokenKind::Identifier {
@@ -421,25 +427,25 @@ impl<'s> Parser<'s> {
         if self.kind_at(last + 1) == TokenKind::LeftBrace {
             return self.structure(leading_dots, last);
         }
-        let token = self.take(TokenKind::Identifier)?;
-        if RESERVED.contains(&self.text(token)) {
-            return Err(Rejected);
+        let token = self.expect(TokenKind::Identifier)?;
+        if RESERVED.contains(&self.token_text(token)) {
+            return Err(NotWellFormed);
         }
         let name = match leading_dots {
-            0 => Cow::Borrowed(self.text(token)),
-            _ => Cow::Owned(format!(".{}", self.text(token))),
+            0 => Cow::Borrowed(self.token_text(token)),
+            _ => Cow::Owned(format!(".{}", self.token_text(token))),
         };
         if let Some(open) = self.take_if(TokenKind::LeftParen) {
             let id = self.builder.id(open.offset);
             let (args, height) = self.args()?;
             let expr = self.call_or_macro(id, &name, None, args)?;
-            return Ok(Node { expr, height });
+            return Ok(MeasuredExpr { expr, height });
         }
         let expr = self.builder.ident(token.offset, &name);
-        Ok(Node { expr, height: 0 })
+        Ok(MeasuredExpr { expr, height: 0 })
     }
 
-    fn list(&mut self) -> Parsed {
+    fn list(&mut self) -> ParseResult {
         let open = self.advance()?;
         let id = self.builder.id(open.offset);
         let mut elements = Vec::new();
@@ -455,12 +461,12 @@ impl<'s> Parser<'s> {
         }
         let kind = ExprKind::List { elements, optional };
         let expr = Expr { id, kind };
-        Ok(Node { expr, height })
+        Ok(MeasuredExpr { expr, height })
     }
 
     /// Whether another element comes, of which so many have been read. They have commas between them and perhaps one
     /// at the end; one comma may stand alone. Passes the comma before the element, or the closing bracket.
-    fn next_element(&mut self, count: usize, close: TokenKind) -> Parsed<bool> {
+    fn next_element(&mut self, count: usize, close: TokenKind) -> ParseResult<bool> {
         if count == 0 && self.kind() != close && self.kind() != TokenKind::Comma {
             return Ok(true);
         }
@@ -468,11 +474,11 @@ impl<'s> Parser<'s> {
         if count > 0 && comma.is_some() && self.kind() != close {
             return Ok(true);
         }
-        self.take(close)?;
+        self.expect(close)?;
         Ok(false)
     }
 
-    fn map(&mut self) -> Parsed {
+    fn map(&mut self) -> ParseResult {
         let open = self.advance()?;
         let id = self.builder.id(open.offset);
         let mut entries = Vec::new();
@@ -482,7 +488,7 @@ impl<'s> Parser<'s> {
             // The entry is numbered before its key, but stands at the colon behind it.
             let id = self.builder.id(open.offset);
             let key = self.expr()?;
-            let colon = self.take(TokenKind::Colon)?;
+            let colon = self.expect(TokenKind::Colon)?;
             self.builder.place(id, colon.offset);
             let value = self.expr()?;
             height = height.max(key.height).max(value.height);
@@ -495,11 +501,11 @@ impl<'s> Parser<'s> {
         }
         let kind = ExprKind::Map(entries);
         let expr = Expr { id, kind };
-        Ok(Node { expr, height })
+        Ok(MeasuredExpr { expr, height })
     }
 
     /// `a.b.C{field: value}`, whose name's last part is so many tokens ahead.
-    fn structure(&mut self, leading_dots: usize, last: usize) -> Parsed {
+    fn structure(&mut self, leading_dots: usize, last: usize) -> ParseResult {
         let mut name = if leading_dots == 0 {
             String::new()
         } else {
@@ -507,9 +513,9 @@ impl<'s> Parser<'s> {
         };
         for _ in 0..=last {
             let part = self.advance()?;
-            name.push_str(self.text(part));
+            name.push_str(self.token_text(part));
         }
-        let open = self.take(TokenKind::LeftBrace)?;
+        let open = self.expect(TokenKind::LeftBrace)?;
         let id = self.builder.id(open.offset);
         let mut fields = Vec::new();
         let mut height = 0;
@@ -517,7 +523,7 @@ impl<'s> Parser<'s> {
             let optional = self.optional_mark()?;
             let name = self.advance()?;
             let name = self.field_name(name)?;
-            let colon = self.take(TokenKind::Colon)?;
+            let colon = self.expect(TokenKind::Colon)?;
             let id = self.builder.id(colon.offset);
             let value = self.expr()?;
             height = height.max(value.height);
@@ -533,16 +539,16 @@ impl<'s> Parser<'s> {
             fields,
         };
         let expr = Expr { id, kind };
-        Ok(Node { expr, height })
+        Ok(MeasuredExpr { expr, height })
     }
 
-    fn literal(&mut self) -> Parsed {
+    fn literal(&mut self) -> ParseResult {
         let first = self.advance()?;
         let (sign, token) = match first.kind {
             TokenKind::Minus => (Sign::Minus, self.advance()?),
             _ => (Sign::None, first),
         };
-        let text = self.text(token);
+        let text = self.token_text(token);
         let value = match (token.kind, sign) {
             (TokenKind::Int, _) => literal::int(sign, text),
             (TokenKind::Float, _) => literal::double(sign, text),
@@ -552,17 +558,19 @@ impl<'s> Parser<'s> {
             (TokenKind::True, Sign::None) => Ok(Literal::Bool(true)),
             (TokenKind::False, Sign::None) => Ok(Literal::Bool(false)),
             (TokenKind::Null, Sign::None) => Ok(Literal::Null),
-            _ => return Err(Rejected),
+            _ => return Err(NotWellFormed),
         };
-        let expr = self.builder.literal(first.offset, value.map_err(|_| Rejected)?);
-        Ok(Node { expr, height: 0 })
+        let expr = self
+            .builder
+            .literal(first.offset, value.map_err(|_| NotWellFormed)?);
+        Ok(MeasuredExpr { expr, height: 0 })
     }
 }
 
-fn deeper(depth: u32) -> Parsed<u32> {
+fn check_depth(depth: u32) -> ParseResult<u32> {
     if depth < MAX_DEPTH {
         Ok(depth + 1)
     } else {
-        Err(Rejected)
+        Err(NotWellFormed)
     }
 }

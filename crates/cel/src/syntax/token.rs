@@ -90,7 +90,7 @@ impl TokenKind {
     ];
 
     /// How messages show it among the expected tokens.
-    pub(crate) fn shown(self) -> &'static str {
+    pub(crate) fn display_name(self) -> &'static str {
         match self {
             TokenKind::End => "<EOF>",
             TokenKind::Equals => "'=='",
@@ -167,7 +167,7 @@ pub(crate) struct TokenSet(u64);
 impl TokenSet {
     pub(crate) const EMPTY: TokenSet = TokenSet(0);
 
-    pub(crate) const fn of(kinds: &[TokenKind]) -> TokenSet {
+    pub(crate) const fn from_kinds(kinds: &[TokenKind]) -> TokenSet {
         let mut bits = 0;
         let mut rest = kinds;
         while let [kind, others @ ..] = rest {
@@ -205,7 +205,7 @@ impl std::fmt::Display for TokenSet {
         f.write_str(if several { "{" } else { "" })?;
         for (n, kind) in self.iter().enumerate() {
             f.write_str(if n > 0 { ", " } else { "" })?;
-            f.write_str(kind.shown())?;
+            f.write_str(kind.display_name())?;
         }
         f.write_str(if several { "}" } else { "" })
     }

@@ -85,11 +85,11 @@ impl Arena {
     }
 
     /// One text after another.
-    pub fn join(&self, left: &str, right: &str) -> Result<&str, EvalError> {
+    pub fn concat_strings(&self, left: &str, right: &str) -> Result<&str, EvalError> {
         let len = left.len().saturating_add(right.len());
         // What has room is written in place; making room may fail, and only the other way says so.
         if len > self.bump.chunk_capacity() {
-            return self.join_slowly(left, right, len);
+            return self.concat_strings_in_pieces(left, right, len);
         }
         let mut joined = BumpString::with_capacity_in(len, &self.bump);
         joined.push_str(left);
@@ -98,7 +98,7 @@ impl Arena {
     }
 
     #[cold]
-    fn join_slowly(&self, left: &str, right: &str, len: usize) -> Result<&str, EvalError> {
+    fn concat_strings_in_pieces(&self, left: &str, right: &str, len: usize) -> Result<&str, EvalError> {
         deadline::tick_over(left);
         deadline::tick_over(right);
         let Ok(joined) = self.bump.try_alloc_slice_fill_copy(len, 0_u8) else {
@@ -108,7 +108,7 @@ impl Arena {
             head.copy_from_slice(left.as_bytes());
             tail.copy_from_slice(right.as_bytes());
         }
-        std::str::from_utf8(joined).map_err(|_| EvalError::text("joined text is not UTF-8"))
+        std::str::from_utf8(joined).map_err(|_| EvalError::message("joined text is not UTF-8"))
     }
 
     /// Keeps one plain value.
@@ -171,7 +171,7 @@ impl Arena {
     }
 
     /// One list after another, in constant time.
-    pub fn concat<'a>(&'a self, left: List<'a>, right: List<'a>) -> Res<'a> {
+    pub fn concat_lists<'a>(&'a self, left: List<'a>, right: List<'a>) -> Res<'a> {
         let len = left.len().saturating_add(right.len());
         Ok(Val::List(self.keep(ListData::Concat { left, right, len })?))
     }

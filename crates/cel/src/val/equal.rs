@@ -4,7 +4,7 @@ use super::list::{List, set_key};
 use super::map::{Map, json_field_shape};
 use super::order::{exact_order, number_order};
 use super::{Arena, EvalError, Res, Val, read};
-use crate::shape::{Kind, ListType, Shape};
+use crate::shape::{ListType, Shape, ShapeKind};
 use scantling_value::{Identity, Map as JsonObject, Value};
 use std::cmp::Ordering;
 
@@ -50,7 +50,7 @@ pub(super) fn equal_to<'a>(arena: &'a Arena, left: Val<'a>, right: &Res<'a>) -> 
 
 /// Whether a value came in under a schema: such lists and maps compare with their like alone.
 fn has_schema(shape: &Shape) -> bool {
-    !matches!(shape.kind, Kind::Dyn)
+    !matches!(shape.kind, ShapeKind::Dyn)
 }
 
 fn mismatch(strict: bool, right: &Res<'_>) -> Result<bool, EvalError> {
@@ -239,7 +239,7 @@ fn equal_objects<'a>(
     shape: &'a Shape,
     other: Map<'a>,
 ) -> Result<bool, EvalError> {
-    let is_object = matches!(shape.kind, Kind::Object { .. });
+    let is_object = matches!(shape.kind, ShapeKind::Object { .. });
     for (key, value) in object.iter() {
         let Some(field) = json_field_shape(shape, key) else {
             let Map::Json(other, _) = other else {
@@ -270,7 +270,7 @@ fn member<'a>(arena: &'a Arena, map: Map<'a>, json: &'a str) -> Option<Res<'a>> 
     match map {
         Map::Json(object, shape) => {
             let value = object.get(json)?;
-            if matches!(shape.kind, Kind::Object { .. }) && value.is_null() {
+            if matches!(shape.kind, ShapeKind::Object { .. }) && value.is_null() {
                 return None;
             }
             Some(read(arena, value, json_field_shape(shape, json)?))

@@ -26,27 +26,27 @@ pub enum EvalError {
     UintOverflow,
     /// A result that no timestamp holds.
     TimestampOverflow,
-    /// Any other error. See [`EvalError::text`].
+    /// Any other error. See [`EvalError::message`].
     Text(Box<Cow<'static, str>>),
 }
 
 impl EvalError {
     /// An error with a text.
     #[cold]
-    pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
+    pub fn message(text: impl Into<Cow<'static, str>>) -> Self {
         EvalError::Text(Box::new(text.into()))
     }
 
     /// A key that is not there.
     #[cold]
     pub fn no_such_key(key: impl fmt::Display) -> Self {
-        EvalError::text(format!("no such key: {key}"))
+        EvalError::message(format!("no such key: {key}"))
     }
 
     /// An index that is not there.
     #[cold]
     pub fn index_out_of_bounds(index: impl fmt::Display) -> Self {
-        EvalError::text(format!("index out of bounds: {index}"))
+        EvalError::message(format!("index out of bounds: {index}"))
     }
 
     /// Whether evaluation ends here: such an error is never absorbed by `&&`, `||` and their kin.

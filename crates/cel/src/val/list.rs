@@ -3,7 +3,7 @@
 use super::map::Map;
 use super::order::exact_order;
 use super::{Arena, EvalError, Owned, Res, Val, equal, read};
-use crate::shape::{Kind, ListType, Shape};
+use crate::shape::{ListType, Shape, ShapeKind};
 use scantling_value::Value;
 use std::cmp::Ordering;
 
@@ -113,7 +113,7 @@ impl<'a> List<'a> {
             List::Json(
                 _,
                 Shape {
-                    kind: Kind::List { list_type, .. },
+                    kind: ShapeKind::List { list_type, .. },
                     ..
                 },
             ) => list_type,
@@ -126,7 +126,7 @@ impl<'a> List<'a> {
 /// The shape of the elements of a list of this shape.
 pub(crate) fn element_shape(shape: &Shape) -> &Shape {
     match &shape.kind {
-        Kind::List { element, .. } => element,
+        ShapeKind::List { element, .. } => element,
         _ => &super::DYN,
     }
 }
@@ -149,10 +149,10 @@ pub fn contains<'a>(arena: &'a Arena, list: List<'a>, value: Val<'a>) -> Result<
 pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
     match left.list_type() {
         ListType::Atomic => match left {
-            List::Json(..) => arena.concat(left, right),
+            List::Json(..) => arena.concat_lists(left, right),
             _ if left.is_empty() => Ok(right.into()),
             _ if right.is_empty() => Ok(left.into()),
-            _ => arena.concat(left, right),
+            _ => arena.concat_lists(left, right),
         },
         list_type @ ListType::Set => {
             let mut items = left.to_vec(arena)?;
@@ -204,7 +204,7 @@ pub fn add<'a>(arena: &'a Arena, left: List<'a>, right: List<'a>) -> Res<'a> {
 /// What tells apart the elements of a set: scalars alone.
 pub(super) fn set_key(item: Val<'_>) -> Result<Val<'_>, EvalError> {
     if item.as_list().is_some() || item.as_map().is_some() {
-        Err(EvalError::text(
+        Err(EvalError::message(
             "listSet operations are only supported on lists of scalar values",
         ))
     } else {

@@ -2,7 +2,7 @@
 
 use super::order::{exact_order, number_order};
 use super::{Arena, DYN, EvalError, Owned, Res, Val, read};
-use crate::shape::{Kind, Shape};
+use crate::shape::{Shape, ShapeKind};
 use scantling_value::Map as JsonObject;
 use std::cmp::Ordering;
 
@@ -41,13 +41,13 @@ impl<'a> Map<'a> {
                     return Some(Err(EvalError::NoSuchOverload));
                 };
                 match &shape.kind {
-                    Kind::Object { .. } => {
+                    ShapeKind::Object { .. } => {
                         let field = shape.field(name)?;
                         // A null member of an object is an absent one.
                         let value = object.get(&field.json).filter(|v| !v.is_null())?;
                         Some(read(arena, value, &field.shape))
                     }
-                    Kind::Map { value } => Some(read(arena, object.get(name)?, value)),
+                    ShapeKind::Map { value } => Some(read(arena, object.get(name)?, value)),
                     _ => Some(read(arena, object.get(name)?, &DYN)),
                 }
             }
@@ -75,7 +75,7 @@ impl<'a> Map<'a> {
             Map::Json(
                 _,
                 Shape {
-                    kind: Kind::Object { fields, .. },
+                    kind: ShapeKind::Object { fields, .. },
                     ..
                 },
             ) => fields.len(),
@@ -89,7 +89,7 @@ impl<'a> Map<'a> {
             Map::Json(
                 object,
                 Shape {
-                    kind: Kind::Object { fields, .. },
+                    kind: ShapeKind::Object { fields, .. },
                     ..
                 },
             ) => {
@@ -156,12 +156,12 @@ pub(super) fn find<'a, E>(
 pub(super) fn json_field_shape<'a>(shape: &'a Shape, json: &str) -> Option<&'a Shape> {
     match &shape.kind {
         // Most fields have one name; the others are few.
-        Kind::Object { fields, .. } => shape
+        ShapeKind::Object { fields, .. } => shape
             .field(json)
             .filter(|f| f.json.as_ref() == json)
             .or_else(|| fields.iter().find(|f| f.json.as_ref() == json))
             .map(|f| f.shape.as_ref()),
-        Kind::Map { value } => Some(value),
+        ShapeKind::Map { value } => Some(value),
         _ => Some(&DYN),
     }
 }

@@ -17,12 +17,12 @@ pub fn compare(a: Val<'_>, b: Val<'_>) -> Result<Ordering, EvalError> {
         | (Val::Int(_) | Val::Uint(_), Val::Double(d))
             if d.is_nan() =>
         {
-            return Err(EvalError::text("NaN values cannot be ordered"));
+            return Err(EvalError::message("NaN values cannot be ordered"));
         }
         _ => match number_order(a, b) {
             Some(order) => order,
             None if matches!((a, b), (Val::Double(_), Val::Double(_))) => {
-                return Err(EvalError::text("NaN values cannot be ordered"));
+                return Err(EvalError::message("NaN values cannot be ordered"));
             }
             None => return Err(EvalError::NoSuchOverload),
         },

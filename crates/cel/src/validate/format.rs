@@ -1,15 +1,15 @@
 //! Format strings against the types of their arguments.
 
 use crate::ast::{Expr, ExprId, ExprKind};
-use crate::check::Checked;
+use crate::check::CheckedExpr;
 use crate::data::template::{self, Clause, Dialect};
-use crate::types::Type;
+use crate::types::CelType;
 
 /// A mistake and where it is.
 type Mistake = (ExprId, String);
 
 /// Checks the clauses of a format string against the arguments of the call `id`.
-pub(super) fn check(checked: &Checked, id: ExprId, text: &str, args: &[Expr]) -> Result<(), Mistake> {
+pub(super) fn check(checked: &CheckedExpr, id: ExprId, text: &str, args: &[Expr]) -> Result<(), Mistake> {
     let mut rest = text.as_bytes();
     let mut used = 0;
     while let Some((first, after)) = rest.split_first() {
@@ -44,25 +44,28 @@ pub(super) fn check(checked: &Checked, id: ExprId, text: &str, args: &[Expr]) ->
 }
 
 /// Whether a clause takes an argument of that type.
-fn accepts(checked: &Checked, clause: Clause, arg: &Expr) -> Result<(), Mistake> {
+fn accepts(checked: &CheckedExpr, clause: Clause, arg: &Expr) -> Result<(), Mistake> {
     let ty = checked.ty(arg.id);
     let valid = match clause {
         Clause::Text => return accepts_text(checked, arg),
-        Clause::Decimal | Clause::Octal => matches!(ty, Type::Int | Type::Uint),
-        Clause::Fixed(_) | Clause::Scientific(_) => matches!(ty, Type::Double | Type::String),
-        Clause::Binary => matches!(ty, Type::Int | Type::Uint | Type::Bool),
+        Clause::Decimal | Clause::Octal => matches!(ty, CelType::Int | CelType::Uint),
+        Clause::Fixed(_) | Clause::Scientific(_) => matches!(ty, CelType::Double | CelType::String),
+        Clause::Binary => matches!(ty, CelType::Int | CelType::Uint | CelType::Bool),
         Clause::Hexadecimal | Clause::UpperHexadecimal => {
-            matches!(ty, Type::Int | Type::Uint | Type::String | Type::Bytes)
+            matches!(
+                ty,
+                CelType::Int | CelType::Uint | CelType::String | CelType::Bytes
+            )
         }
     };
-    if valid || matches!(ty, Type::Dyn) {
+    if valid || matches!(ty, CelType::Dyn) {
         Ok(())
     } else {
         Err(refusal(clause, arg.id, ty))
     }
 }
 
-fn refusal(clause: Clause, at: ExprId, ty: &Type) -> Mistake {
+fn refusal(clause: Clause, at: ExprId, ty: &CelType) -> Mistake {
     (
         at,
         format!("{}, was given {}", clause.takes(Dialect::Localized), ty.name()),
@@ -70,9 +73,9 @@ fn refusal(clause: Clause, at: ExprId, ty: &Type) -> Mistake {
 }
 
 /// `%s` takes nearly everything; literals are looked into.
-fn accepts_text(checked: &Checked, arg: &Expr) -> Result<(), Mistake> {
+fn accepts_text(checked: &CheckedExpr, arg: &Expr) -> Result<(), Mistake> {
     let ty = checked.ty(arg.id);
-    if matches!(ty, Type::Opaque(..) | Type::Message(_) | Type::Object(_)) {
+    if matches!(ty, CelType::Opaque(..) | CelType::Message(_) | CelType::Object(_)) {
         return Err(refusal(Clause::Text, arg.id, ty));
     }
     match &arg.kind {

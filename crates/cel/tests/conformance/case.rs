@@ -1,14 +1,14 @@
 //! One test of the suite.
 
 use crate::textproto::{Message, Value};
-use scantling_cel::check::{Checked, check};
-use scantling_cel::env::{Env, Options, Scope, Strictness};
+use scantling_cel::check::{CheckedExpr, check};
+use scantling_cel::env::{BaseEnv, Env, EnvOptions, Semantics};
 use scantling_cel::library::{bindings, comprehensions, encoders, math, net, optional, standard, strings};
 use scantling_cel::overload::{Library, Overload, Ty};
 use scantling_cel::program::{Input, Limits, Program};
 use scantling_cel::run::Run;
 use scantling_cel::syntax::{Macros, ParseOptions, parse};
-use scantling_cel::types::Type;
+use scantling_cel::types::CelType;
 use scantling_cel::val::{Arena, Duration, Owned, Timestamp, Val, equal};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct Case {
     expression: String,
     container: String,
-    variables: Vec<(String, Type)>,
+    variables: Vec<(String, CelType)>,
     bindings: Vec<(String, Binding)>,
     checked: bool,
     check_only: bool,
@@ -34,7 +34,7 @@ enum Binding {
 enum Expected {
     Value(Owned),
     Error,
-    Type(Type, Option<Owned>),
+    Type(CelType, Option<Owned>),
     /// Something that the suite says and this harness does not understand.
     Unreadable(String),
 }
@@ -53,7 +53,7 @@ impl Case {
         let expected = if let Some(value) = test.message("value") {
             read_value(value).map_or_else(|| Expected::Unreadable(format!("{value:?}")), Expected::Value)
         } else if let Some(typed) = test.message("typed_result") {
-            let ty = typed.message("deduced_type").map_or(Type::Dyn, read_type);
+            let ty = typed.message("deduced_type").map_or(CelType::Dyn, read_type);
             Expected::Type(ty, typed.message("result").and_then(read_value))
         } else if test.get("eval_error").is_some() {
             Expected::Error
@@ -83,14 +83,14 @@ impl Case {
             | Macros::BIND
             | Macros::BLOCK
             | Macros::MATH;
-        let mut scope = Scope::new(Options {
+        let mut scope = BaseEnv::new(EnvOptions {
             parse: ParseOptions {
                 macros: if self.macros { macros } else { Macros::NONE },
                 optional_syntax: true,
                 escaped_identifiers: true,
             },
-            strictness: Strictness::Specification,
-            ..Options::default()
+            semantics: Semantics::Specification,
+            ..EnvOptions::default()
         })
         .within(&self.container);
         let libraries = standard::STANDARD.into_iter().chain([
@@ -123,7 +123,7 @@ impl Case {
         }
         for (name, _) in &self.bindings {
             if !self.variables.iter().any(|(n, _)| n == name) {
-                env = env.with_variable(name.as_str(), Type::Dyn);
+                env = env.with_variable(name.as_str(), CelType::Dyn);
             }
         }
         env
@@ -131,7 +131,7 @@ impl Case {
 
     pub(crate) fn run(&self) -> Result<(), String> {
         let env = self.env();
-        let ast = match parse(&self.expression, &env.scope().options().parse) {
+        let ast = match parse(&self.expression, &env.base().options().parse) {
             Ok(ast) => ast,
             Err(_) if matches!(self.expected, Expected::Error) => return Ok(()),
             Err(issues) => return Err(issues.to_string()),
@@ -143,7 +143,7 @@ impl Case {
                 Err(issues) => return Err(issues.to_string()),
             }
         } else {
-            Checked::unchecked(&env, ast)
+            CheckedExpr::unchecked(&env, ast)
         };
         let expected = match &self.expected {
             Expected::Type(ty, value) => {
@@ -296,19 +296,19 @@ fn read_functions(test: &Message) -> Option<&'static Library> {
     })
 }
 
-fn describe(ty: &Type) -> Ty {
-    let leak = |ty: &Type| -> &'static Ty { Box::leak(Box::new(describe(ty))) };
+fn describe(ty: &CelType) -> Ty {
+    let leak = |ty: &CelType| -> &'static Ty { Box::leak(Box::new(describe(ty))) };
     match ty {
-        Type::Bool => Ty::Bool,
-        Type::Int => Ty::Int,
-        Type::Uint => Ty::Uint,
-        Type::Double => Ty::Double,
-        Type::String => Ty::String,
-        Type::Bytes => Ty::Bytes,
-        Type::List(element) => Ty::List(leak(element)),
-        Type::Map(entry) => Ty::Map(leak(&entry.0), leak(&entry.1)),
-        Type::Param(name) => Ty::Param(name.to_string().leak()),
-        Type::Opaque(name, params) => {
+        CelType::Bool => Ty::Bool,
+        CelType::Int => Ty::Int,
+        CelType::Uint => Ty::Uint,
+        CelType::Double => Ty::Double,
+        CelType::String => Ty::String,
+        CelType::Bytes => Ty::Bytes,
+        CelType::List(element) => Ty::List(leak(element)),
+        CelType::Map(entry) => Ty::Map(leak(&entry.0), leak(&entry.1)),
+        CelType::Param(name) => Ty::Param(name.to_string().leak()),
+        CelType::Opaque(name, params) => {
             let params: Vec<Ty> = params.iter().map(describe).collect();
             Ty::Parametric(name.to_string().leak(), params.leak())
         }
@@ -316,54 +316,54 @@ fn describe(ty: &Type) -> Ty {
     }
 }
 
-fn read_type(message: &Message) -> Type {
+fn read_type(message: &Message) -> CelType {
     let Some((name, value)) = message.0.first() else {
-        return Type::Dyn;
+        return CelType::Dyn;
     };
     let inner = |field: &str| {
         value
             .as_message()
             .and_then(|m| m.message(field))
-            .map_or(Type::Dyn, read_type)
+            .map_or(CelType::Dyn, read_type)
     };
     match name.as_str() {
-        "null" => Type::Null,
+        "null" => CelType::Null,
         "primitive" => primitive(value.as_word()),
-        "wrapper" => Type::Wrapper(Arc::new(primitive(value.as_word()))),
+        "wrapper" => CelType::Wrapper(Arc::new(primitive(value.as_word()))),
         "well_known" => match value.as_word() {
-            "TIMESTAMP" => Type::Timestamp,
-            "DURATION" => Type::Duration,
-            _ => Type::Dyn,
+            "TIMESTAMP" => CelType::Timestamp,
+            "DURATION" => CelType::Duration,
+            _ => CelType::Dyn,
         },
-        "list_type" => Type::list(inner("elem_type")),
-        "map_type" => Type::map(inner("key_type"), inner("value_type")),
+        "list_type" => CelType::list(inner("elem_type")),
+        "map_type" => CelType::map(inner("key_type"), inner("value_type")),
         "type" => match value.as_message() {
-            Some(of) if !of.0.is_empty() => Type::of_type(read_type(of)),
-            _ => Type::Type(None),
+            Some(of) if !of.0.is_empty() => CelType::of_type(read_type(of)),
+            _ => CelType::Type(None),
         },
         "type_param" => match value {
-            Value::Bytes(b) => Type::Param(String::from_utf8_lossy(b).as_ref().into()),
-            _ => Type::Dyn,
+            Value::Bytes(b) => CelType::Param(String::from_utf8_lossy(b).as_ref().into()),
+            _ => CelType::Dyn,
         },
         "abstract_type" => {
             let Some(of) = value.as_message() else {
-                return Type::Dyn;
+                return CelType::Dyn;
             };
-            let params: Vec<Type> = of.messages("parameter_types").map(read_type).collect();
-            Type::Opaque(of.text("name").into(), params.into())
+            let params: Vec<CelType> = of.messages("parameter_types").map(read_type).collect();
+            CelType::Opaque(of.text("name").into(), params.into())
         }
-        _ => Type::Dyn,
+        _ => CelType::Dyn,
     }
 }
 
-fn primitive(word: &str) -> Type {
+fn primitive(word: &str) -> CelType {
     match word {
-        "BOOL" => Type::Bool,
-        "INT64" => Type::Int,
-        "UINT64" => Type::Uint,
-        "DOUBLE" => Type::Double,
-        "STRING" => Type::String,
-        "BYTES" => Type::Bytes,
-        _ => Type::Dyn,
+        "BOOL" => CelType::Bool,
+        "INT64" => CelType::Int,
+        "UINT64" => CelType::Uint,
+        "DOUBLE" => CelType::Double,
+        "STRING" => CelType::String,
+        "BYTES" => CelType::Bytes,
+        _ => CelType::Dyn,
     }
 }

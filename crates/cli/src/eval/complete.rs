@@ -3,7 +3,7 @@
 use super::Session;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::{Context, Helper, Highlighter, Hinter, Validator};
-use scantling_cel::shape::{Kind, Shape};
+use scantling_cel::shape::{Shape, ShapeKind};
 use scantling_value::{Map, Value};
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ struct CompletionScope<'n> {
 impl<'n> CompletionScope<'n> {
     fn field(self, name: &str) -> Option<CompletionScope<'n>> {
         let shape = self.shape.and_then(|shape| match &shape.kind {
-            Kind::Map { value } => Some(&**value),
+            ShapeKind::Map { value } => Some(&**value),
             _ => shape.field(name).map(|field| &*field.shape),
         });
         let value = self.value.and_then(|value| value.get(name));
@@ -96,8 +96,8 @@ impl<'n> CompletionScope<'n> {
 
     fn entry(self) -> Option<CompletionScope<'n>> {
         let shape = self.shape.and_then(|shape| match &shape.kind {
-            Kind::List { element, .. } => Some(&**element),
-            Kind::Map { value } => Some(&**value),
+            ShapeKind::List { element, .. } => Some(&**element),
+            ShapeKind::Map { value } => Some(&**value),
             _ => None,
         });
         let value = self.value.and_then(|value| match value {
@@ -109,7 +109,7 @@ impl<'n> CompletionScope<'n> {
     }
 
     fn names(self) -> Vec<String> {
-        if let Some(Kind::Object { fields, .. }) = self.shape.map(|shape| &shape.kind) {
+        if let Some(ShapeKind::Object { fields, .. }) = self.shape.map(|shape| &shape.kind) {
             return fields.iter().map(|field| field.name.to_string()).collect();
         }
         let members = self.value.and_then(Value::as_object);

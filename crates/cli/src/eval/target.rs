@@ -6,7 +6,7 @@ use crate::files;
 use crate::problem::Problem;
 use crate::split;
 use scantling_admit::Resource;
-use scantling_cel::shape::{Kind, Shape};
+use scantling_cel::shape::{Shape, ShapeKind};
 use scantling_schema::rules::{Shapes, View};
 use scantling_value::Value;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl EvalTarget {
         let shape = match &resource {
             Some(resource) => shape(resource, &flags.at)?,
             None => Arc::new(Shape {
-                kind: Kind::Dyn,
+                kind: ShapeKind::Dyn,
                 nullable: true,
                 min_serialized_size: 1,
                 max_elements: 0,

@@ -9,7 +9,7 @@ use expect_test::expect;
 use generate::Choices;
 use proptest::prelude::*;
 use scantling_admit::{Identity, Operation, Options, Outcome, Request, Resource, Workshop, admit, load};
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_schema::definition::{Accepted, ApiVersion, Definition, Gates, Setting};
 use scantling_schema::rules::Environments;
 use scantling_value::{Limits, Value, json};
@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::of(Version::LATEST));
+static ENVIRONMENTS: LazyLock<Environments> = LazyLock::new(|| Environments::of(KubernetesVersion::LATEST));
 
 fn value(json: &Json) -> Value {
     json::decode(json.to_string().as_bytes(), Limits::SERVER).unwrap()

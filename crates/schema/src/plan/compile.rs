@@ -11,7 +11,7 @@ use crate::prune;
 use crate::rules::{self, Environments, Place, Rules};
 use crate::structural::{Additional, ListType, Structural, Type, ValueValidation};
 use foldhash::HashMap;
-use scantling_cel::kubernetes::Version;
+use scantling_cel::kubernetes::KubernetesVersion;
 use scantling_value::{Path, Str, Value};
 use std::sync::{Arc, Weak};
 
@@ -31,7 +31,7 @@ pub struct Compiler {
 
 impl Default for Compiler {
     fn default() -> Self {
-        Self::for_version(Version::LATEST)
+        Self::for_version(KubernetesVersion::LATEST)
     }
 }
 
@@ -42,7 +42,7 @@ impl Compiler {
     }
 
     /// A compiler for rules as that version of Kubernetes understands them.
-    pub fn for_version(version: Version) -> Self {
+    pub fn for_version(version: KubernetesVersion) -> Self {
         Self::with(Environments::of(version), Purpose::Values)
     }
 

@@ -2,13 +2,13 @@
 
 use super::shape::MAX_REQUEST_BYTES;
 use crate::structural::ValidationRule;
-use scantling_cel::check::Checked;
-use scantling_cel::env::{Env, Scope};
+use scantling_cel::check::CheckedExpr;
+use scantling_cel::env::{BaseEnv, Env};
 use scantling_cel::estimate::estimate;
-use scantling_cel::kubernetes::{self, Version};
+use scantling_cel::kubernetes::{self, KubernetesVersion};
 use scantling_cel::program::Program;
 use scantling_cel::shape::Shape;
-use scantling_cel::types::Type;
+use scantling_cel::types::CelType;
 use scantling_value::Str;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Environments {
     /// For expressions that are new: what the version before also understands, so that one can go back to it.
-    new: Arc<Scope>,
+    new: Arc<BaseEnv>,
     /// For expressions that were accepted before.
-    stored: Arc<Scope>,
+    stored: Arc<BaseEnv>,
 }
 
 impl Environments {
     /// The environments of a server of that version.
-    pub fn of(version: Version) -> Self {
+    pub fn of(version: KubernetesVersion) -> Self {
         Environments {
             new: Arc::new(kubernetes::for_new_expressions(version)),
             stored: Arc::new(kubernetes::for_stored_expressions(version)),
@@ -85,7 +85,7 @@ pub fn compile(
     accepted: Accepted<'_>,
 ) -> Vec<CompiledRule> {
     let compiler = Compiler::new(shape, environments, accepted);
-    let estimated = |program, checked: &Checked| Expression {
+    let estimated = |program, checked: &CheckedExpr| Expression {
         program,
         max_cost: estimate(checked, Some(shape)).max,
     };
@@ -100,13 +100,13 @@ pub(super) fn programs(
     environments: &Environments,
 ) -> Vec<CompiledRule<Program>> {
     let compiler = Compiler::new(shape, environments, Accepted::All);
-    let program = |program, _: &Checked| program;
+    let program = |program, _: &CheckedExpr| program;
     rules.iter().map(|rule| compiler.rule(rule, &program)).collect()
 }
 
 struct Compiler<'a> {
     shape: &'a Arc<Shape>,
-    self_type: Type,
+    self_type: CelType,
     environments: &'a Environments,
     accepted: Accepted<'a>,
 }
@@ -122,7 +122,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// `make` makes of a program and the expression that it was compiled from what is wanted of them.
-    fn rule<E>(&self, rule: &ValidationRule, make: &impl Fn(Program, &Checked) -> E) -> CompiledRule<E> {
+    fn rule<E>(&self, rule: &ValidationRule, make: &impl Fn(Program, &CheckedExpr) -> E) -> CompiledRule<E> {
         let mut compiled = CompiledRule {
             rule: None,
             message: None,
@@ -163,9 +163,9 @@ impl<'a> Compiler<'a> {
         };
         let self_type = self.self_type.clone();
         let old_self = if rule.optional_old_self == Some(true) {
-            Type::optional(self_type.clone())
+            CelType::optional(self_type.clone())
         } else if rule.applies_on_create {
-            Type::Wrapper(Arc::new(self_type.clone()))
+            CelType::Wrapper(Arc::new(self_type.clone()))
         } else {
             self_type.clone()
         };
@@ -174,7 +174,7 @@ impl<'a> Compiler<'a> {
             .with_variable("oldSelf", old_self)
     }
 
-    fn checked(&self, env: &Env, text: &str, role: &Role) -> Result<Checked, String> {
+    fn checked(&self, env: &Env, text: &str, role: &Role) -> Result<CheckedExpr, String> {
         let checked = env
             .compile(text)
             .map_err(|issues| format!("{}: {issues}", role.not_compiled))?;
@@ -185,7 +185,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-fn program(env: &Env, checked: &Checked, role: &Role) -> Result<Program, String> {
+fn program(env: &Env, checked: &CheckedExpr, role: &Role) -> Result<Program, String> {
     let failed = |problem: String| format!("{}: {problem}", role.not_made);
     if let Some(name) = checked.undefined_type() {
         return Err(failed(format!("reference to undefined type: {name}")));
@@ -195,21 +195,21 @@ fn program(env: &Env, checked: &Checked, role: &Role) -> Result<Program, String>
 
 /// What an expression is there for: the type it must have, and the texts of errors.
 struct Role {
-    ty: Type,
+    ty: CelType,
     wrong_type: &'static str,
     not_compiled: &'static str,
     not_made: &'static str,
 }
 
 const RULE: Role = Role {
-    ty: Type::Bool,
+    ty: CelType::Bool,
     wrong_type: "cel expression must evaluate to a bool",
     not_compiled: "compilation failed",
     not_made: "program instantiation failed",
 };
 
 const MESSAGE: Role = Role {
-    ty: Type::String,
+    ty: CelType::String,
     wrong_type: "messageExpression must evaluate to a string",
     not_compiled: "messageExpression compilation failed",
     not_made: "messageExpression instantiation failed",
@@ -232,7 +232,7 @@ mod tests {
         let document = json::decode(schema.as_bytes(), Limits::default()).unwrap();
         let schema = Schema::new(&document).structural(&mut Interner::new()).unwrap();
         let shape = Shapes::new().of(&schema).unwrap();
-        let environments = Environments::of(Version::LATEST);
+        let environments = Environments::of(KubernetesVersion::LATEST);
         compile(std::slice::from_ref(rule), &shape, &environments, Accepted::None).remove(0)
     }
 
@@ -271,7 +271,7 @@ mod tests {
         let document = json::decode(schema.as_bytes(), Limits::default()).unwrap();
         let schema = Schema::new(&document).structural(&mut Interner::new()).unwrap();
         let shape = Shapes::new().of(&schema).unwrap();
-        let environments = Environments::of(Version::LATEST);
+        let environments = Environments::of(KubernetesVersion::LATEST);
         for accepted in [Accepted::All, Accepted::These(&known)] {
             let compiled = compile(std::slice::from_ref(&rule), &shape, &environments, accepted).remove(0);
             assert!(matches!(compiled.rule, Some(Ok(_))), "{accepted:?}");

@@ -4,7 +4,7 @@ use super::compile::{Environments, programs};
 use super::shape::Shapes;
 use crate::field_path::{self, Brackets, Step};
 use crate::structural::{Structural, Type, ValidationRule};
-use scantling_cel::program::{Predicates, Program};
+use scantling_cel::program::{FusedRules, Program};
 use scantling_cel::shape::Shape;
 use scantling_value::deadline;
 use std::fmt::Write as _;
@@ -55,8 +55,8 @@ pub(crate) struct Ready {
     pub(crate) shape: Arc<Shape>,
     /// Beside the schema's rules, one by one.
     pub(crate) rules: Box<[ReadyRule]>,
-    /// Those that see nothing but the value, as predicates.
-    pub(crate) predicates: Predicates,
+    /// Those that see nothing but the value, as fused.
+    pub(crate) fused: FusedRules,
     /// Whether there are others.
     pub(crate) has_others: bool,
 }
@@ -111,10 +111,10 @@ impl Rules {
                 field_path: shown_path(rule, schema),
             });
         let rules: Box<[ReadyRule]> = rules.collect();
-        let predicates = Predicates::new(&shape, rules.iter().map(ReadyRule::predicate));
+        let fused = FusedRules::new(&shape, rules.iter().map(ReadyRule::predicate));
         Some(Ready {
-            has_others: (0..rules.len()).any(|rule| !predicates.include(rule)),
-            predicates,
+            has_others: (0..rules.len()).any(|rule| !fused.include(rule)),
+            fused,
             rules,
             shape,
         })

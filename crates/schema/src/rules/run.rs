@@ -357,7 +357,7 @@ impl<'o> Run<'o> {
             old.map_or(Input::Absent, |old| Input::Json(old, &ready.shape)),
         ];
         for (index, (rule, compiled)) in node.schema().rules.iter().zip(&ready.rules).enumerate() {
-            if all_kept && ready.predicates.include(index) {
+            if all_kept && ready.fused.include(index) {
                 continue;
             }
             let program = match &compiled.program {
@@ -390,7 +390,7 @@ impl<'o> Run<'o> {
     #[inline]
     fn are_kept(&mut self, ready: &Ready, value: &Value) -> bool {
         self.arena.reset();
-        let cost = ready.predicates.all_hold(value, &self.arena, LIMITS.cost);
+        let cost = ready.fused.all_hold(value, &self.arena, LIMITS.cost);
         cost.is_some_and(|cost| self.pay(cost))
     }
 

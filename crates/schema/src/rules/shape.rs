@@ -3,7 +3,7 @@
 use super::escape::escape;
 use crate::structural::{self, Additional, Structural, ValueValidation};
 use foldhash::HashMap;
-use scantling_cel::shape::{Field, Kind, ListType, Shape};
+use scantling_cel::shape::{ListType, Shape, ShapeField, ShapeKind};
 use scantling_value::Value;
 use std::sync::{Arc, Weak};
 
@@ -59,7 +59,7 @@ impl Shapes {
     fn make(&mut self, schema: &Structural, place: Place) -> Option<Shape> {
         if schema.is_int_or_string() {
             let max = max_length(schema).map_or(MAX_TEXT, in_bytes);
-            return Some(shape(schema, Kind::IntOrString, 1, max));
+            return Some(shape(schema, ShapeKind::IntOrString, 1, max));
         }
         match schema.ty? {
             structural::Type::Array => self.list(schema),
@@ -68,9 +68,9 @@ impl Shapes {
                 _ => Some(self.object(schema, place)),
             },
             structural::Type::String => Some(text(schema)),
-            structural::Type::Boolean => Some(shape(schema, Kind::Bool, 4, 0)),
-            structural::Type::Number => Some(shape(schema, Kind::Double, 1, 0)),
-            structural::Type::Integer => Some(shape(schema, Kind::Int, 1, 0)),
+            structural::Type::Boolean => Some(shape(schema, ShapeKind::Bool, 4, 0)),
+            structural::Type::Number => Some(shape(schema, ShapeKind::Double, 1, 0)),
+            structural::Type::Integer => Some(shape(schema, ShapeKind::Int, 1, 0)),
         }
     }
 
@@ -89,7 +89,7 @@ impl Shapes {
             ),
             Some(structural::ListType::Atomic) | None => ListType::Atomic,
         };
-        Some(shape(schema, Kind::List { element, list_type }, 2, max))
+        Some(shape(schema, ShapeKind::List { element, list_type }, 2, max))
     }
 
     fn map(&mut self, schema: &Structural, values: &Arc<Structural>) -> Option<Shape> {
@@ -97,7 +97,7 @@ impl Shapes {
         let max = limits(schema).and_then(|v| v.max_properties);
         // A key, its quotes, a colon and a comma.
         let max = max.unwrap_or_else(|| fitting(value.min_serialized_size, 6));
-        Some(shape(schema, Kind::Map { value }, 2, max))
+        Some(shape(schema, ShapeKind::Map { value }, 2, max))
     }
 
     fn object(&mut self, schema: &Structural, place: Place) -> Shape {
@@ -135,10 +135,10 @@ impl Shapes {
         let min = members.iter().filter(is_sent).fold(2, |sum, m| {
             sum + m.name.len() as i64 + m.shape.min_serialized_size as i64 + 4
         });
-        let mut fields: Vec<Field> = members
+        let mut fields: Vec<ShapeField> = members
             .into_iter()
             .filter_map(|m| {
-                Some(Field {
+                Some(ShapeField {
                     name: escape(m.name)?.into(),
                     json: m.name.into(),
                     shape: m.shape,
@@ -150,7 +150,7 @@ impl Shapes {
             schema.preserves_unknown_fields() || matches!(schema.additional, Some(Additional::Any(true)));
         shape(
             schema,
-            Kind::Object {
+            ShapeKind::Object {
                 fields: fields.into(),
                 preserve_unknown,
             },
@@ -176,7 +176,7 @@ enum Place {
     Value,
 }
 
-fn shape(schema: &Structural, kind: Kind, min: i64, max: i64) -> Shape {
+fn shape(schema: &Structural, kind: ShapeKind, min: i64, max: i64) -> Shape {
     Shape {
         kind,
         nullable: schema.nullable,
@@ -188,16 +188,16 @@ fn shape(schema: &Structural, kind: Kind, min: i64, max: i64) -> Shape {
 fn text(schema: &Structural) -> Shape {
     let max = max_length(schema);
     match limits(schema).map_or("", |v| v.format.as_str()) {
-        "byte" => shape(schema, Kind::Bytes, 2, max.unwrap_or(MAX_TEXT)),
-        "duration" => shape(schema, Kind::Duration, 3, 32),
-        "date" => shape(schema, Kind::Date, 12, 12),
-        "date-time" => shape(schema, Kind::DateTime, 21, 32),
+        "byte" => shape(schema, ShapeKind::Bytes, 2, max.unwrap_or(MAX_TEXT)),
+        "duration" => shape(schema, ShapeKind::Duration, 3, 32),
+        "date" => shape(schema, ShapeKind::Date, 12, 12),
+        "date-time" => shape(schema, ShapeKind::DateTime, 21, 32),
         _ => {
             let max = max
                 .map(in_bytes)
                 .or_else(|| longest_enum(schema))
                 .unwrap_or(MAX_TEXT);
-            shape(schema, Kind::String, 2, max)
+            shape(schema, ShapeKind::String, 2, max)
         }
     }
 }
@@ -208,15 +208,15 @@ fn metadata(resource: &Structural) -> Shape {
     let name = |name: &'static str, longest: i64| {
         let limit = declared.and_then(|m| max_length(m.property(name)?));
         let max = in_bytes(limit.map_or(longest, |limit| limit.min(longest)));
-        Field {
+        ShapeField {
             name: name.into(),
             json: name.into(),
-            shape: Arc::new(shape(&Structural::default(), Kind::String, 2, max)),
+            shape: Arc::new(shape(&Structural::default(), ShapeKind::String, 2, max)),
         }
     };
     // A generated name has at least one more character.
     let fields = [name("generateName", MAX_NAME - 1), name("name", MAX_NAME)];
-    let kind = Kind::Object {
+    let kind = ShapeKind::Object {
         fields: fields.into(),
         preserve_unknown: false,
     };

@@ -3,7 +3,7 @@
 use super::escape::escape;
 use super::shape::Shapes;
 use crate::structural::Structural;
-use scantling_cel::shape::{Kind, Shape};
+use scantling_cel::shape::{Shape, ShapeKind};
 use std::sync::Arc;
 
 /// What expressions see of the values at a node of a schema: a shape, or nothing at all.
@@ -67,7 +67,9 @@ impl View {
         View(match &self.0 {
             Err(problem) => Err(*problem),
             Ok(shape) => match &shape.kind {
-                Kind::List { element: entry, .. } | Kind::Map { value: entry } => Ok(Arc::clone(entry)),
+                ShapeKind::List { element: entry, .. } | ShapeKind::Map { value: entry } => {
+                    Ok(Arc::clone(entry))
+                }
                 _ => Err(Unseen::NoEntries),
             },
         })

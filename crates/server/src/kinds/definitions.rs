@@ -53,7 +53,7 @@ pub(crate) struct Compiler {
 impl Compiler {
     /// A compiler for definitions under these gates.
     pub(crate) fn new(gates: Gates, metrics: &Metrics) -> Self {
-        let version = kubernetes::Version::LATEST;
+        let version = kubernetes::KubernetesVersion::LATEST;
         Compiler {
             workshop: Arc::new(Mutex::new(Workshop::for_version(version))),
             gates,

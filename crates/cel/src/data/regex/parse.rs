@@ -21,7 +21,7 @@ struct Flags {
 }
 
 /// A part of the tree with what limits ask of it.
-struct Node {
+struct Fragment {
     hir: Hir,
     /// The product of the counted repetitions on the way down.
     repeats: u32,
@@ -29,7 +29,7 @@ struct Node {
     depth: u32,
 }
 
-impl Node {
+impl Fragment {
     fn leaf(hir: Hir) -> Self {
         Self {
             hir,
@@ -44,7 +44,7 @@ impl Node {
     }
 
     /// A node over several; over one it is that one.
-    fn join(nodes: Vec<Node>, join: fn(Vec<Hir>) -> Hir) -> Self {
+    fn combine(nodes: Vec<Fragment>, join: fn(Vec<Hir>) -> Hir) -> Self {
         let repeats = nodes.iter().map(|n| n.repeats).max().unwrap_or(1);
         let level = u32::from(nodes.len() != 1);
         let height = nodes.iter().map(|n| n.height).max().unwrap_or(0) + level;
@@ -61,8 +61,8 @@ impl Node {
 
 /// A group that is open: its alternatives so far and the sequence being read.
 struct Group {
-    alternatives: Vec<Node>,
-    sequence: Vec<Node>,
+    alternatives: Vec<Fragment>,
+    sequence: Vec<Fragment>,
     /// Whether closing it adds a level to the tree.
     captures: bool,
     /// The flags to go back to.
@@ -81,18 +81,18 @@ impl Group {
 
     fn next_alternative(&mut self) {
         let sequence = std::mem::take(&mut self.sequence);
-        self.alternatives.push(Node::join(sequence, Hir::concat));
+        self.alternatives.push(Fragment::combine(sequence, Hir::concat));
     }
 
-    fn close(mut self) -> Node {
+    fn close(mut self) -> Fragment {
         self.next_alternative();
-        let mut node = Node::join(self.alternatives, Hir::alternation);
+        let mut node = Fragment::combine(self.alternatives, Hir::alternation);
         node.height += u32::from(self.captures);
         node
     }
 }
 
-struct Parser<'p> {
+struct RegexParser<'p> {
     pattern: &'p str,
     rest: &'p str,
     flags: Flags,
@@ -108,7 +108,7 @@ pub(super) fn parse(pattern: &str) -> Result<Hir, PatternError> {
         dot_matches_newline: false,
         swap_greed: false,
     };
-    let mut parser = Parser {
+    let mut parser = RegexParser {
         pattern,
         rest: pattern,
         flags,
@@ -145,7 +145,7 @@ fn skip(text: &str, n: usize) -> &str {
     text.get(n..).unwrap_or("")
 }
 
-impl<'p> Parser<'p> {
+impl<'p> RegexParser<'p> {
     /// Reads one item. Gives where it starts if it is a repetition operator, which none may follow.
     fn item(&mut self, c: char, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
         let start = self.rest;
@@ -156,10 +156,10 @@ impl<'p> Parser<'p> {
             '(' => self.open(true, self.flags),
             '|' => self.current.next_alternative(),
             ')' => self.close()?,
-            '^' if self.flags.multi_line => self.look(Look::StartLF),
-            '^' => self.look(Look::Start),
-            '$' if self.flags.multi_line => self.look(Look::EndLF),
-            '$' => self.look(Look::End),
+            '^' if self.flags.multi_line => self.push_look(Look::StartLF),
+            '^' => self.push_look(Look::Start),
+            '$' if self.flags.multi_line => self.push_look(Look::EndLF),
+            '$' => self.push_look(Look::End),
             '.' if self.flags.dot_matches_newline => self.push(Hir::dot(Dot::AnyChar)),
             '.' => self.push(Hir::dot(Dot::AnyCharExceptLF)),
             '[' => self.bracket(start)?,
@@ -183,14 +183,14 @@ impl<'p> Parser<'p> {
     }
 
     fn push(&mut self, hir: Hir) {
-        self.current.sequence.push(Node::leaf(hir));
+        self.current.sequence.push(Fragment::leaf(hir));
     }
 
     fn push_class(&mut self, class: ClassUnicode) {
         self.push(Hir::class(Class::Unicode(class)));
     }
 
-    fn look(&mut self, look: Look) {
+    fn push_look(&mut self, look: Look) {
         self.push(Hir::look(look));
     }
 
@@ -251,7 +251,7 @@ impl<'p> Parser<'p> {
             greedy,
             sub: Box::new(sub.hir),
         });
-        let node = Node {
+        let node = Fragment {
             hir,
             repeats,
             height: sub.height + 1,
@@ -312,10 +312,10 @@ impl<'p> Parser<'p> {
         let letter = skip(start, 1).chars().next();
         self.rest = skip(start, 1 + letter.map_or(0, char::len_utf8));
         match letter {
-            Some('A') => self.look(Look::Start),
-            Some('b') => self.look(Look::WordAscii),
-            Some('B') => self.look(Look::WordAsciiNegate),
-            Some('z') => self.look(Look::End),
+            Some('A') => self.push_look(Look::Start),
+            Some('b') => self.push_look(Look::WordAscii),
+            Some('B') => self.push_look(Look::WordAsciiNegate),
+            Some('z') => self.push_look(Look::End),
             Some('C') => return fail(ErrorCode::Escape, up_to(start, self.rest)),
             Some('Q') => {
                 let (text, after) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));

@@ -7,22 +7,22 @@ use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
 
 /// A pattern that starts at the beginning of the text and in which one character always tells how to go on.
 #[derive(Debug)]
-pub(super) struct Scan {
-    steps: Box<[Step]>,
-    end: End,
+pub(super) struct PrefixScan {
+    runs: Box<[Run]>,
+    end: MatchEnd,
 }
 
 /// Where a match may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum MatchEnd {
     Anywhere,
-    WithTheText,
+    EndOfText,
 }
 
 /// As many characters of a set as there are, within limits.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    set: Set,
+struct Run {
+    set: ByteSet,
     min: usize,
     max: usize,
     /// The only byte that ends it, if there is but one.
@@ -31,36 +31,36 @@ struct Step {
 
 /// A set of characters: some of ASCII, and all or none beyond it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Set {
+struct ByteSet {
     /// A bit for every byte that one of them begins with or goes on with.
     bytes: [u64; 4],
 }
 
 /// Longer patterns are left to the engine.
-const MAX_STEPS: usize = 64;
+const MAX_RUNS: usize = 64;
 
-impl Scan {
+impl PrefixScan {
     /// The scan that finds what the pattern finds, if it is that simple.
-    pub(super) fn of(pattern: &Hir) -> Option<Self> {
+    pub(super) fn new(pattern: &Hir) -> Option<Self> {
         let mut parts = Vec::new();
         flatten(pattern, &mut parts);
         let (first, mut parts) = parts.split_first()?;
         if !matches!(first.kind(), HirKind::Look(Look::Start)) {
             return None;
         }
-        let mut end = End::Anywhere;
+        let mut end = MatchEnd::Anywhere;
         if let Some((last, rest)) = parts.split_last()
             && matches!(last.kind(), HirKind::Look(Look::End))
         {
-            (end, parts) = (End::WithTheText, rest);
+            (end, parts) = (MatchEnd::EndOfText, rest);
         }
-        let mut steps = Vec::new();
+        let mut runs = Vec::new();
         for part in parts {
-            add_steps(part, &mut steps)?;
+            add_runs(part, &mut runs)?;
         }
-        let fits = steps.len() <= MAX_STEPS && leaves_no_choice(&steps);
-        fits.then(|| Scan {
-            steps: steps.into(),
+        let fits = runs.len() <= MAX_RUNS && leaves_no_choice(&runs);
+        fits.then(|| PrefixScan {
+            runs: runs.into(),
             end,
         })
     }
@@ -73,14 +73,14 @@ impl Scan {
     /// The length of the match.
     pub(super) fn length(&self, text: &str) -> Option<usize> {
         let mut rest = text.as_bytes();
-        for step in &self.steps {
-            let run = step.length(rest);
-            if run < step.min {
+        for run in &self.runs {
+            let length = run.length(rest);
+            if length < run.min {
                 return None;
             }
-            rest = rest.get(run..)?;
+            rest = rest.get(length..)?;
         }
-        (self.end == End::Anywhere || rest.is_empty()).then(|| text.len() - rest.len())
+        (self.end == MatchEnd::Anywhere || rest.is_empty()).then(|| text.len() - rest.len())
     }
 }
 
@@ -94,23 +94,23 @@ fn flatten<'h>(tree: &'h Hir, parts: &mut Vec<&'h Hir>) {
     }
 }
 
-fn add_steps(part: &Hir, steps: &mut Vec<Step>) -> Option<()> {
+fn add_runs(part: &Hir, runs: &mut Vec<Run>) -> Option<()> {
     match part.kind() {
         HirKind::Literal(literal) => {
             for byte in &literal.0 {
-                steps.push(Step::new(Set::byte(*byte)?, 1, Some(1))?);
+                runs.push(Run::new(ByteSet::byte(*byte)?, 1, Some(1))?);
             }
         }
-        HirKind::Class(class) => steps.push(Step::new(Set::of(class)?, 1, Some(1))?),
+        HirKind::Class(class) => runs.push(Run::new(ByteSet::from_class(class)?, 1, Some(1))?),
         HirKind::Repetition(repetition) => {
             let mut of = &*repetition.sub;
             while let HirKind::Capture(group) = of.kind() {
                 of = &group.sub;
             }
             let set = match of.kind() {
-                HirKind::Class(class) => Set::of(class)?,
+                HirKind::Class(class) => ByteSet::from_class(class)?,
                 HirKind::Literal(literal) => match *literal.0 {
-                    [byte] => Set::byte(byte)?,
+                    [byte] => ByteSet::byte(byte)?,
                     _ => return None,
                 },
                 _ => return None,
@@ -118,35 +118,35 @@ fn add_steps(part: &Hir, steps: &mut Vec<Step>) -> Option<()> {
             if !repetition.greedy && repetition.max != Some(repetition.min) {
                 return None;
             }
-            steps.push(Step::new(set, repetition.min, repetition.max)?);
+            runs.push(Run::new(set, repetition.min, repetition.max)?);
         }
         _ => return None,
     }
     Some(())
 }
 
-/// Whether a step that takes all it can never takes what a later one needs.
-fn leaves_no_choice(steps: &[Step]) -> bool {
-    steps.iter().enumerate().all(|(i, step)| {
-        let mut later = steps.iter().skip(i + 1);
+/// Whether a run that takes all it can never takes what a later one needs.
+fn leaves_no_choice(runs: &[Run]) -> bool {
+    runs.iter().enumerate().all(|(i, run)| {
+        let mut later = runs.iter().skip(i + 1);
         let required = later.clone().position(|other| other.min > 0);
         let reachable = required.map_or(usize::MAX, |at| at + 1);
-        step.min == step.max
+        run.min == run.max
             || later
                 .by_ref()
                 .take(reachable)
-                .all(|other| !step.set.meets(&other.set))
+                .all(|other| !run.set.meets(&other.set))
     })
 }
 
-impl Step {
+impl Run {
     /// Steps go by bytes: characters that take several can be told from none and many, but are not counted.
-    fn new(set: Set, min: u32, max: Option<u32>) -> Option<Self> {
+    fn new(set: ByteSet, min: u32, max: Option<u32>) -> Option<Self> {
         if set.is_beyond_ascii() && (min > 1 || max.is_some()) {
             return None;
         }
         let end = if max.is_none() { set.only_missing() } else { None };
-        Some(Step {
+        Some(Run {
             set,
             min: usize::try_from(min).ok()?,
             max: match max {
@@ -170,16 +170,16 @@ impl Step {
     }
 }
 
-impl Set {
+impl ByteSet {
     fn byte(byte: u8) -> Option<Self> {
         byte.is_ascii().then(|| {
-            let mut set = Set::default();
+            let mut set = ByteSet::default();
             set.add(byte);
             set
         })
     }
 
-    fn of(class: &Class) -> Option<Self> {
+    fn from_class(class: &Class) -> Option<Self> {
         match class {
             Class::Unicode(class) => Self::of_characters(class),
             Class::Bytes(_) => None,
@@ -187,7 +187,7 @@ impl Set {
     }
 
     fn of_characters(class: &ClassUnicode) -> Option<Self> {
-        let mut set = Set::default();
+        let mut set = ByteSet::default();
         for range in class.ranges() {
             if !range.end().is_ascii() {
                 if range.start() > '\u{80}' || range.end() != char::MAX {
@@ -226,7 +226,7 @@ impl Set {
         self.has(u8::MAX)
     }
 
-    fn meets(&self, other: &Set) -> bool {
+    fn meets(&self, other: &ByteSet) -> bool {
         self.bytes.iter().zip(other.bytes).any(|(a, b)| a & b != 0)
     }
 }

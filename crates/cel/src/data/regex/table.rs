@@ -15,38 +15,38 @@ use regex_syntax::hir::{Hir, Look};
 use std::collections::HashMap;
 
 /// The automaton of a pattern.
-pub(super) struct Table {
+pub(super) struct DfaTable {
     /// The class of every byte. The end of the text is one more class, the last one.
     classes: [u8; 256],
     /// Where each class leads.
-    steps: Steps,
+    transitions: Transitions,
 }
 
 /// Where the classes of an automaton lead from each of its states.
-enum Steps {
+enum Transitions {
     /// Of few states: a word for each class, in which the place of a state holds where the next one stands. What a byte
     /// does is read without waiting for what the byte before it did.
-    Words { words: Box<[u64]>, start: Place },
+    Words { words: Box<[u64]>, start: BitOffset },
     /// Of many: a row for each state with a cell for each class, which holds where the next row begins.
     Rows {
-        rows: Box<[Row]>,
-        start: Row,
+        rows: Box<[RowIndex]>,
+        start: RowIndex,
         /// The number of classes.
-        width: Row,
+        width: RowIndex,
     },
 }
 
 /// The index of the first cell of a row.
-type Row = u16;
+type RowIndex = u16;
 
 /// The number of the first bit of a state in a word.
-type Place = u32;
+type BitOffset = u32;
 
 /// How many bits of a word a state has: enough to hold the place of any.
-const STATE_BITS: Place = 6;
+const STATE_BITS: BitOffset = 6;
 
 /// The most states whose places fit into a word.
-const MOST_PLACES: usize = 10;
+const MAX_WORD_STATES: usize = 10;
 
 /// The state from which no way leads to a match.
 const REJECTED: usize = 0;
@@ -59,20 +59,20 @@ const MAX_CELLS: usize = 4096;
 /// The most bytes that the automata may take of which a table is made.
 const MAX_WORK: usize = 1 << 16;
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for DfaTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Table");
-        match &self.steps {
-            Steps::Words { words, .. } => shown.field("words", &words.len()),
-            Steps::Rows { rows, width, .. } => shown.field("cells", &rows.len()).field("width", width),
+        let mut shown = f.debug_struct("DfaTable");
+        match &self.transitions {
+            Transitions::Words { words, .. } => shown.field("words", &words.len()),
+            Transitions::Rows { rows, width, .. } => shown.field("cells", &rows.len()).field("width", width),
         };
         shown.finish_non_exhaustive()
     }
 }
 
-impl Table {
+impl DfaTable {
     /// The table of a pattern that matches at the beginning of a text alone, if it is small.
-    pub(super) fn of(pattern: &Hir) -> Option<Self> {
+    pub(super) fn new(pattern: &Hir) -> Option<Self> {
         let properties = pattern.properties();
         let looks = properties.look_set();
         let known = looks.iter().all(|look| matches!(look, Look::Start | Look::End));
@@ -100,17 +100,17 @@ impl Table {
         let byte_classes = nfa.byte_classes();
         let classes = std::array::from_fn(|byte| u8::try_from(byte).map_or(0, |b| byte_classes.get(b)));
         let bytes: Vec<u8> = byte_classes.representatives(..).filter_map(Unit::as_u8).collect();
-        let mut draft = Draft {
+        let mut determinizer = Determinizer {
             dfa: &dfa,
             bytes: &bytes,
             numbers: HashMap::new(),
             open: Vec::new(),
         };
-        let start = draft.number(start)?;
-        let (states, start) = merged(draft.states()?, start);
-        Some(Table {
+        let start = determinizer.number(start)?;
+        let (states, start) = minimize(determinizer.states()?, start);
+        Some(DfaTable {
             classes,
-            steps: Steps::of(&states, start)?,
+            transitions: Transitions::new(&states, start)?,
         })
     }
 
@@ -122,25 +122,26 @@ impl Table {
         let class =
             |byte: &u8| usize::from(self.classes.get(usize::from(*byte)).copied().unwrap_or_default());
         let chunks = text.as_bytes().chunks(AT_ONCE);
-        match &self.steps {
-            Steps::Words { words, start } => {
+        match &self.transitions {
+            Transitions::Words { words, start } => {
                 let next = |state: u64, class: usize| {
                     let word = words.get(class).copied().unwrap_or_default();
                     #[expect(clippy::cast_possible_truncation, reason = "the last bits are the place")]
-                    word.wrapping_shr(state as Place)
+                    word.wrapping_shr(state as BitOffset)
                 };
                 let place = |state: u64| state & ((1 << STATE_BITS) - 1);
                 let mut state = u64::from(*start);
                 for bytes in chunks {
                     state = bytes.iter().fold(state, |state, byte| next(state, class(byte)));
-                    if place(state) <= u64::from(place_of(ACCEPTED)) {
+                    if place(state) <= u64::from(bit_offset(ACCEPTED)) {
                         return place(state) != 0;
                     }
                 }
                 place(next(state, words.len() - 1)) != 0
             }
-            Steps::Rows { rows, start, width } => {
-                let next = |row: Row, class: usize| rows.get(usize::from(row) + class).copied().unwrap_or(0);
+            Transitions::Rows { rows, start, width } => {
+                let next =
+                    |row: RowIndex, class: usize| rows.get(usize::from(row) + class).copied().unwrap_or(0);
                 let mut row = *start;
                 for bytes in chunks {
                     row = bytes.iter().fold(row, |row, byte| next(row, class(byte)));
@@ -155,43 +156,43 @@ impl Table {
 }
 
 /// The place of a state.
-fn place_of(state: usize) -> Place {
-    Place::try_from(state).map_or(0, |state| state * STATE_BITS)
+fn bit_offset(state: usize) -> BitOffset {
+    BitOffset::try_from(state).map_or(0, |state| state * STATE_BITS)
 }
 
-impl Steps {
+impl Transitions {
     /// `states` says for each state, by class, which is next. `None` if that is too much.
-    fn of(states: &[Vec<usize>], start: usize) -> Option<Steps> {
+    fn new(states: &[Vec<usize>], start: usize) -> Option<Transitions> {
         let width = states.first()?.len();
-        if states.len() <= MOST_PLACES {
+        if states.len() <= MAX_WORD_STATES {
             let word = |class: usize| {
                 let next = states
                     .iter()
                     .map(|next| next.get(class).copied().unwrap_or(REJECTED));
                 next.enumerate().fold(0, |word, (state, next)| {
-                    word | (u64::from(place_of(next)) << place_of(state))
+                    word | (u64::from(bit_offset(next)) << bit_offset(state))
                 })
             };
-            return Some(Steps::Words {
+            return Some(Transitions::Words {
                 words: (0..width).map(word).collect(),
-                start: place_of(start),
+                start: bit_offset(start),
             });
         }
-        let row = |state: usize| Row::try_from(state * width).ok();
-        Some(Steps::Rows {
+        let row = |state: usize| RowIndex::try_from(state * width).ok();
+        Some(Transitions::Rows {
             rows: states
                 .iter()
                 .flatten()
                 .map(|next| row(*next))
                 .collect::<Option<_>>()?,
             start: row(start)?,
-            width: Row::try_from(width).ok()?,
+            width: RowIndex::try_from(width).ok()?,
         })
     }
 }
 
 /// The states of an automaton as they are found, each by its number.
-struct Draft<'d> {
+struct Determinizer<'d> {
     dfa: &'d dense::DFA<Vec<u32>>,
     /// A byte of every class.
     bytes: &'d [u8],
@@ -200,7 +201,7 @@ struct Draft<'d> {
     open: Vec<StateID>,
 }
 
-impl Draft<'_> {
+impl Determinizer<'_> {
     /// Which state is next, for each state by class; `None` if there are too many.
     fn states(mut self) -> Option<Vec<Vec<usize>>> {
         let width = self.bytes.len() + 1;
@@ -243,10 +244,10 @@ impl Draft<'_> {
 }
 
 /// Makes one of states that nothing tells apart, if that makes them few enough for words.
-fn merged(states: Vec<Vec<usize>>, start: usize) -> (Vec<Vec<usize>>, usize) {
+fn minimize(states: Vec<Vec<usize>>, start: usize) -> (Vec<Vec<usize>>, usize) {
     /// Of more states, there is little hope.
-    const MOST: usize = 4 * MOST_PLACES;
-    if !(MOST_PLACES + 1..=MOST).contains(&states.len()) {
+    const MOST: usize = 4 * MAX_WORD_STATES;
+    if !(MAX_WORD_STATES + 1..=MOST).contains(&states.len()) {
         return (states, start);
     }
     // All are taken for the same, save for the answers, until they lead to what is not the same.
@@ -264,7 +265,7 @@ fn merged(states: Vec<Vec<usize>>, start: usize) -> (Vec<Vec<usize>>, usize) {
                 kinds.push(kind);
             }
         }
-        if kinds.len() > MOST_PLACES {
+        if kinds.len() > MAX_WORD_STATES {
             return (states, start);
         }
         if kinds.len() == count {

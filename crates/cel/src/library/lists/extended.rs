@@ -1,6 +1,6 @@
 //! Cutting, flattening, sorting and ranges.
 
-use super::super::scalars::Scalars;
+use super::super::scalars::ScalarSet;
 use super::{is_comparable, order, same};
 use crate::estimate::{LIST_COST, TEXT_FACTOR, formula};
 use crate::overload::{Estimate, Library, Overload, Ty};
@@ -205,7 +205,7 @@ fn pairwise(args: &[Option<Val<'_>>], list: usize) -> u64 {
 
 fn slice<'a>(arena: &'a Arena, list: Val<'a>, start: Val<'a>, end: Val<'a>) -> Res<'a> {
     let (list, start, end) = (list.list()?, start.int()?, end.int()?);
-    let fail = |why: &str| Err(EvalError::text(format!("cannot slice({start}, {end}), {why}")));
+    let fail = |why: &str| Err(EvalError::message(format!("cannot slice({start}, {end}), {why}")));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return fail("negative indexes not supported");
     };
@@ -225,7 +225,7 @@ fn flatten<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
 fn flatten_to<'a>(arena: &'a Arena, list: Val<'a>, depth: Val<'a>) -> Res<'a> {
     let (list, depth) = (list.list()?, depth.int()?);
     if depth < 0 {
-        return Err(EvalError::text("level must be non-negative"));
+        return Err(EvalError::message("level must be non-negative"));
     }
     let mut items = Vec::new();
     // Lists that are open: how far each has been read, and how many levels below it are flattened.
@@ -258,7 +258,7 @@ fn sort_by_keys<'a>(arena: &'a Arena, list: Val<'a>, keys: Val<'a>) -> Res<'a> {
 
 fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
     if list.len() != keys.len() {
-        return Err(EvalError::text(format!(
+        return Err(EvalError::message(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} \
              elements respectively",
             list.len(),
@@ -271,9 +271,9 @@ fn sorted<'a>(arena: &'a Arena, list: List<'a>, keys: List<'a>) -> Res<'a> {
         match (key, sorted.first()) {
             (Err(e), _) if e.is_final() => return Err(e),
             (Ok(key), None) if is_comparable(key) => sorted.push(key),
-            (_, None) => return Err(EvalError::text("list elements must be comparable")),
+            (_, None) => return Err(EvalError::message("list elements must be comparable")),
             (Ok(key), Some(first)) if key.type_name() == first.type_name() => sorted.push(key),
-            (_, Some(_)) => return Err(EvalError::text("list elements must have the same type")),
+            (_, Some(_)) => return Err(EvalError::message("list elements must have the same type")),
         }
     }
     if sorted.is_empty() {
@@ -314,12 +314,12 @@ const MAX_RANGE: i64 = 1_000_000;
 fn range<'a>(arena: &'a Arena, n: Val<'a>) -> Res<'a> {
     let n = n.int()?;
     if n < 0 {
-        return Err(EvalError::text(format!(
+        return Err(EvalError::message(format!(
             "lists.range: size must be non-negative, got {n}"
         )));
     }
     if n > MAX_RANGE {
-        return Err(EvalError::text(format!(
+        return Err(EvalError::message(format!(
             "lists.range: size {n} exceeds maximum allowed ({MAX_RANGE})"
         )));
     }
@@ -337,7 +337,7 @@ fn distinct<'a>(arena: &'a Arena, list: Val<'a>) -> Res<'a> {
     if list.is_empty() {
         return Ok(list.into());
     }
-    if let Some(mut scalars) = Scalars::of_list(arena, list) {
+    if let Some(mut scalars) = ScalarSet::of_list(arena, list) {
         return arena.list_of(list.iter(arena).filter(|item| match item {
             Ok(item) => scalars.take(*item),
             Err(_) => true,

@@ -95,7 +95,7 @@ pub(crate) fn add<'a>(arena: &'a Arena, a: Val<'a>, b: Val<'a>) -> Res<'a> {
         (Val::Int(a), Val::Int(b)) => a.checked_add(b).map(Val::Int).ok_or(EvalError::IntOverflow),
         (Val::Uint(a), Val::Uint(b)) => a.checked_add(b).map(Val::Uint).ok_or(EvalError::UintOverflow),
         (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a + b)),
-        (Val::Str(a), Val::Str(b)) => arena.join(a, b).map(Val::Str),
+        (Val::Str(a), Val::Str(b)) => arena.concat_strings(a, b).map(Val::Str),
         (Val::Bytes(a), Val::Bytes(b)) => arena.bytes([a, b].concat()),
         (Val::Duration(a), Val::Duration(b)) => duration(a.nanos.checked_add(b.nanos)),
         (Val::Timestamp(t), Val::Duration(d)) | (Val::Duration(d), Val::Timestamp(t)) => {

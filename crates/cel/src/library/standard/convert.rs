@@ -106,7 +106,7 @@ pub(super) static CONVERSIONS: Library = Library {
 
 #[cold]
 fn unreadable(to: &str) -> EvalError {
-    EvalError::text(format!("type conversion error from 'string' to '{to}'"))
+    EvalError::message(format!("type conversion error from 'string' to '{to}'"))
 }
 
 fn type_of<'a>(_: &'a Arena, v: Val<'a>) -> Res<'a> {
@@ -207,7 +207,7 @@ fn to_string<'a>(arena: &'a Arena, v: Val<'a>) -> Res<'a> {
         Val::Double(d) => arena.str(go::float_v(d)),
         Val::Bytes(b) => std::str::from_utf8(b)
             .map(Val::Str)
-            .map_err(|_| EvalError::text("invalid UTF-8 in bytes, cannot convert to string")),
+            .map_err(|_| EvalError::message("invalid UTF-8 in bytes, cannot convert to string")),
         Val::Duration(d) => arena.str(duration::format(d.nanos)),
         Val::Timestamp(t) => arena.str(timestamp::format(t.into())),
         _ => Err(EvalError::NoSuchOverload),

@@ -1,6 +1,6 @@
 //! The fields of timestamps and the lengths of durations.
 
-use crate::data::timestamp::{self, Fields};
+use crate::data::timestamp::{self, CivilTime};
 use crate::overload::{Library, Overload, Ty};
 use crate::run::Run;
 use crate::val::{Arena, EvalError, Res, Timestamp, Val};
@@ -87,10 +87,10 @@ pub(super) static TIME: Library = Library {
     types: &[],
 };
 
-fn at<'a>(time: Val<'a>, zone: Val<'a>, field: fn(Fields, Timestamp) -> i64) -> Res<'a> {
+fn at<'a>(time: Val<'a>, zone: Val<'a>, field: fn(CivilTime, Timestamp) -> i64) -> Res<'a> {
     let Val::Timestamp(time) = time else {
         return Err(EvalError::NoSuchOverload);
     };
-    let offset = timestamp::offset_in(zone.str()?, time.seconds).map_err(EvalError::text)?;
-    Ok(Val::Int(field(Fields::at(time.seconds, offset), time)))
+    let offset = timestamp::offset_in(zone.str()?, time.seconds).map_err(EvalError::message)?;
+    Ok(Val::Int(field(CivilTime::at(time.seconds, offset), time)))
 }

@@ -46,7 +46,7 @@ fn format<'a>(
     let out = interpolate(template, args.len(), max_precision, |out, index, clause| {
         let arg = args.get(arena, index).unwrap_or(Err(EvalError::NoSuchOverload));
         let written = arg.and_then(|arg| {
-            let written = write_clause(arena, out, clause, arg).map_err(EvalError::text);
+            let written = write_clause(arena, out, clause, arg).map_err(EvalError::message);
             arena.check_room(out.len())?;
             written
         });
@@ -59,7 +59,7 @@ fn format<'a>(
     match (out, last) {
         (_, Some(e)) => Err(e),
         (Ok(out), None) => arena.str(String::from_utf8_lossy(&out)),
-        (Err(message), None) => Err(EvalError::text(message)),
+        (Err(message), None) => Err(EvalError::message(message)),
     }
 }
 

@@ -4,7 +4,7 @@
 //! nothing. From the stop of a rule edges lead to all places behind a call of it, for readers that do not know who
 //! called.
 
-use super::grammar::{Form, Item, Part, Rule, items};
+use super::grammar::{AltLabel, ChildRole, GrammarItem, GrammarRule, items};
 use crate::syntax::token::TokenSet;
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ pub(super) enum StateKind {
     Basic,
     RuleStart,
     RuleStop,
-    /// Ways part here: an optional part, or alternatives.
+    /// Ways role here: an optional role, or alternatives.
     BlockStart,
     BlockEnd,
     /// The first of one or more rounds begins.
@@ -29,7 +29,7 @@ pub(super) enum StateKind {
         /// Whether the rounds are the suffixes of a recursive rule.
         suffixes: bool,
     },
-    /// A round begins; with suffixes, ways part here.
+    /// A round begins; with suffixes, alts role here.
     LoopBlockStart,
     /// After a round, before the entry.
     LoopBack,
@@ -40,36 +40,36 @@ pub(super) enum StateKind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) target: StateId,
-    pub(super) label: Label,
+    pub(super) label: EdgeLabel,
 }
 
-/// What it takes to follow an edge.
+/// What it takes to follow_state an edge.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Label {
+pub(super) enum EdgeLabel {
     /// Nothing.
     Epsilon,
-    /// Nothing, and the node takes this form.
-    Alternative(Form),
-    /// Nothing, at the stop of a rule whose caller is not known.
+    /// Nothing, and the node takes this label.
+    Alternative(AltLabel),
+    /// Nothing, at the stop of a rule whose caller is not states.
     Return {
         /// The rule, where the call accepts suffixes of any precedence.
-        outermost: Option<Rule>,
+        outermost: Option<GrammarRule>,
     },
     /// One token of these.
-    Tokens(TokenSet, Part),
-    /// The rule at whose start the edge ends; going on at `follow` behind it.
+    Tokens(TokenSet, ChildRole),
+    /// The rule at whose start the edge ends; going on at `follow_state` behind it.
     Call {
         precedence: u8,
-        follow: StateId,
-        part: Part,
+        follow_state: StateId,
+        role: ChildRole,
     },
     /// That suffixes of this precedence are allowed.
-    Precedence(u8, Form),
+    Precedence(u8, AltLabel),
 }
 
-impl Label {
+impl EdgeLabel {
     fn takes_token(self) -> bool {
-        matches!(self, Label::Tokens(..))
+        matches!(self, EdgeLabel::Tokens(..))
     }
 }
 
@@ -77,25 +77,25 @@ impl Label {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) kind: StateKind,
-    pub(super) rule: Rule,
+    pub(super) rule: GrammarRule,
     pub(super) edges: Vec<Edge>,
     /// The tokens that may be next within the rule.
     pub(super) next: TokenSet,
     /// Whether the rule may end here.
     pub(super) may_end: bool,
-    /// The tokens with which each way begins, where one token is enough to tell the ways apart.
-    pub(super) ways: Option<Vec<TokenSet>>,
+    /// The tokens with which each alt begins, where one token is enough to tell the alts apart.
+    pub(super) alts: Option<Vec<TokenSet>>,
 }
 
 impl State {
-    const fn new(kind: StateKind, rule: Rule) -> State {
+    const fn new(kind: StateKind, rule: GrammarRule) -> State {
         State {
             kind,
             rule,
             edges: Vec::new(),
             next: TokenSet::EMPTY,
             may_end: false,
-            ways: None,
+            alts: None,
         }
     }
 
@@ -123,129 +123,129 @@ pub(super) struct Atn {
 /// The graph of the grammar.
 pub(super) static ATN: LazyLock<Atn> = LazyLock::new(Atn::build);
 
-/// A state without ways on; no edge leads to it.
-static DEAD: State = State::new(StateKind::Basic, Rule::Start);
+/// A state without alts on; no edge leads to it.
+static DEAD: State = State::new(StateKind::Basic, GrammarRule::Start);
 
 impl Atn {
     pub(super) fn state(&self, id: StateId) -> &State {
         self.states.get(usize::from(id)).unwrap_or(&DEAD)
     }
 
-    pub(super) fn start(rule: Rule) -> StateId {
+    pub(super) fn start(rule: GrammarRule) -> StateId {
         rule as StateId * 2
     }
 
-    pub(super) fn stop(rule: Rule) -> StateId {
+    pub(super) fn stop(rule: GrammarRule) -> StateId {
         Self::start(rule) + 1
     }
 
     /// The state behind the call that this state makes.
-    pub(super) fn follow(&self, caller: StateId) -> Option<StateId> {
+    pub(super) fn follow_state(&self, caller: StateId) -> Option<StateId> {
         match self.state(caller).edge(0)?.label {
-            Label::Call { follow, .. } => Some(follow),
+            EdgeLabel::Call { follow_state, .. } => Some(follow_state),
             _ => None,
         }
     }
 
     fn build() -> Atn {
         let mut atn = Atn { states: Vec::new() };
-        for rule in Rule::ALL {
+        for rule in GrammarRule::ALL {
             atn.add(StateKind::RuleStart, rule);
             atn.add(StateKind::RuleStop, rule);
         }
-        for rule in Rule::ALL {
+        for rule in GrammarRule::ALL {
             let first = atn.sequence(rule, items(rule), Self::stop(rule));
             atn.connect(Self::start(rule), first);
         }
         atn.connect_returns();
         for id in 0..atn.states.len() as StateId {
-            let (next, may_end) = atn.look(id, Beyond::Nothing).unwrap_or_default();
-            let ways = atn.ways(id);
+            let (next, may_end) = atn.first_tokens(id, LookScope::Nothing).unwrap_or_default();
+            let alts = atn.alts(id);
             if let Some(state) = atn.states.get_mut(usize::from(id)) {
-                (state.next, state.may_end, state.ways) = (next, may_end, ways);
+                (state.next, state.may_end, state.alts) = (next, may_end, alts);
             }
         }
         atn
     }
 
-    fn add(&mut self, kind: StateKind, rule: Rule) -> StateId {
+    fn add(&mut self, kind: StateKind, rule: GrammarRule) -> StateId {
         self.states.push(State::new(kind, rule));
         (self.states.len() - 1) as StateId
     }
 
-    fn label(&mut self, from: StateId, target: StateId, label: Label) {
+    fn label(&mut self, from: StateId, target: StateId, label: EdgeLabel) {
         if let Some(state) = self.states.get_mut(usize::from(from)) {
             state.edges.push(Edge { target, label });
         }
     }
 
     fn connect(&mut self, from: StateId, target: StateId) {
-        self.label(from, target, Label::Epsilon);
+        self.label(from, target, EdgeLabel::Epsilon);
     }
 
     /// Builds the items and returns where they begin; they go on at `next`.
-    fn sequence(&mut self, rule: Rule, items: &[Item], next: StateId) -> StateId {
+    fn sequence(&mut self, rule: GrammarRule, items: &[GrammarItem], next: StateId) -> StateId {
         items
             .iter()
             .rev()
             .fold(next, |next, item| self.item(rule, item, next))
     }
 
-    fn item(&mut self, rule: Rule, item: &Item, next: StateId) -> StateId {
+    fn item(&mut self, rule: GrammarRule, item: &GrammarItem, next: StateId) -> StateId {
         match item {
-            Item::Token(part, kinds) => {
+            GrammarItem::Token(role, kinds) => {
                 let state = self.add(StateKind::Basic, rule);
-                self.label(state, next, Label::Tokens(TokenSet::of(kinds), *part));
+                self.label(state, next, EdgeLabel::Tokens(TokenSet::from_kinds(kinds), *role));
                 state
             }
-            Item::Call(part, called, precedence) => {
+            GrammarItem::Call(role, called, precedence) => {
                 let state = self.add(StateKind::Basic, rule);
-                let call = Label::Call {
+                let call = EdgeLabel::Call {
                     precedence: *precedence,
-                    follow: next,
-                    part: *part,
+                    follow_state: next,
+                    role: *role,
                 };
                 self.label(state, Self::start(*called), call);
                 state
             }
-            Item::Optional(items) => {
+            GrammarItem::Optional(items) => {
                 let (start, end) = self.block(rule, StateKind::BlockStart, next);
-                let way = self.sequence(rule, items, end);
-                self.connect(start, way);
+                let alt = self.sequence(rule, items, end);
+                self.connect(start, alt);
                 self.connect(start, end);
                 start
             }
-            Item::Either(alternatives) => {
+            GrammarItem::Either(alternatives) => {
                 let (start, end) = self.block(rule, StateKind::BlockStart, next);
-                for (form, items) in *alternatives {
-                    let way = self.sequence(rule, items, end);
-                    self.label(start, way, Label::Alternative(*form));
+                for (label, items) in *alternatives {
+                    let alt = self.sequence(rule, items, end);
+                    self.label(start, alt, EdgeLabel::Alternative(*label));
                 }
                 start
             }
-            Item::Repeated(items) => {
+            GrammarItem::Repeated(items) => {
                 let back = self.add(StateKind::PlusLoopBack, rule);
                 let (start, end) = self.block(rule, StateKind::PlusBlockStart, back);
-                let way = self.sequence(rule, items, end);
-                self.connect(start, way);
+                let alt = self.sequence(rule, items, end);
+                self.connect(start, alt);
                 let done = self.add(StateKind::LoopEnd, rule);
                 self.connect(done, next);
                 self.connect(back, start);
                 self.connect(back, done);
                 start
             }
-            Item::Any(items) => {
+            GrammarItem::Any(items) => {
                 let (entry, start, end) = self.star(rule, next, false);
-                let way = self.sequence(rule, items, end);
-                self.connect(start, way);
+                let alt = self.sequence(rule, items, end);
+                self.connect(start, alt);
                 entry
             }
-            Item::Suffixes(alternatives) => {
+            GrammarItem::Suffixes(alternatives) => {
                 let (entry, start, end) = self.star(rule, next, true);
-                for (precedence, form, items) in *alternatives {
-                    let way = self.sequence(rule, items, end);
+                for (precedence, label, items) in *alternatives {
+                    let alt = self.sequence(rule, items, end);
                     let gate = self.add(StateKind::Basic, rule);
-                    self.label(gate, way, Label::Precedence(*precedence, *form));
+                    self.label(gate, alt, EdgeLabel::Precedence(*precedence, *label));
                     self.connect(start, gate);
                 }
                 entry
@@ -254,7 +254,7 @@ impl Atn {
     }
 
     /// The start and the end of a block.
-    fn block(&mut self, rule: Rule, kind: StateKind, next: StateId) -> (StateId, StateId) {
+    fn block(&mut self, rule: GrammarRule, kind: StateKind, next: StateId) -> (StateId, StateId) {
         let start = self.add(kind, rule);
         let end = self.add(StateKind::BlockEnd, rule);
         self.connect(end, next);
@@ -262,7 +262,7 @@ impl Atn {
     }
 
     /// The entry of a loop and the start and end of its block.
-    fn star(&mut self, rule: Rule, next: StateId, suffixes: bool) -> (StateId, StateId, StateId) {
+    fn star(&mut self, rule: GrammarRule, next: StateId, suffixes: bool) -> (StateId, StateId, StateId) {
         let entry = self.add(StateKind::LoopEntry { suffixes }, rule);
         let back = self.add(StateKind::LoopBack, rule);
         let done = self.add(StateKind::LoopEnd, rule);
@@ -276,62 +276,69 @@ impl Atn {
 
     /// Leads from the stop of every rule to all places behind a call of it.
     fn connect_returns(&mut self) {
-        let calls: Vec<(Rule, u8, StateId)> = self
+        let calls: Vec<(GrammarRule, u8, StateId)> = self
             .states
             .iter()
             .flat_map(|state| &state.edges)
             .filter_map(|edge| match edge.label {
-                Label::Call {
-                    precedence, follow, ..
-                } => Some((self.state(edge.target).rule, precedence, follow)),
+                EdgeLabel::Call {
+                    precedence,
+                    follow_state,
+                    ..
+                } => Some((self.state(edge.target).rule, precedence, follow_state)),
                 _ => None,
             })
             .collect();
-        for (rule, precedence, follow) in calls {
+        for (rule, precedence, follow_state) in calls {
             let outermost = (rule.is_recursive() && precedence == 0).then_some(rule);
-            self.label(Self::stop(rule), follow, Label::Return { outermost });
+            self.label(Self::stop(rule), follow_state, EdgeLabel::Return { outermost });
         }
     }
 
-    /// The tokens with which each way from a state begins, where they differ and no way depends on precedence.
-    fn ways(&self, id: StateId) -> Option<Vec<TokenSet>> {
+    /// The tokens with which each alt from a state begins, where they differ and no alt depends on precedence.
+    fn alts(&self, id: StateId) -> Option<Vec<TokenSet>> {
         let edges = &self.state(id).edges;
         if edges.len() < 2 || self.state(id).kind == StateKind::RuleStop {
             return None;
         }
         let mut seen = TokenSet::EMPTY;
-        let mut ways = Vec::new();
+        let mut alts = Vec::new();
         for edge in edges {
-            let (way, _) = self.look(edge.target, Beyond::AnyCaller)?;
-            if !seen.is_disjoint(way) {
+            let (alt, _) = self.first_tokens(edge.target, LookScope::AnyCaller)?;
+            if !seen.is_disjoint(alt) {
                 return None;
             }
-            seen = seen.union(way);
-            ways.push(way);
+            seen = seen.union(alt);
+            alts.push(alt);
         }
-        Some(ways)
+        Some(alts)
     }
 
     /// The tokens that may be next from a state on, and whether the rule may end before. `None` where that depends
-    /// on precedence, for those who ask beyond the rule.
-    fn look(&self, from: StateId, beyond: Beyond) -> Option<(TokenSet, bool)> {
+    /// on precedence, for those who ask scope the rule.
+    fn first_tokens(&self, from: StateId, scope: LookScope) -> Option<(TokenSet, bool)> {
         let mut found = TokenSet::EMPTY;
         let mut may_end = false;
         let mut seen = vec![from];
         let mut pending = vec![from];
         while let Some(id) = pending.pop() {
             let state = self.state(id);
-            if state.kind == StateKind::RuleStop && beyond == Beyond::Nothing {
+            if state.kind == StateKind::RuleStop && scope == LookScope::Nothing {
                 may_end = true;
                 continue;
             }
             for edge in &state.edges {
                 match edge.label {
-                    Label::Tokens(tokens, _) => found = found.union(tokens),
+                    EdgeLabel::Tokens(tokens, _) => found = found.union(tokens),
                     // No rule matches nothing: what follows a call is never next.
-                    Label::Call { .. } => found = found.union(self.look(edge.target, Beyond::Nothing)?.0),
-                    Label::Precedence(..) if beyond == Beyond::AnyCaller => return None,
-                    Label::Epsilon | Label::Alternative(_) | Label::Return { .. } | Label::Precedence(..) => {
+                    EdgeLabel::Call { .. } => {
+                        found = found.union(self.first_tokens(edge.target, LookScope::Nothing)?.0)
+                    }
+                    EdgeLabel::Precedence(..) if scope == LookScope::AnyCaller => return None,
+                    EdgeLabel::Epsilon
+                    | EdgeLabel::Alternative(_)
+                    | EdgeLabel::Return { .. }
+                    | EdgeLabel::Precedence(..) => {
                         if !seen.contains(&edge.target) {
                             seen.push(edge.target);
                             pending.push(edge.target);
@@ -344,9 +351,9 @@ impl Atn {
     }
 }
 
-/// Whether to look beyond the end of the rule.
+/// Whether to first_tokens scope the end of the rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beyond {
+enum LookScope {
     Nothing,
     AnyCaller,
 }
@@ -359,15 +366,15 @@ mod tests {
 
     /// Which decisions one token settles, and how.
     #[test]
-    fn ways_that_one_token_tells_apart() {
+    fn alternatives_decided_by_one_token() {
         let mut text = String::new();
         for (id, state) in ATN.states.iter().enumerate() {
             if state.edges.len() < 2 || state.kind == StateKind::RuleStop {
                 continue;
             }
-            let ways = ATN.state(id as StateId).ways.as_ref();
-            let shown = ways.map_or("needs prediction".to_owned(), |ways| {
-                ways.iter()
+            let alts = ATN.state(id as StateId).alts.as_ref();
+            let shown = alts.map_or("needs prediction".to_owned(), |alts| {
+                alts.iter()
                     .map(ToString::to_string)
                     .collect::<Vec<_>>()
                     .join(" / ")

@@ -1,4 +1,4 @@
-//! Who called whom, for all the ways that a prediction pursues at once.
+//! Who called whom, for all the alts that a prediction pursues at once.
 //!
 //! A context stands for a set of call stacks as a graph: each of its entries is a place to return to and the context
 //! behind it. Equal contexts are one, so that comparing them is comparing their numbers.
@@ -19,11 +19,11 @@ pub(super) enum Return {
 }
 
 /// An entry of a context.
-pub(super) type Entry = (Return, ContextId);
+pub(super) type StackEntry = (Return, ContextId);
 
 /// What the end of a stack means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Bottom {
+pub(super) enum EmptyStack {
     /// Any caller: it swallows every other stack.
     AnyCaller,
     /// No caller.
@@ -33,9 +33,9 @@ pub(super) enum Bottom {
 /// The contexts made so far.
 #[derive(Debug)]
 pub(super) struct Contexts {
-    entries: Vec<Box<[Entry]>>,
-    known: HashMap<Box<[Entry]>, ContextId>,
-    merged: HashMap<(ContextId, ContextId, Bottom), ContextId>,
+    entries: Vec<Box<[StackEntry]>>,
+    states: HashMap<Box<[StackEntry]>, ContextId>,
+    merged: HashMap<(ContextId, ContextId, EmptyStack), ContextId>,
 }
 
 impl Contexts {
@@ -45,25 +45,25 @@ impl Contexts {
     pub(super) fn new() -> Self {
         let mut contexts = Contexts {
             entries: Vec::new(),
-            known: HashMap::new(),
+            states: HashMap::new(),
             merged: HashMap::new(),
         };
         contexts.intern(vec![(Return::Nowhere, Self::EMPTY)]);
         contexts
     }
 
-    fn intern(&mut self, entries: Vec<Entry>) -> ContextId {
+    fn intern(&mut self, entries: Vec<StackEntry>) -> ContextId {
         let entries = entries.into_boxed_slice();
-        if let Some(known) = self.known.get(&entries) {
-            return *known;
+        if let Some(states) = self.states.get(&entries) {
+            return *states;
         }
         let id = ContextId(self.entries.len() as u32);
         self.entries.push(entries.clone());
-        self.known.insert(entries, id);
+        self.states.insert(entries, id);
         id
     }
 
-    pub(super) fn entries(&self, id: ContextId) -> &[Entry] {
+    pub(super) fn entries(&self, id: ContextId) -> &[StackEntry] {
         self.entries.get(id.0 as usize).map_or(&[], |entries| entries)
     }
 
@@ -78,16 +78,16 @@ impl Contexts {
     }
 
     /// The stacks of both.
-    pub(super) fn merge(&mut self, a: ContextId, b: ContextId, bottom: Bottom) -> ContextId {
+    pub(super) fn merge(&mut self, a: ContextId, b: ContextId, empty_stack: EmptyStack) -> ContextId {
         if a == b {
             return a;
         }
-        if bottom == Bottom::AnyCaller && (a == Self::EMPTY || b == Self::EMPTY) {
+        if empty_stack == EmptyStack::AnyCaller && (a == Self::EMPTY || b == Self::EMPTY) {
             return Self::EMPTY;
         }
-        let key = (a.min(b), a.max(b), bottom);
-        if let Some(known) = self.merged.get(&key) {
-            return *known;
+        let key = (a.min(b), a.max(b), empty_stack);
+        if let Some(states) = self.merged.get(&key) {
+            return *states;
         }
         let mut entries = self.entries(a).to_vec();
         for (to, parent) in self.entries(b).to_vec() {
@@ -96,7 +96,7 @@ impl Contexts {
                     let Some(entry) = entries.get(at).copied() else {
                         continue;
                     };
-                    let both = self.merge(entry.1, parent, bottom);
+                    let both = self.merge(entry.1, parent, empty_stack);
                     if let Some(entry) = entries.get_mut(at) {
                         entry.1 = both;
                     }

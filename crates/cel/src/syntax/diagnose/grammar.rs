@@ -5,7 +5,7 @@ use crate::syntax::token::TokenKind as T;
 /// A rule of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(super) enum Rule {
+pub(super) enum GrammarRule {
     Start,
     Expr,
     Or,
@@ -25,36 +25,39 @@ pub(super) enum Rule {
     Literal,
 }
 
-impl Rule {
-    pub(super) const ALL: [Rule; 17] = [
-        Rule::Start,
-        Rule::Expr,
-        Rule::Or,
-        Rule::And,
-        Rule::Relation,
-        Rule::Calc,
-        Rule::Unary,
-        Rule::Member,
-        Rule::Primary,
-        Rule::ExprList,
-        Rule::ListInit,
-        Rule::FieldList,
-        Rule::OptField,
-        Rule::MapList,
-        Rule::FieldName,
-        Rule::OptExpr,
-        Rule::Literal,
+impl GrammarRule {
+    pub(super) const ALL: [GrammarRule; 17] = [
+        GrammarRule::Start,
+        GrammarRule::Expr,
+        GrammarRule::Or,
+        GrammarRule::And,
+        GrammarRule::Relation,
+        GrammarRule::Calc,
+        GrammarRule::Unary,
+        GrammarRule::Member,
+        GrammarRule::Primary,
+        GrammarRule::ExprList,
+        GrammarRule::ListInit,
+        GrammarRule::FieldList,
+        GrammarRule::OptField,
+        GrammarRule::MapList,
+        GrammarRule::FieldName,
+        GrammarRule::OptExpr,
+        GrammarRule::Literal,
     ];
 
     /// Whether the rule repeats on its left side, with alternatives that bind more or less tightly.
     pub(super) fn is_recursive(self) -> bool {
-        matches!(self, Rule::Relation | Rule::Calc | Rule::Member)
+        matches!(
+            self,
+            GrammarRule::Relation | GrammarRule::Calc | GrammarRule::Member
+        )
     }
 }
 
 /// What a node of the tree is: the alternative of its rule that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum AltLabel {
     /// No alternative was taken, because of a mistake.
     Undecided,
     /// The rule has one alternative only.
@@ -65,7 +68,7 @@ pub(super) enum Form {
     Negate,
     Select,
     MemberCall,
-    Index,
+    TokenIndex,
     Ident,
     GlobalCall,
     Nested,
@@ -87,12 +90,12 @@ pub(super) enum Form {
 
 /// What a token or node is to the node above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ChildRole {
     /// Of no interest.
     Mark,
     /// The operator, or the token at which the node stands.
     Operator,
-    /// The question mark of optional syntax.
+    /// The decision mark of optional syntax.
     Optional,
     /// The dot before an absolute name.
     LeadingDot,
@@ -119,64 +122,70 @@ pub(super) enum Part {
 }
 
 /// A piece of a rule.
-pub(super) enum Item {
+pub(super) enum GrammarItem {
     /// One token of these kinds.
-    Token(Part, &'static [T]),
+    Token(ChildRole, &'static [T]),
     /// Another rule, with the precedence that its alternatives must have.
-    Call(Part, Rule, u8),
+    Call(ChildRole, GrammarRule, u8),
     /// The items or nothing.
-    Optional(&'static [Item]),
+    Optional(&'static [GrammarItem]),
     /// The items any number of times, at least once.
-    Repeated(&'static [Item]),
+    Repeated(&'static [GrammarItem]),
     /// The items any number of times, perhaps never.
-    Any(&'static [Item]),
-    /// What may follow the left side of a recursive rule, any number of times: alternatives that bind as tightly as
+    Any(&'static [GrammarItem]),
+    /// What may follow_state the left side of a recursive rule, any number of times: alternatives that bind as tightly as
     /// their number says.
-    Suffixes(&'static [(u8, Form, &'static [Item])]),
+    Suffixes(&'static [(u8, AltLabel, &'static [GrammarItem])]),
     /// One of several alternatives.
-    Either(&'static [(Form, &'static [Item])]),
+    Either(&'static [(AltLabel, &'static [GrammarItem])]),
 }
 
-use Item::{Any, Call, Either, Optional, Repeated, Suffixes, Token};
+use GrammarItem::{Any, Call, Either, Optional, Repeated, Suffixes, Token};
 
-const OPTIONAL: Item = Optional(&[Token(Part::Optional, &[T::Question])]);
-const LEADING_DOT: Item = Optional(&[Token(Part::LeadingDot, &[T::Dot])]);
-const TRAILING_COMMA: Item = Optional(&[Token(Part::Mark, &[T::Comma])]);
-const SIGN: Item = Optional(&[Token(Part::Sign, &[T::Minus])]);
-const NAME: Item = Token(Part::Name, &[T::Identifier]);
+const OPTIONAL: GrammarItem = Optional(&[Token(ChildRole::Optional, &[T::Question])]);
+const LEADING_DOT: GrammarItem = Optional(&[Token(ChildRole::LeadingDot, &[T::Dot])]);
+const TRAILING_COMMA: GrammarItem = Optional(&[Token(ChildRole::Mark, &[T::Comma])]);
+const SIGN: GrammarItem = Optional(&[Token(ChildRole::Sign, &[T::Minus])]);
+const NAME: GrammarItem = Token(ChildRole::Name, &[T::Identifier]);
 
 /// What a rule consists of.
-pub(super) const fn items(of: Rule) -> &'static [Item] {
+pub(super) const fn items(of: GrammarRule) -> &'static [GrammarItem] {
     match of {
-        Rule::Start => &[Call(Part::First, Rule::Expr, 0), Token(Part::Mark, &[T::End])],
-        Rule::Expr => &[
-            Call(Part::First, Rule::Or, 0),
+        GrammarRule::Start => &[
+            Call(ChildRole::First, GrammarRule::Expr, 0),
+            Token(ChildRole::Mark, &[T::End]),
+        ],
+        GrammarRule::Expr => &[
+            Call(ChildRole::First, GrammarRule::Or, 0),
             Optional(&[
-                Token(Part::Operator, &[T::Question]),
-                Call(Part::Second, Rule::Or, 0),
-                Token(Part::Mark, &[T::Colon]),
-                Call(Part::Third, Rule::Expr, 0),
+                Token(ChildRole::Operator, &[T::Question]),
+                Call(ChildRole::Second, GrammarRule::Or, 0),
+                Token(ChildRole::Mark, &[T::Colon]),
+                Call(ChildRole::Third, GrammarRule::Expr, 0),
             ]),
         ],
-        Rule::Or => &[
-            Call(Part::First, Rule::And, 0),
-            Any(&[Token(Part::Operator, &[T::Or]), Call(Part::Second, Rule::And, 0)]),
-        ],
-        Rule::And => &[
-            Call(Part::First, Rule::Relation, 0),
+        GrammarRule::Or => &[
+            Call(ChildRole::First, GrammarRule::And, 0),
             Any(&[
-                Token(Part::Operator, &[T::And]),
-                Call(Part::Second, Rule::Relation, 0),
+                Token(ChildRole::Operator, &[T::Or]),
+                Call(ChildRole::Second, GrammarRule::And, 0),
             ]),
         ],
-        Rule::Relation => &[
-            Call(Part::First, Rule::Calc, 0),
+        GrammarRule::And => &[
+            Call(ChildRole::First, GrammarRule::Relation, 0),
+            Any(&[
+                Token(ChildRole::Operator, &[T::And]),
+                Call(ChildRole::Second, GrammarRule::Relation, 0),
+            ]),
+        ],
+        GrammarRule::Relation => &[
+            Call(ChildRole::First, GrammarRule::Calc, 0),
             Suffixes(&[(
                 1,
-                Form::Binary,
+                AltLabel::Binary,
                 &[
                     Token(
-                        Part::Operator,
+                        ChildRole::Operator,
                         &[
                             T::Less,
                             T::LessEquals,
@@ -187,183 +196,192 @@ pub(super) const fn items(of: Rule) -> &'static [Item] {
                             T::In,
                         ],
                     ),
-                    Call(Part::Second, Rule::Relation, 2),
+                    Call(ChildRole::Second, GrammarRule::Relation, 2),
                 ],
             )]),
         ],
-        Rule::Calc => &[
-            Call(Part::First, Rule::Unary, 0),
+        GrammarRule::Calc => &[
+            Call(ChildRole::First, GrammarRule::Unary, 0),
             Suffixes(&[
                 (
                     2,
-                    Form::Binary,
+                    AltLabel::Binary,
                     &[
-                        Token(Part::Operator, &[T::Star, T::Slash, T::Percent]),
-                        Call(Part::Second, Rule::Calc, 3),
+                        Token(ChildRole::Operator, &[T::Star, T::Slash, T::Percent]),
+                        Call(ChildRole::Second, GrammarRule::Calc, 3),
                     ],
                 ),
                 (
                     1,
-                    Form::Binary,
+                    AltLabel::Binary,
                     &[
-                        Token(Part::Operator, &[T::Plus, T::Minus]),
-                        Call(Part::Second, Rule::Calc, 2),
+                        Token(ChildRole::Operator, &[T::Plus, T::Minus]),
+                        Call(ChildRole::Second, GrammarRule::Calc, 2),
                     ],
                 ),
             ]),
         ],
-        Rule::Unary => &[Either(&[
-            (Form::Plain, &[Call(Part::First, Rule::Member, 0)]),
+        GrammarRule::Unary => &[Either(&[
+            (AltLabel::Plain, &[Call(ChildRole::First, GrammarRule::Member, 0)]),
             (
-                Form::Not,
+                AltLabel::Not,
                 &[
-                    Repeated(&[Token(Part::Operator, &[T::Not])]),
-                    Call(Part::First, Rule::Member, 0),
+                    Repeated(&[Token(ChildRole::Operator, &[T::Not])]),
+                    Call(ChildRole::First, GrammarRule::Member, 0),
                 ],
             ),
             (
-                Form::Negate,
+                AltLabel::Negate,
                 &[
-                    Repeated(&[Token(Part::Operator, &[T::Minus])]),
-                    Call(Part::First, Rule::Member, 0),
+                    Repeated(&[Token(ChildRole::Operator, &[T::Minus])]),
+                    Call(ChildRole::First, GrammarRule::Member, 0),
                 ],
             ),
         ])],
-        Rule::Member => &[
-            Call(Part::First, Rule::Primary, 0),
+        GrammarRule::Member => &[
+            Call(ChildRole::First, GrammarRule::Primary, 0),
             Suffixes(&[
                 (
                     3,
-                    Form::Select,
+                    AltLabel::Select,
                     &[
-                        Token(Part::Operator, &[T::Dot]),
+                        Token(ChildRole::Operator, &[T::Dot]),
                         OPTIONAL,
-                        Call(Part::Name, Rule::FieldName, 0),
+                        Call(ChildRole::Name, GrammarRule::FieldName, 0),
                     ],
                 ),
                 (
                     2,
-                    Form::MemberCall,
+                    AltLabel::MemberCall,
                     &[
-                        Token(Part::Operator, &[T::Dot]),
+                        Token(ChildRole::Operator, &[T::Dot]),
                         NAME,
-                        Token(Part::Open, &[T::LeftParen]),
-                        Optional(&[Call(Part::Items, Rule::ExprList, 0)]),
-                        Token(Part::Mark, &[T::RightParen]),
+                        Token(ChildRole::Open, &[T::LeftParen]),
+                        Optional(&[Call(ChildRole::Items, GrammarRule::ExprList, 0)]),
+                        Token(ChildRole::Mark, &[T::RightParen]),
                     ],
                 ),
                 (
                     1,
-                    Form::Index,
+                    AltLabel::TokenIndex,
                     &[
-                        Token(Part::Operator, &[T::LeftBracket]),
+                        Token(ChildRole::Operator, &[T::LeftBracket]),
                         OPTIONAL,
-                        Call(Part::Second, Rule::Expr, 0),
-                        Token(Part::Mark, &[T::RightBracket]),
+                        Call(ChildRole::Second, GrammarRule::Expr, 0),
+                        Token(ChildRole::Mark, &[T::RightBracket]),
                     ],
                 ),
             ]),
         ],
-        Rule::Primary => &[Either(&[
-            (Form::Ident, &[LEADING_DOT, NAME]),
+        GrammarRule::Primary => &[Either(&[
+            (AltLabel::Ident, &[LEADING_DOT, NAME]),
             (
-                Form::GlobalCall,
+                AltLabel::GlobalCall,
                 &[
                     LEADING_DOT,
                     NAME,
-                    Token(Part::Operator, &[T::LeftParen]),
-                    Optional(&[Call(Part::Items, Rule::ExprList, 0)]),
-                    Token(Part::Mark, &[T::RightParen]),
+                    Token(ChildRole::Operator, &[T::LeftParen]),
+                    Optional(&[Call(ChildRole::Items, GrammarRule::ExprList, 0)]),
+                    Token(ChildRole::Mark, &[T::RightParen]),
                 ],
             ),
             (
-                Form::Nested,
+                AltLabel::Nested,
                 &[
-                    Token(Part::Mark, &[T::LeftParen]),
-                    Call(Part::First, Rule::Expr, 0),
-                    Token(Part::Mark, &[T::RightParen]),
+                    Token(ChildRole::Mark, &[T::LeftParen]),
+                    Call(ChildRole::First, GrammarRule::Expr, 0),
+                    Token(ChildRole::Mark, &[T::RightParen]),
                 ],
             ),
             (
-                Form::List,
+                AltLabel::List,
                 &[
-                    Token(Part::Operator, &[T::LeftBracket]),
-                    Optional(&[Call(Part::Items, Rule::ListInit, 0)]),
+                    Token(ChildRole::Operator, &[T::LeftBracket]),
+                    Optional(&[Call(ChildRole::Items, GrammarRule::ListInit, 0)]),
                     TRAILING_COMMA,
-                    Token(Part::Mark, &[T::RightBracket]),
+                    Token(ChildRole::Mark, &[T::RightBracket]),
                 ],
             ),
             (
-                Form::Map,
+                AltLabel::Map,
                 &[
-                    Token(Part::Operator, &[T::LeftBrace]),
-                    Optional(&[Call(Part::Items, Rule::MapList, 0)]),
+                    Token(ChildRole::Operator, &[T::LeftBrace]),
+                    Optional(&[Call(ChildRole::Items, GrammarRule::MapList, 0)]),
                     TRAILING_COMMA,
-                    Token(Part::Mark, &[T::RightBrace]),
+                    Token(ChildRole::Mark, &[T::RightBrace]),
                 ],
             ),
             (
-                Form::Struct,
+                AltLabel::Struct,
                 &[
                     LEADING_DOT,
                     NAME,
-                    Any(&[Token(Part::Mark, &[T::Dot]), NAME]),
-                    Token(Part::Operator, &[T::LeftBrace]),
-                    Optional(&[Call(Part::Items, Rule::FieldList, 0)]),
+                    Any(&[Token(ChildRole::Mark, &[T::Dot]), NAME]),
+                    Token(ChildRole::Operator, &[T::LeftBrace]),
+                    Optional(&[Call(ChildRole::Items, GrammarRule::FieldList, 0)]),
                     TRAILING_COMMA,
-                    Token(Part::Mark, &[T::RightBrace]),
+                    Token(ChildRole::Mark, &[T::RightBrace]),
                 ],
             ),
-            (Form::Constant, &[Call(Part::First, Rule::Literal, 0)]),
+            (
+                AltLabel::Constant,
+                &[Call(ChildRole::First, GrammarRule::Literal, 0)],
+            ),
         ])],
-        Rule::ExprList => &[
-            Call(Part::Value, Rule::Expr, 0),
-            Any(&[Token(Part::Mark, &[T::Comma]), Call(Part::Value, Rule::Expr, 0)]),
-        ],
-        Rule::ListInit => &[
-            Call(Part::Value, Rule::OptExpr, 0),
+        GrammarRule::ExprList => &[
+            Call(ChildRole::Value, GrammarRule::Expr, 0),
             Any(&[
-                Token(Part::Mark, &[T::Comma]),
-                Call(Part::Value, Rule::OptExpr, 0),
+                Token(ChildRole::Mark, &[T::Comma]),
+                Call(ChildRole::Value, GrammarRule::Expr, 0),
             ]),
         ],
-        Rule::FieldList => &[
-            Call(Part::Key, Rule::OptField, 0),
-            Token(Part::Operator, &[T::Colon]),
-            Call(Part::Value, Rule::Expr, 0),
+        GrammarRule::ListInit => &[
+            Call(ChildRole::Value, GrammarRule::OptExpr, 0),
             Any(&[
-                Token(Part::Mark, &[T::Comma]),
-                Call(Part::Key, Rule::OptField, 0),
-                Token(Part::Operator, &[T::Colon]),
-                Call(Part::Value, Rule::Expr, 0),
+                Token(ChildRole::Mark, &[T::Comma]),
+                Call(ChildRole::Value, GrammarRule::OptExpr, 0),
             ]),
         ],
-        Rule::OptField => &[OPTIONAL, Call(Part::Name, Rule::FieldName, 0)],
-        Rule::MapList => &[
-            Call(Part::Key, Rule::OptExpr, 0),
-            Token(Part::Operator, &[T::Colon]),
-            Call(Part::Value, Rule::Expr, 0),
+        GrammarRule::FieldList => &[
+            Call(ChildRole::Key, GrammarRule::OptField, 0),
+            Token(ChildRole::Operator, &[T::Colon]),
+            Call(ChildRole::Value, GrammarRule::Expr, 0),
             Any(&[
-                Token(Part::Mark, &[T::Comma]),
-                Call(Part::Key, Rule::OptExpr, 0),
-                Token(Part::Operator, &[T::Colon]),
-                Call(Part::Value, Rule::Expr, 0),
+                Token(ChildRole::Mark, &[T::Comma]),
+                Call(ChildRole::Key, GrammarRule::OptField, 0),
+                Token(ChildRole::Operator, &[T::Colon]),
+                Call(ChildRole::Value, GrammarRule::Expr, 0),
             ]),
         ],
-        Rule::FieldName => &[Either(&[
-            (Form::Simple, &[NAME]),
-            (Form::Escaped, &[Token(Part::Name, &[T::EscapedIdentifier])]),
+        GrammarRule::OptField => &[OPTIONAL, Call(ChildRole::Name, GrammarRule::FieldName, 0)],
+        GrammarRule::MapList => &[
+            Call(ChildRole::Key, GrammarRule::OptExpr, 0),
+            Token(ChildRole::Operator, &[T::Colon]),
+            Call(ChildRole::Value, GrammarRule::Expr, 0),
+            Any(&[
+                Token(ChildRole::Mark, &[T::Comma]),
+                Call(ChildRole::Key, GrammarRule::OptExpr, 0),
+                Token(ChildRole::Operator, &[T::Colon]),
+                Call(ChildRole::Value, GrammarRule::Expr, 0),
+            ]),
+        ],
+        GrammarRule::FieldName => &[Either(&[
+            (AltLabel::Simple, &[NAME]),
+            (
+                AltLabel::Escaped,
+                &[Token(ChildRole::Name, &[T::EscapedIdentifier])],
+            ),
         ])],
-        Rule::OptExpr => &[OPTIONAL, Call(Part::First, Rule::Expr, 0)],
-        Rule::Literal => &[Either(&[
-            (Form::Int, &[SIGN, Token(Part::Literal, &[T::Int])]),
-            (Form::Uint, &[Token(Part::Literal, &[T::Uint])]),
-            (Form::Double, &[SIGN, Token(Part::Literal, &[T::Float])]),
-            (Form::String, &[Token(Part::Literal, &[T::String])]),
-            (Form::Bytes, &[Token(Part::Literal, &[T::Bytes])]),
-            (Form::True, &[Token(Part::Literal, &[T::True])]),
-            (Form::False, &[Token(Part::Literal, &[T::False])]),
-            (Form::Null, &[Token(Part::Literal, &[T::Null])]),
+        GrammarRule::OptExpr => &[OPTIONAL, Call(ChildRole::First, GrammarRule::Expr, 0)],
+        GrammarRule::Literal => &[Either(&[
+            (AltLabel::Int, &[SIGN, Token(ChildRole::Literal, &[T::Int])]),
+            (AltLabel::Uint, &[Token(ChildRole::Literal, &[T::Uint])]),
+            (AltLabel::Double, &[SIGN, Token(ChildRole::Literal, &[T::Float])]),
+            (AltLabel::String, &[Token(ChildRole::Literal, &[T::String])]),
+            (AltLabel::Bytes, &[Token(ChildRole::Literal, &[T::Bytes])]),
+            (AltLabel::True, &[Token(ChildRole::Literal, &[T::True])]),
+            (AltLabel::False, &[Token(ChildRole::Literal, &[T::False])]),
+            (AltLabel::Null, &[Token(ChildRole::Literal, &[T::Null])]),
         ])],
     }
 }

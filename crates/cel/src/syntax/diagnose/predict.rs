@@ -1,33 +1,33 @@
-//! Which way to go where ways part.
+//! Which alt to go where alts role.
 //!
-//! A prediction pursues all ways at once, token by token, until one is left. It first does so without regard to the
+//! A prediction pursues all alts at once, token by token, until one is left. It first does so without regard to the
 //! callers of the current rule, which is cheap because the result depends on the tokens alone and is remembered; if
-//! ways then cannot be told apart, once more with the callers. Where several ways lead on in the same manner to the
+//! alts then cannot be told apart, once more with the callers. Where several alts lead on in the same manner to the
 //! end, the first is taken.
 
 use super::Reporter;
-use super::atn::{Atn, Edge, Label, StateId, StateKind};
-use super::context::{Bottom, ContextId, Contexts, Return};
+use super::atn::{Atn, Edge, EdgeLabel, StateId, StateKind};
+use super::context::{ContextId, Contexts, EmptyStack, Return};
 use super::recognize::Frame;
-use super::stream::{Index, Stream};
+use super::stream::{TokenIndex, TokenStream};
 use crate::syntax::token::TokenKind;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A way, by its number from 1.
-pub(super) type Way = u8;
+/// A alt, by its number from 1.
+pub(super) type Alt = u8;
 
-/// No way leads on.
+/// No alt leads on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NoWay {
-    /// The token at which the ways part.
-    pub(super) start: Index,
+pub(super) struct NoViableAlt {
+    /// The token at which the alts role.
+    pub(super) start: TokenIndex,
     /// The token that fits none.
-    pub(super) offending: Index,
+    pub(super) offending: TokenIndex,
 }
 
 /// Where the recognizer stands when it asks.
-pub(super) struct Question<'q> {
-    /// The state at which ways part.
+pub(super) struct Decision<'q> {
+    /// The state at which alts role.
     pub(super) decision: StateId,
     /// The precedence that suffixes of the current rule must have.
     pub(super) precedence: u8,
@@ -37,44 +37,44 @@ pub(super) struct Question<'q> {
 
 /// One of the places that a prediction has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Config {
+struct AtnConfig {
     state: StateId,
-    way: Way,
+    alt: Alt,
     context: ContextId,
-    /// The precedence that this way depends on.
+    /// The precedence that this alt depends on.
     precedence: Option<u8>,
-    /// Whether the rule in which the ways part has ended.
+    /// Whether the rule in which the alts role has ended.
     left_rule: bool,
     /// Whether this came about by the end of an outermost call of the recursive rule.
     outermost: bool,
 }
 
-/// What a set of configurations says about the question.
+/// What a set of configurations says about the decision.
 #[derive(Debug)]
-enum Verdict {
+enum Prediction {
     /// Nothing yet.
     Open,
-    /// This way.
-    Way(Way),
-    /// The first way whose condition holds.
-    Conditional(Vec<Conditional>),
-    /// It takes the callers to tell, unless the conditions leave one way only.
-    NeedsCallers(Vec<Conditional>),
+    /// This alt.
+    Alt(Alt),
+    /// The first alt whose condition holds.
+    PredicatedAlt(Vec<PredicatedAlt>),
+    /// It takes the callers to tell, unless the conditions leave one alt only.
+    NeedsCallers(Vec<PredicatedAlt>),
 }
 
-/// A way and the precedences of which one must be allowed; none stands for no condition.
+/// A alt and the precedences of which one must be allowed; none stands for no condition.
 #[derive(Debug)]
-struct Conditional {
-    way: Way,
+struct PredicatedAlt {
+    alt: Alt,
     precedences: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Known {
-    configs: Vec<Config>,
-    verdict: Verdict,
+struct DfaState {
+    configs: Vec<AtnConfig>,
+    prediction: Prediction,
     /// What follows on a token; `None` where nothing does.
-    after: HashMap<TokenKind, Option<usize>>,
+    transition: HashMap<TokenKind, Option<usize>>,
 }
 
 /// Predicts, and remembers what does not depend on callers.
@@ -82,10 +82,10 @@ struct Known {
 pub(super) struct Predictor {
     atn: &'static Atn,
     contexts: Contexts,
-    known: Vec<Known>,
+    states: Vec<DfaState>,
     /// The first set for a decision and, where it matters, a precedence.
     starts: HashMap<(StateId, u8), usize>,
-    by_configs: HashMap<(StateId, Vec<Config>), usize>,
+    by_configs: HashMap<(StateId, Vec<AtnConfig>), usize>,
 }
 
 impl Predictor {
@@ -93,45 +93,47 @@ impl Predictor {
         Predictor {
             atn,
             contexts: Contexts::new(),
-            known: Vec::new(),
+            states: Vec::new(),
             starts: HashMap::new(),
             by_configs: HashMap::new(),
         }
     }
 
-    /// Which way to go.
+    /// Which alt to go.
     pub(super) fn predict(
         &mut self,
-        question: &Question<'_>,
-        stream: &mut Stream<'_>,
+        decision: &Decision<'_>,
+        stream: &mut TokenStream<'_>,
         reporter: &mut Reporter,
-    ) -> Result<Way, NoWay> {
+    ) -> Result<Alt, NoViableAlt> {
         let start = stream.index(0, reporter);
-        let mut current = self.start(question);
+        let mut current = self.start(decision);
         let mut ahead = 0;
         loop {
             let index = stream.index(ahead, reporter);
             let token = stream.get(index).kind;
-            let Some(next) = self.after(question, current, token) else {
-                let configs = self.known.get(current).map_or(&[][..], |known| &known.configs);
+            let Some(next) = self.transition(decision, current, token) else {
+                let configs = self.states.get(current).map_or(&[][..], |states| &states.configs);
                 let offending = index;
-                return self.finished(question, configs).ok_or(NoWay { start, offending });
+                return self
+                    .alt_that_finished(decision, configs)
+                    .ok_or(NoViableAlt { start, offending });
             };
-            match self.known.get(next).map(|known| &known.verdict) {
-                None | Some(Verdict::Open) => {}
-                Some(Verdict::Way(way)) => return Ok(*way),
-                Some(Verdict::Conditional(ways)) => {
-                    let allowed = allowed(ways, question.precedence).next();
-                    return allowed.ok_or(NoWay {
+            match self.states.get(next).map(|states| &states.prediction) {
+                None | Some(Prediction::Open) => {}
+                Some(Prediction::Alt(alt)) => return Ok(*alt),
+                Some(Prediction::PredicatedAlt(alts)) => {
+                    let allowed = allowed(alts, decision.precedence).next();
+                    return allowed.ok_or(NoViableAlt {
                         start,
                         offending: start,
                     });
                 }
-                Some(Verdict::NeedsCallers(ways)) => {
-                    let allowed: Vec<Way> = allowed(ways, question.precedence).collect();
+                Some(Prediction::NeedsCallers(alts)) => {
+                    let allowed: Vec<Alt> = allowed(alts, decision.precedence).collect();
                     return match allowed.as_slice() {
                         [only] => Ok(*only),
-                        _ => self.predict_with_callers(question, stream, reporter),
+                        _ => self.predict_with_callers(decision, stream, reporter),
                     };
                 }
             }
@@ -144,30 +146,30 @@ impl Predictor {
 
     fn predict_with_callers(
         &mut self,
-        question: &Question<'_>,
-        stream: &mut Stream<'_>,
+        decision: &Decision<'_>,
+        stream: &mut TokenStream<'_>,
         reporter: &mut Reporter,
-    ) -> Result<Way, NoWay> {
+    ) -> Result<Alt, NoViableAlt> {
         let start = stream.index(0, reporter);
-        let follows = question
+        let follows = decision
             .frames
             .iter()
-            .filter_map(|frame| self.atn.follow(frame.caller?));
-        let context = follows.fold(Contexts::EMPTY, |context, follow| {
-            self.contexts.push(context, follow)
+            .filter_map(|frame| self.atn.follow_state(frame.caller?));
+        let context = follows.fold(Contexts::EMPTY, |context, follow_state| {
+            self.contexts.push(context, follow_state)
         });
-        let mut configs = self.start_configs(question, context, Bottom::NoCaller);
+        let mut configs = self.start_configs(decision, context, EmptyStack::NoCaller);
         let mut ahead = 0;
         loop {
             let token = stream.ahead(ahead, reporter).kind;
-            let Some(reach) = self.reach(question, &configs, token, Bottom::NoCaller) else {
+            let Some(reach) = self.reach(decision, &configs, token, EmptyStack::NoCaller) else {
                 let offending = start;
                 return self
-                    .finished(question, &configs)
-                    .ok_or(NoWay { start, offending });
+                    .alt_that_finished(decision, &configs)
+                    .ok_or(NoViableAlt { start, offending });
             };
-            if let Some(way) = only_way(&reach).or_else(|| common_first_way(&reach)) {
-                return Ok(way);
+            if let Some(alt) = unique_alt(&reach).or_else(|| common_first_alt(&reach)) {
+                return Ok(alt);
             }
             configs = reach;
             if token != TokenKind::End {
@@ -176,152 +178,157 @@ impl Predictor {
         }
     }
 
-    fn start(&mut self, question: &Question<'_>) -> usize {
-        let suffixes = self.asks_for_suffixes(question);
-        let precedence = if suffixes { question.precedence } else { 0 };
-        let key = (question.decision, precedence);
-        if let Some(known) = self.starts.get(&key) {
-            return *known;
+    fn start(&mut self, decision: &Decision<'_>) -> usize {
+        let suffixes = self.is_suffix_loop(decision);
+        let precedence = if suffixes { decision.precedence } else { 0 };
+        let key = (decision.decision, precedence);
+        if let Some(states) = self.starts.get(&key) {
+            return *states;
         }
-        let mut configs = self.start_configs(question, Contexts::EMPTY, Bottom::AnyCaller);
+        let mut configs = self.start_configs(decision, Contexts::EMPTY, EmptyStack::AnyCaller);
         if suffixes {
-            configs = self.filter_by_precedence(&configs, question.precedence);
+            configs = self.filter_by_precedence(&configs, decision.precedence);
         }
-        let start = self.remember(question.decision, configs, Verdict::Open);
+        let start = self.intern_state(decision.decision, configs, Prediction::Open);
         self.starts.insert(key, start);
         start
     }
 
-    fn asks_for_suffixes(&self, question: &Question<'_>) -> bool {
-        self.atn.state(question.decision).kind == StateKind::LoopEntry { suffixes: true }
+    fn is_suffix_loop(&self, decision: &Decision<'_>) -> bool {
+        self.atn.state(decision.decision).kind == StateKind::LoopEntry { suffixes: true }
     }
 
-    fn remember(&mut self, decision: StateId, configs: Vec<Config>, verdict: Verdict) -> usize {
+    fn intern_state(&mut self, decision: StateId, configs: Vec<AtnConfig>, prediction: Prediction) -> usize {
         let key = (decision, configs);
-        if let Some(known) = self.by_configs.get(&key) {
-            return *known;
+        if let Some(states) = self.by_configs.get(&key) {
+            return *states;
         }
-        let id = self.known.len();
-        self.known.push(Known {
+        let id = self.states.len();
+        self.states.push(DfaState {
             configs: key.1.clone(),
-            verdict,
-            after: HashMap::new(),
+            prediction,
+            transition: HashMap::new(),
         });
         self.by_configs.insert(key, id);
         id
     }
 
-    /// What follows a known set on a token, regardless of callers.
-    fn after(&mut self, question: &Question<'_>, current: usize, token: TokenKind) -> Option<usize> {
-        let known = self.known.get(current)?;
-        if let Some(next) = known.after.get(&token) {
+    /// What follows a states set on a token, regardless of callers.
+    fn transition(&mut self, decision: &Decision<'_>, current: usize, token: TokenKind) -> Option<usize> {
+        let states = self.states.get(current)?;
+        if let Some(next) = states.transition.get(&token) {
             return *next;
         }
-        let configs = known.configs.clone();
-        let reach = self.reach(question, &configs, token, Bottom::AnyCaller);
+        let configs = states.configs.clone();
+        let reach = self.reach(decision, &configs, token, EmptyStack::AnyCaller);
         let next = reach.map(|reach| {
-            let verdict = self.verdict(&reach);
-            self.remember(question.decision, reach, verdict)
+            let prediction = self.prediction(&reach);
+            self.intern_state(decision.decision, reach, prediction)
         });
-        if let Some(known) = self.known.get_mut(current) {
-            known.after.insert(token, next);
+        if let Some(states) = self.states.get_mut(current) {
+            states.transition.insert(token, next);
         }
         next
     }
 
-    fn verdict(&self, reach: &[Config]) -> Verdict {
-        let (ways, conflict) = match only_way(reach) {
-            Some(way) => (vec![way], false),
-            None if self.is_conflict(reach) => (ways_of(reach), true),
-            None => return Verdict::Open,
+    fn prediction(&self, reach: &[AtnConfig]) -> Prediction {
+        let (alts, conflict) = match unique_alt(reach) {
+            Some(alt) => (vec![alt], false),
+            None if self.is_conflict(reach) => (alts_of(reach), true),
+            None => return Prediction::Open,
         };
-        let conditional = |way: Way| {
+        let conditional = |alt: Alt| {
             let mut precedences = Vec::new();
-            for config in reach.iter().filter(|c| c.way == way) {
+            for config in reach.iter().filter(|c| c.alt == alt) {
                 match config.precedence {
                     Some(precedence) => precedences.push(precedence),
                     None => {
-                        return Conditional {
-                            way,
+                        return PredicatedAlt {
+                            alt,
                             precedences: Vec::new(),
                         };
                     }
                 }
             }
-            Conditional { way, precedences }
+            PredicatedAlt { alt, precedences }
         };
-        let conditional: Vec<Conditional> = ways.iter().map(|way| conditional(*way)).collect();
-        match (conflict, ways.as_slice()) {
-            (true, _) => Verdict::NeedsCallers(conditional),
-            (false, [way]) if conditional.iter().all(|c| c.precedences.is_empty()) => Verdict::Way(*way),
-            (false, _) => Verdict::Conditional(conditional),
+        let conditional: Vec<PredicatedAlt> = alts.iter().map(|alt| conditional(*alt)).collect();
+        match (conflict, alts.as_slice()) {
+            (true, _) => Prediction::NeedsCallers(conditional),
+            (false, [alt]) if conditional.iter().all(|c| c.precedences.is_empty()) => Prediction::Alt(*alt),
+            (false, _) => Prediction::PredicatedAlt(conditional),
         }
     }
 
-    /// Whether going on without callers will not tell the ways apart: some state in some context is reached on
-    /// several ways, and none is reached on one way only.
-    fn is_conflict(&self, configs: &[Config]) -> bool {
+    /// Whether going on without callers will not tell the alts apart: some state in some context is reached on
+    /// several alts, and none is reached on one alt only.
+    fn is_conflict(&self, configs: &[AtnConfig]) -> bool {
         if configs
             .iter()
             .all(|c| self.atn.state(c.state).kind == StateKind::RuleStop)
         {
             return true;
         }
-        let mut by_state: BTreeMap<StateId, Vec<Way>> = BTreeMap::new();
+        let mut by_state: BTreeMap<StateId, Vec<Alt>> = BTreeMap::new();
         for config in configs {
-            insert(by_state.entry(config.state).or_default(), config.way);
+            insert(by_state.entry(config.state).or_default(), config.alt);
         }
-        by_place(configs).values().any(|ways| ways.len() > 1) && by_state.values().all(|ways| ways.len() > 1)
+        by_place(configs).values().any(|alts| alts.len() > 1) && by_state.values().all(|alts| alts.len() > 1)
     }
 
-    /// The way on which the rule, or what called it, has been finished, where a token fits no way.
-    fn finished(&self, question: &Question<'_>, configs: &[Config]) -> Option<Way> {
+    /// The alt on which the rule, or what called it, has been alt_that_finished, where a token fits no alt.
+    fn alt_that_finished(&self, decision: &Decision<'_>, configs: &[AtnConfig]) -> Option<Alt> {
         let first = |valid: bool| {
             configs
                 .iter()
-                .filter(|c| c.precedence.is_none_or(|p| p >= question.precedence) == valid)
+                .filter(|c| c.precedence.is_none_or(|p| p >= decision.precedence) == valid)
                 .filter(|c| {
                     c.left_rule
                         || self.atn.state(c.state).kind == StateKind::RuleStop
                             && self.contexts.may_be_empty(c.context)
                 })
-                .map(|c| c.way)
+                .map(|c| c.alt)
                 .min()
         };
         first(true).or_else(|| first(false))
     }
 
-    fn start_configs(&mut self, question: &Question<'_>, context: ContextId, bottom: Bottom) -> Vec<Config> {
-        let mut set = ConfigSet::new(bottom);
-        for (n, edge) in self.atn.state(question.decision).edges.iter().enumerate() {
-            let config = Config {
+    fn start_configs(
+        &mut self,
+        decision: &Decision<'_>,
+        context: ContextId,
+        empty_stack: EmptyStack,
+    ) -> Vec<AtnConfig> {
+        let mut set = AtnConfigSet::new(empty_stack);
+        for (n, edge) in self.atn.state(decision.decision).edges.iter().enumerate() {
+            let config = AtnConfig {
                 state: edge.target,
-                way: (n + 1) as Way,
+                alt: (n + 1) as Alt,
                 context,
                 precedence: None,
                 left_rule: false,
                 outermost: false,
             };
-            Closure::new(self, question, &mut set, false).add(config, true, 0);
+            Closure::new(self, decision, &mut set, false).add(config, true, 0);
         }
         set.configs
     }
 
     /// Drops what precedence does not allow, and what another round of suffixes would reach as well.
-    fn filter_by_precedence(&mut self, configs: &[Config], precedence: u8) -> Vec<Config> {
-        let mut set = ConfigSet::new(Bottom::AnyCaller);
+    fn filter_by_precedence(&mut self, configs: &[AtnConfig], precedence: u8) -> Vec<AtnConfig> {
+        let mut set = AtnConfigSet::new(EmptyStack::AnyCaller);
         let mut from_first = HashMap::new();
-        for config in configs.iter().filter(|c| c.way == 1) {
+        for config in configs.iter().filter(|c| c.alt == 1) {
             if config.precedence.is_none_or(|p| p >= precedence) {
                 from_first.insert(config.state, config.context);
-                let config = Config {
+                let config = AtnConfig {
                     precedence: None,
                     ..*config
                 };
                 set.add(&mut self.contexts, config);
             }
         }
-        for config in configs.iter().filter(|c| c.way != 1) {
+        for config in configs.iter().filter(|c| c.alt != 1) {
             if config.outermost || from_first.get(&config.state) != Some(&config.context) {
                 set.add(&mut self.contexts, *config);
             }
@@ -332,25 +339,25 @@ impl Predictor {
     /// What is reached from these on a token.
     fn reach(
         &mut self,
-        question: &Question<'_>,
-        configs: &[Config],
+        decision: &Decision<'_>,
+        configs: &[AtnConfig],
         token: TokenKind,
-        bottom: Bottom,
-    ) -> Option<Vec<Config>> {
+        empty_stack: EmptyStack,
+    ) -> Option<Vec<AtnConfig>> {
         let at_end = token == TokenKind::End;
-        let mut direct = ConfigSet::new(bottom);
+        let mut direct = AtnConfigSet::new(empty_stack);
         let mut stopped = Vec::new();
         for config in configs {
             let state = self.atn.state(config.state);
             if state.kind == StateKind::RuleStop {
-                if bottom == Bottom::NoCaller || at_end {
+                if empty_stack == EmptyStack::NoCaller || at_end {
                     stopped.push(*config);
                 }
                 continue;
             }
             for edge in &state.edges {
-                if matches!(edge.label, Label::Tokens(tokens, _) if tokens.contains(token)) {
-                    let config = Config {
+                if matches!(edge.label, EdgeLabel::Tokens(tokens, _) if tokens.contains(token)) {
+                    let config = AtnConfig {
                         state: edge.target,
                         ..*config
                     };
@@ -358,23 +365,23 @@ impl Predictor {
                 }
             }
         }
-        // Where one way is left there is no need to look further.
-        let settled = stopped.is_empty() && !at_end && only_way(&direct.configs).is_some();
+        // Where one alt is left there is no need to first_tokens further.
+        let settled = stopped.is_empty() && !at_end && unique_alt(&direct.configs).is_some();
         let mut reach = if settled {
             direct
         } else {
-            let mut reach = ConfigSet::new(bottom);
-            let mut closure = Closure::new(self, question, &mut reach, at_end);
+            let mut reach = AtnConfigSet::new(empty_stack);
+            let mut closure = Closure::new(self, decision, &mut reach, at_end);
             for config in direct.configs {
                 closure.add(config, false, 0);
             }
             reach
         };
-        let is_stop = |config: &Config| self.atn.state(config.state).kind == StateKind::RuleStop;
+        let is_stop = |config: &AtnConfig| self.atn.state(config.state).kind == StateKind::RuleStop;
         if at_end {
             reach.configs.retain(is_stop);
         }
-        if bottom == Bottom::AnyCaller || !reach.configs.iter().any(is_stop) {
+        if empty_stack == EmptyStack::AnyCaller || !reach.configs.iter().any(is_stop) {
             for config in stopped {
                 reach.add(&mut self.contexts, config);
             }
@@ -383,75 +390,75 @@ impl Predictor {
     }
 }
 
-/// The ways whose condition holds.
-fn allowed(ways: &[Conditional], precedence: u8) -> impl Iterator<Item = Way> {
-    ways.iter()
+/// The alts whose condition holds.
+fn allowed(alts: &[PredicatedAlt], precedence: u8) -> impl Iterator<Item = Alt> {
+    alts.iter()
         .filter(move |c| c.precedences.is_empty() || c.precedences.iter().any(|p| *p >= precedence))
-        .map(|c| c.way)
+        .map(|c| c.alt)
 }
 
-fn only_way(configs: &[Config]) -> Option<Way> {
-    let way = configs.first()?.way;
-    configs.iter().all(|c| c.way == way).then_some(way)
+fn unique_alt(configs: &[AtnConfig]) -> Option<Alt> {
+    let alt = configs.first()?.alt;
+    configs.iter().all(|c| c.alt == alt).then_some(alt)
 }
 
-fn ways_of(configs: &[Config]) -> Vec<Way> {
-    let mut ways = Vec::new();
+fn alts_of(configs: &[AtnConfig]) -> Vec<Alt> {
+    let mut alts = Vec::new();
     for config in configs {
-        insert(&mut ways, config.way);
+        insert(&mut alts, config.alt);
     }
-    ways
+    alts
 }
 
-fn insert(ways: &mut Vec<Way>, way: Way) {
-    if let Err(at) = ways.binary_search(&way) {
-        ways.insert(at, way);
+fn insert(alts: &mut Vec<Alt>, alt: Alt) {
+    if let Err(at) = alts.binary_search(&alt) {
+        alts.insert(at, alt);
     }
 }
 
-/// The ways on which each state is reached in each context.
-fn by_place(configs: &[Config]) -> BTreeMap<(StateId, ContextId), Vec<Way>> {
-    let mut places: BTreeMap<_, Vec<Way>> = BTreeMap::new();
+/// The alts on which each state is reached in each context.
+fn by_place(configs: &[AtnConfig]) -> BTreeMap<(StateId, ContextId), Vec<Alt>> {
+    let mut places: BTreeMap<_, Vec<Alt>> = BTreeMap::new();
     for config in configs {
         insert(
             places.entry((config.state, config.context)).or_default(),
-            config.way,
+            config.alt,
         );
     }
     places
 }
 
-/// The way that is the first of those on which each place is reached, where it is the same for all.
-fn common_first_way(configs: &[Config]) -> Option<Way> {
+/// The alt that is the first of those on which each place is reached, where it is the same for all.
+fn common_first_alt(configs: &[AtnConfig]) -> Option<Alt> {
     let places = by_place(configs);
-    let mut firsts = places.values().filter_map(|ways| ways.first().copied());
+    let mut firsts = places.values().filter_map(|alts| alts.first().copied());
     let first = firsts.next()?;
-    firsts.all(|way| way == first).then_some(first)
+    firsts.all(|alt| alt == first).then_some(first)
 }
 
 /// Configurations, of which those that differ in their context alone are one.
-struct ConfigSet {
-    bottom: Bottom,
-    configs: Vec<Config>,
+struct AtnConfigSet {
+    empty_stack: EmptyStack,
+    configs: Vec<AtnConfig>,
 }
 
-impl ConfigSet {
-    fn new(bottom: Bottom) -> Self {
-        ConfigSet {
-            bottom,
+impl AtnConfigSet {
+    fn new(empty_stack: EmptyStack) -> Self {
+        AtnConfigSet {
+            empty_stack,
             configs: Vec::new(),
         }
     }
 
-    fn add(&mut self, contexts: &mut Contexts, config: Config) {
-        let same = |c: &&mut Config| {
-            c.state == config.state && c.way == config.way && c.precedence == config.precedence
+    fn add(&mut self, contexts: &mut Contexts, config: AtnConfig) {
+        let same = |c: &&mut AtnConfig| {
+            c.state == config.state && c.alt == config.alt && c.precedence == config.precedence
         };
         match self.configs.iter_mut().find(same) {
-            Some(known) => {
-                known.context = contexts.merge(known.context, config.context, self.bottom);
-                known.left_rule |= config.left_rule;
-                known.outermost |= config.outermost;
+            Some(states) => {
+                states.context = contexts.merge(states.context, config.context, self.empty_stack);
+                states.left_rule |= config.left_rule;
+                states.outermost |= config.outermost;
             }
             None => self.configs.push(config),
         }
@@ -461,9 +468,9 @@ impl ConfigSet {
 /// Follows edges that take no token.
 struct Closure<'c, 'q> {
     predictor: &'c mut Predictor,
-    question: &'q Question<'q>,
-    set: &'c mut ConfigSet,
-    seen: HashSet<(StateId, Way, ContextId, Option<u8>, bool)>,
+    decision: &'q Decision<'q>,
+    set: &'c mut AtnConfigSet,
+    seen: HashSet<(StateId, Alt, ContextId, Option<u8>, bool)>,
     /// Whether the end of the source, which can be taken again and again, counts as nothing.
     at_end: bool,
     suffixes: bool,
@@ -472,14 +479,14 @@ struct Closure<'c, 'q> {
 impl<'c, 'q> Closure<'c, 'q> {
     fn new(
         predictor: &'c mut Predictor,
-        question: &'q Question<'q>,
-        set: &'c mut ConfigSet,
+        decision: &'q Decision<'q>,
+        set: &'c mut AtnConfigSet,
         at_end: bool,
     ) -> Self {
-        let suffixes = predictor.asks_for_suffixes(question);
+        let suffixes = predictor.is_suffix_loop(decision);
         Closure {
             predictor,
-            question,
+            decision,
             set,
             seen: HashSet::new(),
             at_end,
@@ -489,7 +496,7 @@ impl<'c, 'q> Closure<'c, 'q> {
 
     /// Adds what is reached from a configuration. `collect` says whether conditions count; `depth` is how deep the
     /// calls go, negative once the rule has ended.
-    fn add(&mut self, config: Config, collect: bool, depth: i32) {
+    fn add(&mut self, config: AtnConfig, collect: bool, depth: i32) {
         let mut pending = vec![config];
         while let Some(config) = pending.pop() {
             let atn = self.predictor.atn;
@@ -499,27 +506,27 @@ impl<'c, 'q> Closure<'c, 'q> {
             }
             let entries = self.predictor.contexts.entries(config.context).to_vec();
             for (to, context) in entries {
-                match (to, self.set.bottom) {
-                    (Return::To(state), _) => pending.push(Config {
+                match (to, self.set.empty_stack) {
+                    (Return::To(state), _) => pending.push(AtnConfig {
                         state,
                         context,
                         outermost: false,
                         ..config
                     }),
-                    (Return::Nowhere, Bottom::NoCaller) => {
-                        let config = Config {
+                    (Return::Nowhere, EmptyStack::NoCaller) => {
+                        let config = AtnConfig {
                             context: Contexts::EMPTY,
                             ..config
                         };
                         self.set.add(&mut self.predictor.contexts, config);
                     }
-                    (Return::Nowhere, Bottom::AnyCaller) => self.follow_edges(config, collect, depth),
+                    (Return::Nowhere, EmptyStack::AnyCaller) => self.follow_edges(config, collect, depth),
                 }
             }
         }
     }
 
-    fn follow_edges(&mut self, config: Config, collect: bool, depth: i32) {
+    fn follow_edges(&mut self, config: AtnConfig, collect: bool, depth: i32) {
         let state = self.predictor.atn.state(config.state);
         if !state.is_passed_through() {
             self.set.add(&mut self.predictor.contexts, config);
@@ -528,13 +535,13 @@ impl<'c, 'q> Closure<'c, 'q> {
             if n == 0 && self.repeats_in_caller(config) {
                 continue;
             }
-            let Some(mut next) = self.follow(config, edge, collect && depth == 0) else {
+            let Some(mut next) = self.follow_state(config, edge, collect && depth == 0) else {
                 continue;
             };
             let mut depth = depth;
             match edge.label {
-                Label::Return { outermost } => {
-                    let rule = self.predictor.atn.state(self.question.decision).rule;
+                EdgeLabel::Return { outermost } => {
+                    let rule = self.predictor.atn.state(self.decision.decision).rule;
                     next.outermost |= self.suffixes && outermost == Some(rule);
                     next.left_rule = true;
                     if !self.is_new(&next) {
@@ -542,18 +549,18 @@ impl<'c, 'q> Closure<'c, 'q> {
                     }
                     depth -= 1;
                 }
-                Label::Tokens(..) if !self.is_new(&next) => continue,
-                Label::Call { .. } if depth >= 0 => depth += 1,
+                EdgeLabel::Tokens(..) if !self.is_new(&next) => continue,
+                EdgeLabel::Call { .. } if depth >= 0 => depth += 1,
                 _ => {}
             }
             self.add(next, collect, depth);
         }
     }
 
-    fn is_new(&mut self, config: &Config) -> bool {
+    fn is_new(&mut self, config: &AtnConfig) -> bool {
         self.seen.insert((
             config.state,
-            config.way,
+            config.alt,
             config.context,
             config.precedence,
             config.outermost,
@@ -561,29 +568,31 @@ impl<'c, 'q> Closure<'c, 'q> {
     }
 
     /// What an edge leads to, if it takes no token.
-    fn follow(&mut self, config: Config, edge: &Edge, condition_counts: bool) -> Option<Config> {
-        let mut next = Config {
+    fn follow_state(&mut self, config: AtnConfig, edge: &Edge, condition_counts: bool) -> Option<AtnConfig> {
+        let mut next = AtnConfig {
             state: edge.target,
             ..config
         };
         match edge.label {
-            Label::Epsilon | Label::Alternative(_) | Label::Return { .. } => {}
-            Label::Call { follow, .. } => next.context = self.predictor.contexts.push(config.context, follow),
-            Label::Precedence(precedence, _) if condition_counts => match self.set.bottom {
-                Bottom::NoCaller if precedence < self.question.precedence => return None,
-                Bottom::NoCaller => {}
-                Bottom::AnyCaller => next.precedence = Some(precedence),
+            EdgeLabel::Epsilon | EdgeLabel::Alternative(_) | EdgeLabel::Return { .. } => {}
+            EdgeLabel::Call { follow_state, .. } => {
+                next.context = self.predictor.contexts.push(config.context, follow_state)
+            }
+            EdgeLabel::Precedence(precedence, _) if condition_counts => match self.set.empty_stack {
+                EmptyStack::NoCaller if precedence < self.decision.precedence => return None,
+                EmptyStack::NoCaller => {}
+                EmptyStack::AnyCaller => next.precedence = Some(precedence),
             },
-            Label::Precedence(..) => {}
-            Label::Tokens(tokens, _) if self.at_end && tokens.contains(TokenKind::End) => {}
-            Label::Tokens(..) => return None,
+            EdgeLabel::Precedence(..) => {}
+            EdgeLabel::Tokens(tokens, _) if self.at_end && tokens.contains(TokenKind::End) => {}
+            EdgeLabel::Tokens(..) => return None,
         }
         Some(next)
     }
 
     /// Whether every caller is a suffix of the same recursive rule, so that its own loop will take up what this one
     /// could.
-    fn repeats_in_caller(&self, config: Config) -> bool {
+    fn repeats_in_caller(&self, config: AtnConfig) -> bool {
         let atn = self.predictor.atn;
         let state = atn.state(config.state);
         if state.kind != (StateKind::LoopEntry { suffixes: true }) {
@@ -595,8 +604,9 @@ impl<'c, 'q> Closure<'c, 'q> {
             .entries(config.context)
             .iter()
             .all(|(to, _)| match to {
-                Return::To(follow) => {
-                    atn.state(*follow).kind == StateKind::BlockEnd && back(*follow) == Some(config.state)
+                Return::To(follow_state) => {
+                    atn.state(*follow_state).kind == StateKind::BlockEnd
+                        && back(*follow_state) == Some(config.state)
                 }
                 Return::Nowhere => false,
             })

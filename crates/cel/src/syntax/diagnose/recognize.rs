@@ -1,44 +1,44 @@
 //! Walks the graph of the grammar along the tokens.
 
 use super::Reporter;
-use super::atn::{ATN, Atn, Edge, Label, StateId, StateKind};
-use super::grammar::{Form, Part, Rule};
-use super::predict::{NoWay, Predictor, Question, Way};
-use super::stream::Stream;
-use super::tree::{Child, Leaf, Node, NodeId, Tree};
+use super::atn::{ATN, Atn, Edge, EdgeLabel, StateId, StateKind};
+use super::grammar::{AltLabel, ChildRole, GrammarRule};
+use super::predict::{Alt, Decision, NoViableAlt, Predictor};
+use super::stream::TokenStream;
+use super::tree::{Child, Leaf, ParseNode, ParseNodeId, ParseTree};
 use crate::syntax::parser::MAX_DEPTH;
 use crate::syntax::token::{TokenKind, TokenSet};
 
 /// Reads the source as far as it can be read.
-pub(super) fn recognize(source: &str, reporter: &mut Reporter) -> Tree {
+pub(super) fn recognize(source: &str, reporter: &mut Reporter) -> ParseTree {
     let mut recognizer = Recognizer {
         atn: &ATN,
-        stream: Stream::new(source),
+        stream: TokenStream::new(source),
         reporter,
-        tree: Tree::default(),
+        tree: ParseTree::default(),
         frames: Vec::new(),
-        state: Atn::start(Rule::Start),
+        state: Atn::start(GrammarRule::Start),
         predictor: Predictor::new(&ATN),
-        depth: [0; Rule::ALL.len()],
+        depth: [0; GrammarRule::ALL.len()],
         recovery: Recovery::default(),
     };
-    recognizer.enter(Rule::Start, 0, None);
+    recognizer.enter(GrammarRule::Start, 0, None);
     recognizer.run();
     recognizer.tree
 }
 
 /// Why a rule cannot go on.
-pub(super) enum Fault {
+pub(super) enum RecognitionError {
     /// The current token is not one of those expected.
     Mismatch,
-    /// No way leads on.
-    NoWay(NoWay),
+    /// No alt leads on.
+    NoViableAlt(NoViableAlt),
 }
 
 /// A rule that has been entered and not yet left.
 pub(super) struct Frame {
-    pub(super) rule: Rule,
-    pub(super) node: NodeId,
+    pub(super) rule: GrammarRule,
+    pub(super) node: ParseNodeId,
     /// The state that called it.
     pub(super) caller: Option<StateId>,
     /// The precedence that its suffixes must have.
@@ -62,15 +62,15 @@ pub(super) struct Recovery {
 
 pub(super) struct Recognizer<'s, 'r> {
     pub(super) atn: &'static Atn,
-    pub(super) stream: Stream<'s>,
+    pub(super) stream: TokenStream<'s>,
     pub(super) reporter: &'r mut Reporter,
-    tree: Tree,
+    tree: ParseTree,
     pub(super) frames: Vec<Frame>,
     /// The state that mistakes are reported from.
     pub(super) state: StateId,
     predictor: Predictor,
     /// How deep each rule nests.
-    depth: [u32; Rule::ALL.len()],
+    depth: [u32; GrammarRule::ALL.len()],
     pub(super) recovery: Recovery,
 }
 
@@ -82,8 +82,8 @@ impl Recognizer<'_, '_> {
             let id = frame.next;
             if self.atn.state(id).kind == StateKind::RuleStop {
                 self.leave();
-            } else if let Err(fault) = self.step(id) {
-                self.report(&fault);
+            } else if let Err(error) = self.step(id) {
+                self.report(&error);
                 self.recover();
                 if let Some(frame) = self.frames.last_mut() {
                     frame.next = Atn::stop(frame.rule);
@@ -98,13 +98,13 @@ impl Recognizer<'_, '_> {
         }
     }
 
-    fn node(&mut self) -> Option<&mut Node> {
+    fn node(&mut self) -> Option<&mut ParseNode> {
         let id = self.frames.last()?.node;
         self.tree.get_mut(id)
     }
 
     /// One step from a state of the current rule.
-    fn step(&mut self, id: StateId) -> Result<(), Fault> {
+    fn step(&mut self, id: StateId) -> Result<(), RecognitionError> {
         let state = self.atn.state(id);
         let n = match state.kind {
             StateKind::BlockStart => {
@@ -117,14 +117,14 @@ impl Recognizer<'_, '_> {
             }
             StateKind::PlusLoopBack => {
                 self.sync_at(id)?;
-                let way = self.choose(id)?;
-                if way == 1 {
-                    // Later rounds begin without another look at the start of the block.
+                let alt = self.choose(id)?;
+                if alt == 1 {
+                    // Later rounds begin without another first_tokens at the start of the block.
                     let round = state.target().and_then(|start| self.atn.state(start).target());
                     round.into_iter().for_each(|round| self.goto(round));
                     return Ok(());
                 }
-                way
+                alt
             }
             StateKind::LoopEntry { .. } => {
                 self.sync_at(id)?;
@@ -146,59 +146,61 @@ impl Recognizer<'_, '_> {
             | StateKind::LoopEnd => 1,
         };
         match state.edge(usize::from(n) - 1) {
-            Some(edge) => self.follow(id, edge),
+            Some(edge) => self.follow_state(id, edge),
             None => Ok(()),
         }
     }
 
     /// Another round of a loop, or on.
-    fn enter_loop(&mut self, entry: StateId) -> Result<(), Fault> {
-        let way = self.choose(entry)?;
+    fn enter_loop(&mut self, entry: StateId) -> Result<(), RecognitionError> {
+        let alt = self.choose(entry)?;
         let state = self.atn.state(entry);
-        if way == 1 && state.kind == (StateKind::LoopEntry { suffixes: true }) {
+        if alt == 1 && state.kind == (StateKind::LoopEntry { suffixes: true }) {
             // What has been read becomes the left side of what follows.
             self.exit_depth(state.rule);
         }
         state
-            .edge(usize::from(way) - 1)
+            .edge(usize::from(alt) - 1)
             .into_iter()
             .for_each(|edge| self.goto(edge.target));
         Ok(())
     }
 
-    fn follow(&mut self, from: StateId, edge: Edge) -> Result<(), Fault> {
+    fn follow_state(&mut self, from: StateId, edge: Edge) -> Result<(), RecognitionError> {
         match edge.label {
-            Label::Epsilon | Label::Return { .. } => {}
-            Label::Alternative(form) => {
+            EdgeLabel::Epsilon | EdgeLabel::Return { .. } => {}
+            EdgeLabel::Alternative(label) => {
                 if let Some(node) = self.node() {
-                    node.form = form;
+                    node.label = label;
                 }
             }
-            Label::Tokens(tokens, part) => {
+            EdgeLabel::Tokens(tokens, role) => {
                 self.state = from;
                 let leaf = self.take(tokens)?;
                 if let Some(node) = self.node()
-                    && part != Part::Mark
+                    && role != ChildRole::Mark
                 {
-                    node.parts.push((part, Child::Leaf(leaf)));
+                    node.parts.push((role, Child::Leaf(leaf)));
                 }
             }
-            Label::Call {
-                precedence, follow, ..
+            EdgeLabel::Call {
+                precedence,
+                follow_state,
+                ..
             } => {
                 self.state = from;
-                self.goto(follow);
+                self.goto(follow_state);
                 self.enter(self.atn.state(edge.target).rule, precedence, Some(from));
                 return Ok(());
             }
-            Label::Precedence(_, form) => self.extend(form),
+            EdgeLabel::Precedence(_, label) => self.extend(label),
         }
         self.goto(edge.target);
         Ok(())
     }
 
     /// Takes the current token if it is one of these, otherwise recovers.
-    fn take(&mut self, tokens: TokenSet) -> Result<Leaf, Fault> {
+    fn take(&mut self, tokens: TokenSet) -> Result<Leaf, RecognitionError> {
         let token = self.current();
         if tokens.contains(token.kind) {
             self.recovered();
@@ -219,54 +221,56 @@ impl Recognizer<'_, '_> {
         self.stream.ahead(ahead, self.reporter).kind
     }
 
-    fn sync_at(&mut self, id: StateId) -> Result<(), Fault> {
+    fn sync_at(&mut self, id: StateId) -> Result<(), RecognitionError> {
         self.state = id;
         self.sync()
     }
 
-    /// Which way to go from a state.
-    fn choose(&mut self, id: StateId) -> Result<Way, Fault> {
+    /// Which alt to go from a state.
+    fn choose(&mut self, id: StateId) -> Result<Alt, RecognitionError> {
         let state = self.atn.state(id);
-        if let Some(ways) = &state.ways {
+        if let Some(alts) = &state.alts {
             let kind = self.kind_ahead(0);
-            let way = ways.iter().position(|way| way.contains(kind));
+            let alt = alts.iter().position(|alt| alt.contains(kind));
             let is_alternatives = state
                 .edges
                 .iter()
-                .all(|e| matches!(e.label, Label::Alternative(_)));
-            return match way {
-                Some(n) => Ok((n + 1) as Way),
+                .all(|e| matches!(e.label, EdgeLabel::Alternative(_)));
+            return match alt {
+                Some(n) => Ok((n + 1) as Alt),
                 None if is_alternatives => {
                     let start = self.stream.index(0, self.reporter);
-                    Err(Fault::NoWay(NoWay {
+                    Err(RecognitionError::NoViableAlt(NoViableAlt {
                         start,
                         offending: start,
                     }))
                 }
-                // The last way leads on behind what is optional.
-                None => Ok(ways.len() as Way),
+                // The last alt leads on behind what is optional.
+                None => Ok(alts.len() as Alt),
             };
         }
-        let question = Question {
+        let decision = Decision {
             decision: id,
             precedence: self.frames.last().map_or(0, |frame| frame.precedence),
             frames: &self.frames,
         };
         self.predictor
-            .predict(&question, &mut self.stream, self.reporter)
-            .map_err(Fault::NoWay)
+            .predict(&decision, &mut self.stream, self.reporter)
+            .map_err(RecognitionError::NoViableAlt)
     }
 
-    fn enter(&mut self, rule: Rule, precedence: u8, caller: Option<StateId>) {
+    fn enter(&mut self, rule: GrammarRule, precedence: u8, caller: Option<StateId>) {
         self.state = Atn::start(rule);
-        let form = match rule {
-            Rule::Unary | Rule::Primary | Rule::FieldName | Rule::Literal => Form::Undecided,
-            _ => Form::Plain,
+        let label = match rule {
+            GrammarRule::Unary | GrammarRule::Primary | GrammarRule::FieldName | GrammarRule::Literal => {
+                AltLabel::Undecided
+            }
+            _ => AltLabel::Plain,
         };
         let offset = self.current().offset;
-        let node = self.tree.add(Node {
+        let node = self.tree.add(ParseNode {
             rule,
-            form,
+            label,
             offset,
             parts: Vec::new(),
         });
@@ -281,18 +285,18 @@ impl Recognizer<'_, '_> {
     }
 
     /// Makes what a recursive rule has read the left side of a new node.
-    fn extend(&mut self, form: Form) {
+    fn extend(&mut self, label: AltLabel) {
         let Some(frame) = self.frames.last_mut() else {
             return;
         };
         let left = frame.node;
         let rule = frame.rule;
         let offset = self.tree.get(left).map_or(0, |node| node.offset);
-        let node = self.tree.add(Node {
+        let node = self.tree.add(ParseNode {
             rule,
-            form,
+            label,
             offset,
-            parts: vec![(Part::First, Child::Node(left))],
+            parts: vec![(ChildRole::First, Child::ParseNode(left))],
         });
         frame.node = node;
         self.enter_depth(rule);
@@ -307,16 +311,16 @@ impl Recognizer<'_, '_> {
             return;
         };
         self.state = caller;
-        let part = match self.atn.state(caller).edge(0).map(|edge| edge.label) {
-            Some(Label::Call { part, .. }) => part,
-            _ => Part::Mark,
+        let role = match self.atn.state(caller).edge(0).map(|edge| edge.label) {
+            Some(EdgeLabel::Call { role, .. }) => role,
+            _ => ChildRole::Mark,
         };
         if let Some(node) = self.tree.get_mut(frame.node) {
-            node.parts.push((part, Child::Node(left.node)));
+            node.parts.push((role, Child::ParseNode(left.node)));
         }
     }
 
-    fn enter_depth(&mut self, rule: Rule) {
+    fn enter_depth(&mut self, rule: GrammarRule) {
         if let Some(depth) = self.depth.get_mut(rule as usize) {
             *depth += 1;
             if *depth > MAX_DEPTH {
@@ -326,7 +330,7 @@ impl Recognizer<'_, '_> {
         }
     }
 
-    fn exit_depth(&mut self, rule: Rule) {
+    fn exit_depth(&mut self, rule: GrammarRule) {
         if let Some(depth) = self.depth.get_mut(rule as usize) {
             *depth = depth.saturating_sub(1);
         }

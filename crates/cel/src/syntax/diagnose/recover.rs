@@ -1,22 +1,22 @@
 //! Reports what does not fit and finds a place to go on from.
 //!
 //! One token too many is dropped where the next one fits; one too few is made up where the current one fits behind
-//! it; otherwise the rule is given up, and tokens are skipped until one comes that may follow it or a rule that
+//! it; otherwise the rule is given up, and tokens are skipped until one comes that may follow_state it or a rule that
 //! called it. Until a token matches again, further mistakes are not reported.
 
 use super::atn::{StateId, StateKind};
-use super::recognize::{Fault, Recognizer};
+use super::recognize::{RecognitionError, Recognizer};
 use super::tree::Leaf;
 use crate::syntax::token::{Token, TokenKind, TokenSet};
 
 /// Recovery is tried so many times.
 const MAX_ATTEMPTS: usize = 30;
 
-/// One recovery skips so many tokens.
+/// One recovery budget so many tokens.
 const MAX_SKIPPED: usize = 256;
 
 /// What a skipped token counts towards.
-enum Skips {
+enum SkipBudget {
     /// Nothing: tokens are skipped in passing.
     Free,
     /// A recovery, which has skipped so many.
@@ -31,8 +31,8 @@ impl Recognizer<'_, '_> {
         self.recovery.last_states.clear();
     }
 
-    /// Makes sure that the current token fits where ways part, or drops it.
-    pub(super) fn sync(&mut self) -> Result<(), Fault> {
+    /// Makes sure that the current token fits where alts role, or drops it.
+    pub(super) fn sync(&mut self) -> Result<(), RecognitionError> {
         if self.recovery.active {
             return Ok(());
         }
@@ -44,14 +44,14 @@ impl Recognizer<'_, '_> {
             StateKind::BlockStart
             | StateKind::LoopBlockStart
             | StateKind::PlusBlockStart
-            | StateKind::LoopEntry { .. } => match self.drop_one(&mut Skips::Free) {
+            | StateKind::LoopEntry { .. } => match self.delete_token(&mut SkipBudget::Free) {
                 Some(_) => Ok(()),
-                None => Err(Fault::Mismatch),
+                None => Err(RecognitionError::Mismatch),
             },
             StateKind::PlusLoopBack | StateKind::LoopBack => {
-                self.report_unwanted();
+                self.report_extraneous();
                 let stop = self.expected().union(self.recovery_set());
-                self.skip_until(stop, &mut Skips::Free);
+                self.skip_until(stop, &mut SkipBudget::Free);
                 Ok(())
             }
             _ => Ok(()),
@@ -59,13 +59,13 @@ impl Recognizer<'_, '_> {
     }
 
     /// Reports why a rule cannot go on.
-    pub(super) fn report(&mut self, fault: &Fault) {
+    pub(super) fn report(&mut self, error: &RecognitionError) {
         if self.recovery.active {
             return;
         }
         self.recovery.active = true;
-        match fault {
-            Fault::Mismatch => {
+        match error {
+            RecognitionError::Mismatch => {
                 let token = self.current();
                 let message = format!(
                     "mismatched input {} expecting {}",
@@ -74,46 +74,46 @@ impl Recognizer<'_, '_> {
                 );
                 self.reporter.syntax_error(token.offset, &message);
             }
-            Fault::NoWay(no_way) => {
-                let start = self.stream.get(no_way.start);
+            RecognitionError::NoViableAlt(no_viable_alt) => {
+                let start = self.stream.get(no_viable_alt.start);
                 let input = match start.kind {
                     TokenKind::End => "<EOF>".to_owned(),
-                    _ => self.stream.text(no_way.start, no_way.offending),
+                    _ => self.stream.text(no_viable_alt.start, no_viable_alt.offending),
                 };
-                let offending = self.stream.get(no_way.offending);
+                let offending = self.stream.get(no_viable_alt.offending);
                 self.reporter
                     .syntax_error(offending.offset, &no_viable_alternative(&input));
             }
         }
     }
 
-    /// Skips tokens until one comes that may follow the rule or one that called it.
+    /// SkipBudget tokens until one comes that may follow_state the rule or one that called it.
     pub(super) fn recover(&mut self) {
         if !self.attempt() {
             return;
         }
-        let mut skips = Skips::Counted(0);
+        let mut budget = SkipBudget::Counted(0);
         let current = Some(self.stream.index(0, self.reporter));
         if self.recovery.last_token == current && self.recovery.last_states.contains(&self.state) {
             // The same mistake at the same token: it must go, lest this goes on for ever.
-            self.skip(&mut skips);
+            self.skip(&mut budget);
         }
         self.recovery.last_token = Some(self.stream.index(0, self.reporter));
         if !self.recovery.last_states.contains(&self.state) {
             self.recovery.last_states.push(self.state);
         }
         let stop = self.recovery_set();
-        self.skip_until(stop, &mut skips);
+        self.skip_until(stop, &mut budget);
     }
 
     /// Finds a token for one that is expected: the one behind a token too many, or one made up.
-    pub(super) fn recover_inline(&mut self) -> Result<Leaf, Fault> {
+    pub(super) fn recover_inline(&mut self) -> Result<Leaf, RecognitionError> {
         if !self.attempt() {
-            return Err(Fault::Mismatch);
+            return Err(RecognitionError::Mismatch);
         }
-        let mut skips = Skips::Counted(0);
-        if let Some(token) = self.drop_one(&mut skips) {
-            self.skip(&mut skips);
+        let mut budget = SkipBudget::Counted(0);
+        if let Some(token) = self.delete_token(&mut budget) {
+            self.skip(&mut budget);
             return Ok(Leaf {
                 token,
                 missing: false,
@@ -123,9 +123,9 @@ impl Recognizer<'_, '_> {
         let kind = self.kind_ahead(0);
         if behind.is_some_and(|behind| self.expected_at(behind).contains(kind)) {
             self.report_missing();
-            return Ok(self.made_up());
+            return Ok(self.conjure_missing());
         }
-        Err(Fault::Mismatch)
+        Err(RecognitionError::Mismatch)
     }
 
     /// Counts an attempt to recover; `false` where there have been too many.
@@ -142,20 +142,20 @@ impl Recognizer<'_, '_> {
     }
 
     /// Drops the current token if the next one is expected, which is returned.
-    fn drop_one(&mut self, skips: &mut Skips) -> Option<Token> {
+    fn delete_token(&mut self, budget: &mut SkipBudget) -> Option<Token> {
         let next = self.kind_ahead(1);
         if !self.expected().contains(next) {
             return None;
         }
-        self.report_unwanted();
-        self.skip(skips);
+        self.report_extraneous();
+        self.skip(budget);
         let token = self.current();
         self.recovered();
         Some(token)
     }
 
-    fn skip(&mut self, skips: &mut Skips) {
-        if let Skips::Counted(count) = skips {
+    fn skip(&mut self, budget: &mut SkipBudget) {
+        if let SkipBudget::Counted(count) = budget {
             if *count >= MAX_SKIPPED {
                 let message = format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}");
                 self.reporter.fatal(&message);
@@ -165,17 +165,17 @@ impl Recognizer<'_, '_> {
         self.stream.consume(self.reporter);
     }
 
-    fn skip_until(&mut self, stop: TokenSet, skips: &mut Skips) {
+    fn skip_until(&mut self, stop: TokenSet, budget: &mut SkipBudget) {
         while !self.reporter.stopped {
             let kind = self.kind_ahead(0);
             if kind == TokenKind::End || stop.contains(kind) {
                 return;
             }
-            self.skip(skips);
+            self.skip(budget);
         }
     }
 
-    fn report_unwanted(&mut self) {
+    fn report_extraneous(&mut self) {
         if !self.recovery.active {
             self.recovery.active = true;
             let token = self.current();
@@ -198,7 +198,7 @@ impl Recognizer<'_, '_> {
     }
 
     /// A token of the first expected kind. It stands at the current token, at the end at the one before.
-    fn made_up(&mut self) -> Leaf {
+    fn conjure_missing(&mut self) -> Leaf {
         let current = self.current();
         let at = match self.stream.previous() {
             Some(previous) if current.kind == TokenKind::End => previous,
@@ -222,25 +222,25 @@ impl Recognizer<'_, '_> {
             .frames
             .iter()
             .rev()
-            .map_while(|frame| self.atn.follow(frame.caller?));
+            .map_while(|frame| self.atn.follow_state(frame.caller?));
         while state.may_end {
-            let Some(follow) = callers.next() else {
-                return expected.union(TokenSet::of(&[TokenKind::End]));
+            let Some(follow_state) = callers.next() else {
+                return expected.union(TokenSet::from_kinds(&[TokenKind::End]));
             };
-            state = self.atn.state(follow);
+            state = self.atn.state(follow_state);
             expected = expected.union(state.next);
         }
         expected
     }
 
-    /// The tokens that may follow the current rule or one that called it.
+    /// The tokens that may follow_state the current rule or one that called it.
     fn recovery_set(&self) -> TokenSet {
         let follows = self
             .frames
             .iter()
-            .filter_map(|frame| self.atn.follow(frame.caller?));
-        follows.fold(TokenSet::EMPTY, |set, follow| {
-            set.union(self.atn.state(follow).next)
+            .filter_map(|frame| self.atn.follow_state(frame.caller?));
+        follows.fold(TokenSet::EMPTY, |set, follow_state| {
+            set.union(self.atn.state(follow_state).next)
         })
     }
 

@@ -7,9 +7,9 @@ use crate::syntax::lexer::{Lexeme, Lexer};
 use crate::syntax::token::{Token, TokenKind};
 
 /// A token's place among the visible ones.
-pub(super) type Index = usize;
+pub(super) type TokenIndex = usize;
 
-pub(super) struct Stream<'s> {
+pub(super) struct TokenStream<'s> {
     source: &'s str,
     lexer: Lexer<'s>,
     /// All tokens read so far, whitespace and comments too.
@@ -17,12 +17,12 @@ pub(super) struct Stream<'s> {
     /// Which of them are visible. The last is the end, once it has been reached.
     visible: Vec<usize>,
     /// The current token.
-    pub(super) position: Index,
+    pub(super) position: TokenIndex,
 }
 
-impl<'s> Stream<'s> {
+impl<'s> TokenStream<'s> {
     pub(super) fn new(source: &'s str) -> Self {
-        Stream {
+        TokenStream {
             source,
             lexer: Lexer::new(source),
             tokens: Vec::new(),
@@ -32,7 +32,7 @@ impl<'s> Stream<'s> {
     }
 
     /// Reads until the visible token of this index, or the end, is there.
-    fn fill(&mut self, index: Index, reporter: &mut Reporter) {
+    fn fill(&mut self, index: TokenIndex, reporter: &mut Reporter) {
         while self.visible.len() <= index {
             let last = self.tokens.last().map(|t| t.kind);
             if last == Some(TokenKind::End) {
@@ -57,7 +57,7 @@ impl<'s> Stream<'s> {
     }
 
     /// The index of the token so many places ahead; the end for all places behind it.
-    pub(super) fn index(&mut self, ahead: usize, reporter: &mut Reporter) -> Index {
+    pub(super) fn index(&mut self, ahead: usize, reporter: &mut Reporter) -> TokenIndex {
         let index = self.position + ahead;
         self.fill(index, reporter);
         index.min(self.visible.len().saturating_sub(1))
@@ -70,7 +70,7 @@ impl<'s> Stream<'s> {
     }
 
     /// A token that has been read.
-    pub(super) fn get(&self, index: Index) -> Token {
+    pub(super) fn get(&self, index: TokenIndex) -> Token {
         let end = Token {
             kind: TokenKind::End,
             offset: 0,
@@ -102,7 +102,7 @@ impl<'s> Stream<'s> {
     }
 
     /// The text from one token to another, without stretches that are no tokens.
-    pub(super) fn text(&self, from: Index, to: Index) -> String {
+    pub(super) fn text(&self, from: TokenIndex, to: TokenIndex) -> String {
         let range = match (self.visible.get(from), self.visible.get(to)) {
             (Some(from), Some(to)) => self.tokens.get(*from..=*to),
             _ => None,

@@ -1,11 +1,11 @@
 //! What the recognizer has seen, mistakes and all.
 
-use super::grammar::{Form, Part, Rule};
+use super::grammar::{AltLabel, ChildRole, GrammarRule};
 use crate::syntax::token::{Token, TokenKind};
 
-/// Identifies a node of a [`Tree`].
+/// Identifies a node of a [`ParseTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NodeId(pub(super) usize);
+pub(super) struct ParseNodeId(pub(super) usize);
 
 /// A token in the tree.
 #[derive(Clone, Copy, Debug)]
@@ -33,68 +33,68 @@ impl Leaf {
     }
 }
 
-/// A part of a node.
+/// A role of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Child {
     Leaf(Leaf),
-    Node(NodeId),
+    ParseNode(ParseNodeId),
 }
 
 /// A rule that was entered.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) rule: Rule,
-    pub(super) form: Form,
+pub(super) struct ParseNode {
+    pub(super) rule: GrammarRule,
+    pub(super) label: AltLabel,
     /// Where it begins, in code points.
     pub(super) offset: u32,
-    pub(super) parts: Vec<(Part, Child)>,
+    pub(super) parts: Vec<(ChildRole, Child)>,
 }
 
-impl Node {
-    /// The leaves that are this part of the node.
-    pub(super) fn leaves(&self, part: Part) -> impl Iterator<Item = Leaf> {
+impl ParseNode {
+    /// The leaves that are this role of the node.
+    pub(super) fn leaves(&self, role: ChildRole) -> impl Iterator<Item = Leaf> {
         self.parts.iter().filter_map(move |(p, child)| match child {
-            Child::Leaf(leaf) if *p == part => Some(*leaf),
+            Child::Leaf(leaf) if *p == role => Some(*leaf),
             _ => None,
         })
     }
 
-    /// The nodes that are this part of the node.
-    pub(super) fn nodes(&self, part: Part) -> impl Iterator<Item = NodeId> {
+    /// The nodes that are this role of the node.
+    pub(super) fn nodes(&self, role: ChildRole) -> impl Iterator<Item = ParseNodeId> {
         self.parts.iter().filter_map(move |(p, child)| match child {
-            Child::Node(node) if *p == part => Some(*node),
+            Child::ParseNode(node) if *p == role => Some(*node),
             _ => None,
         })
     }
 
-    pub(super) fn leaf(&self, part: Part) -> Option<Leaf> {
-        self.leaves(part).next()
+    pub(super) fn leaf(&self, role: ChildRole) -> Option<Leaf> {
+        self.leaves(role).next()
     }
 
-    pub(super) fn node(&self, part: Part) -> Option<NodeId> {
-        self.nodes(part).next()
+    pub(super) fn node(&self, role: ChildRole) -> Option<ParseNodeId> {
+        self.nodes(role).next()
     }
 }
 
 /// The nodes; the root is the first.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
-    nodes: Vec<Node>,
+pub(super) struct ParseTree {
+    nodes: Vec<ParseNode>,
 }
 
-impl Tree {
-    pub(super) const ROOT: NodeId = NodeId(0);
+impl ParseTree {
+    pub(super) const ROOT: ParseNodeId = ParseNodeId(0);
 
-    pub(super) fn add(&mut self, node: Node) -> NodeId {
+    pub(super) fn add(&mut self, node: ParseNode) -> ParseNodeId {
         self.nodes.push(node);
-        NodeId(self.nodes.len() - 1)
+        ParseNodeId(self.nodes.len() - 1)
     }
 
-    pub(super) fn get(&self, id: NodeId) -> Option<&Node> {
+    pub(super) fn get(&self, id: ParseNodeId) -> Option<&ParseNode> {
         self.nodes.get(id.0)
     }
 
-    pub(super) fn get_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+    pub(super) fn get_mut(&mut self, id: ParseNodeId) -> Option<&mut ParseNode> {
         self.nodes.get_mut(id.0)
     }
 }

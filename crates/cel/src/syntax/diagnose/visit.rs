@@ -1,13 +1,13 @@
 //! The tree to an [`Ast`], and the mistakes that the grammar does not know.
 
 use super::Reporter;
-use super::grammar::{Form, Part, Rule};
-use super::tree::{Leaf, Node, NodeId, Tree};
+use super::grammar::{AltLabel, ChildRole, GrammarRule};
+use super::tree::{Leaf, ParseNode, ParseNodeId, ParseTree};
 use crate::ast::{Ast, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
 use crate::issue::BEFORE_START;
 use crate::syntax::ParseOptions;
 use crate::syntax::builder::{Builder, NOWHERE};
-use crate::syntax::literal::{self, Invalid, Sign};
+use crate::syntax::literal::{self, LiteralError, Sign};
 use crate::syntax::macros;
 use crate::syntax::parser::{MAX_DEPTH, RESERVED, operator};
 
@@ -15,7 +15,7 @@ use crate::syntax::parser::{MAX_DEPTH, RESERVED, operator};
 pub(super) fn visit(
     source: &str,
     options: &ParseOptions,
-    tree: &Tree,
+    tree: &ParseTree,
     reporter: &mut Reporter,
 ) -> Option<Ast> {
     let mut visitor = Visitor {
@@ -26,77 +26,89 @@ pub(super) fn visit(
         builder: Builder::new(),
         depth: 0,
     };
-    let root = visitor.expr(Some(Tree::ROOT)).ok()?;
+    let root = visitor.expr(Some(ParseTree::ROOT)).ok()?;
     Some(Ast::new(source, root, visitor.builder.into_offsets()))
 }
 
 /// The tree is too deep; this has been reported.
 struct TooDeep;
 
-type Visited<T = Expr> = Result<T, TooDeep>;
+type VisitResult<T = Expr> = Result<T, TooDeep>;
 
 struct Visitor<'t, 'r> {
     source: &'t str,
     options: &'t ParseOptions,
-    tree: &'t Tree,
+    tree: &'t ParseTree,
     reporter: &'r mut Reporter,
     builder: Builder,
     depth: u32,
 }
 
 impl<'t> Visitor<'t, '_> {
-    fn get(&self, id: Option<NodeId>) -> Option<&'t Node> {
+    fn get(&self, id: Option<ParseNodeId>) -> Option<&'t ParseNode> {
         self.tree.get(id?)
     }
 
     /// Goes down as long as a node only stands for the one below it.
-    fn unwrap(&self, id: Option<NodeId>) -> Option<&'t Node> {
+    fn unwrap(&self, id: Option<ParseNodeId>) -> Option<&'t ParseNode> {
         let mut node = self.get(id)?;
         loop {
-            let below = match (node.rule, node.form) {
-                (Rule::Expr | Rule::Or | Rule::And, _) if node.leaf(Part::Operator).is_some() => {
+            let below = match (node.rule, node.label) {
+                (GrammarRule::Expr | GrammarRule::Or | GrammarRule::And, _)
+                    if node.leaf(ChildRole::Operator).is_some() =>
+                {
                     return Some(node);
                 }
-                (Rule::Relation | Rule::Calc, Form::Binary) => {
-                    return node.leaf(Part::Operator).map(|_| node);
+                (GrammarRule::Relation | GrammarRule::Calc, AltLabel::Binary) => {
+                    return node.leaf(ChildRole::Operator).map(|_| node);
                 }
-                (Rule::Start | Rule::Expr | Rule::Or | Rule::And | Rule::Relation | Rule::Calc, _)
-                | (Rule::Unary | Rule::Member, Form::Plain)
-                | (Rule::Primary, Form::Nested | Form::Constant) => node.node(Part::First),
+                (
+                    GrammarRule::Start
+                    | GrammarRule::Expr
+                    | GrammarRule::Or
+                    | GrammarRule::And
+                    | GrammarRule::Relation
+                    | GrammarRule::Calc,
+                    _,
+                )
+                | (GrammarRule::Unary | GrammarRule::Member, AltLabel::Plain)
+                | (GrammarRule::Primary, AltLabel::Nested | AltLabel::Constant) => {
+                    node.node(ChildRole::First)
+                }
                 _ => return Some(node),
             };
             node = self.get(below)?;
         }
     }
 
-    fn expr(&mut self, id: Option<NodeId>) -> Visited {
+    fn expr(&mut self, id: Option<ParseNodeId>) -> VisitResult {
         let Some(node) = self.unwrap(id) else {
             return Ok(self.unknown());
         };
-        match (node.rule, node.form) {
-            (Rule::Expr, _) => self.deeper(|visitor| visitor.conditional(node)),
-            (Rule::Or, _) => self.chain(node, "_||_", "unexpected character, wanted '||'"),
-            (Rule::And, _) => self.chain(node, "_&&_", "unexpected character, wanted '&&'"),
-            (Rule::Relation | Rule::Calc, _) => self.deeper(|visitor| visitor.binary(node)),
-            (Rule::Unary, Form::Not) => self.unary(node, "!_"),
-            (Rule::Unary, Form::Negate) => self.unary(node, "-_"),
-            (Rule::Unary, _) => Ok(self
+        match (node.rule, node.label) {
+            (GrammarRule::Expr, _) => self.with_depth(|visitor| visitor.conditional(node)),
+            (GrammarRule::Or, _) => self.chain(node, "_||_", "unexpected character, wanted '||'"),
+            (GrammarRule::And, _) => self.chain(node, "_&&_", "unexpected character, wanted '&&'"),
+            (GrammarRule::Relation | GrammarRule::Calc, _) => self.with_depth(|visitor| visitor.binary(node)),
+            (GrammarRule::Unary, AltLabel::Not) => self.unary(node, "!_"),
+            (GrammarRule::Unary, AltLabel::Negate) => self.unary(node, "-_"),
+            (GrammarRule::Unary, _) => Ok(self
                 .builder
                 .literal(node.offset, Literal::String("<<error>>".into()))),
-            (_, Form::Select) => self.deeper(|visitor| visitor.select(node)),
-            (_, Form::MemberCall) => self.deeper(|visitor| visitor.member_call(node)),
-            (_, Form::Index) => self.deeper(|visitor| visitor.index(node)),
-            (_, Form::Ident) => Ok(self.ident(node)),
-            (_, Form::GlobalCall) => self.global_call(node),
-            (_, Form::List) => self.list(node),
-            (_, Form::Map) => self.map(node),
-            (_, Form::Struct) => self.structure(node),
-            (Rule::Literal, form) => Ok(self.literal(node, form)),
+            (_, AltLabel::Select) => self.with_depth(|visitor| visitor.select(node)),
+            (_, AltLabel::MemberCall) => self.with_depth(|visitor| visitor.member_call(node)),
+            (_, AltLabel::TokenIndex) => self.with_depth(|visitor| visitor.index(node)),
+            (_, AltLabel::Ident) => Ok(self.ident(node)),
+            (_, AltLabel::GlobalCall) => self.global_call(node),
+            (_, AltLabel::List) => self.list(node),
+            (_, AltLabel::Map) => self.map(node),
+            (_, AltLabel::Struct) => self.structure(node),
+            (GrammarRule::Literal, label) => Ok(self.literal(node, label)),
             _ => Ok(self.unknown()),
         }
     }
 
-    fn deeper(&mut self, visit: impl FnOnce(&mut Self) -> Visited) -> Visited {
+    fn with_depth(&mut self, visit: impl FnOnce(&mut Self) -> VisitResult) -> VisitResult {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             self.reporter.fatal("max recursion depth exceeded");
@@ -132,19 +144,19 @@ impl<'t> Visitor<'t, '_> {
         self.builder.id(leaf.map_or(NOWHERE, Leaf::offset))
     }
 
-    fn conditional(&mut self, node: &'t Node) -> Visited {
-        let condition = self.expr(node.node(Part::First))?;
-        let id = self.id(node.leaf(Part::Operator));
-        let yes = self.expr(node.node(Part::Second))?;
-        let no = self.expr(node.node(Part::Third))?;
+    fn conditional(&mut self, node: &'t ParseNode) -> VisitResult {
+        let condition = self.expr(node.node(ChildRole::First))?;
+        let id = self.id(node.leaf(ChildRole::Operator));
+        let yes = self.expr(node.node(ChildRole::Second))?;
+        let no = self.expr(node.node(ChildRole::Third))?;
         Ok(self.builder.call(id, "_?_:_", vec![condition, yes, no]))
     }
 
-    fn chain(&mut self, node: &'t Node, function: &str, incomplete: &str) -> Visited {
-        let first = self.expr(node.node(Part::First))?;
-        let mut operands = node.nodes(Part::Second);
+    fn chain(&mut self, node: &'t ParseNode, function: &str, incomplete: &str) -> VisitResult {
+        let first = self.expr(node.node(ChildRole::First))?;
+        let mut operands = node.nodes(ChildRole::Second);
         let mut rest = Vec::new();
-        for operator in node.leaves(Part::Operator) {
+        for operator in node.leaves(ChildRole::Operator) {
             let Some(operand) = operands.next() else {
                 return Ok(self.mistake(node.offset, incomplete));
             };
@@ -154,37 +166,40 @@ impl<'t> Visitor<'t, '_> {
         Ok(self.builder.balance(function, first, rest))
     }
 
-    fn binary(&mut self, node: &'t Node) -> Visited {
-        let token = node.leaf(Part::Operator);
+    fn binary(&mut self, node: &'t ParseNode) -> VisitResult {
+        let token = node.leaf(ChildRole::Operator);
         let Some(function) = token.and_then(|leaf| operator(leaf.kind())) else {
             return Ok(self.mistake(node.offset, "operator not found"));
         };
-        let left = self.expr(node.node(Part::First))?;
+        let left = self.expr(node.node(ChildRole::First))?;
         let id = self.id(token);
-        let right = self.expr(node.node(Part::Second))?;
+        let right = self.expr(node.node(ChildRole::Second))?;
         Ok(self.builder.call(id, function, vec![left, right]))
     }
 
-    fn unary(&mut self, node: &'t Node, function: &str) -> Visited {
-        let member = node.node(Part::First);
-        if node.leaves(Part::Operator).count().is_multiple_of(2) {
+    fn unary(&mut self, node: &'t ParseNode, function: &str) -> VisitResult {
+        let member = node.node(ChildRole::First);
+        if node.leaves(ChildRole::Operator).count().is_multiple_of(2) {
             return self.expr(member);
         }
-        let id = self.id(node.leaf(Part::Operator));
+        let id = self.id(node.leaf(ChildRole::Operator));
         let operand = self.expr(member)?;
         Ok(self.builder.call(id, function, vec![operand]))
     }
 
-    fn select(&mut self, node: &'t Node) -> Visited {
-        let operand = self.expr(node.node(Part::First))?;
-        let (Some(field), Some(dot)) = (self.get(node.node(Part::Name)), node.leaf(Part::Operator)) else {
+    fn select(&mut self, node: &'t ParseNode) -> VisitResult {
+        let operand = self.expr(node.node(ChildRole::First))?;
+        let (Some(field), Some(dot)) = (
+            self.get(node.node(ChildRole::Name)),
+            node.leaf(ChildRole::Operator),
+        ) else {
             return Ok(self.broken(node.offset));
         };
         let name = self.field_name(Some(field)).unwrap_or_else(|message| {
             self.reporter.error(Some(field.offset), message);
             ""
         });
-        if node.leaf(Part::Optional).is_none() {
+        if node.leaf(ChildRole::Optional).is_none() {
             return Ok(Expr {
                 id: self.id(Some(dot)),
                 kind: ExprKind::Select {
@@ -203,33 +218,36 @@ impl<'t> Visitor<'t, '_> {
     }
 
     /// The name of a field, or why it is none.
-    fn field_name(&self, field: Option<&'t Node>) -> Result<&'t str, &'static str> {
-        let text = |node: &'t Node| node.leaf(Part::Name).map_or("", |leaf| leaf.text(self.source));
+    fn field_name(&self, field: Option<&'t ParseNode>) -> Result<&'t str, &'static str> {
+        let text = |node: &'t ParseNode| {
+            node.leaf(ChildRole::Name)
+                .map_or("", |leaf| leaf.text(self.source))
+        };
         match field {
-            Some(node) if node.form == Form::Simple => Ok(text(node)),
-            Some(node) if node.form == Form::Escaped && self.options.escaped_identifiers => {
+            Some(node) if node.label == AltLabel::Simple => Ok(text(node)),
+            Some(node) if node.label == AltLabel::Escaped && self.options.escaped_identifiers => {
                 Ok(text(node).trim_matches('`'))
             }
-            Some(node) if node.form == Form::Escaped => Err("unsupported syntax: '`'"),
+            Some(node) if node.label == AltLabel::Escaped => Err("unsupported syntax: '`'"),
             _ => Err("unsupported ident kind"),
         }
     }
 
-    fn member_call(&mut self, node: &'t Node) -> Visited {
-        let target = self.expr(node.node(Part::First))?;
-        let Some(name) = node.leaf(Part::Name) else {
+    fn member_call(&mut self, node: &'t ParseNode) -> VisitResult {
+        let target = self.expr(node.node(ChildRole::First))?;
+        let Some(name) = node.leaf(ChildRole::Name) else {
             return Ok(self.broken(node.offset));
         };
-        let id = self.id(node.leaf(Part::Open));
-        let args = self.args(node.node(Part::Items))?;
+        let id = self.id(node.leaf(ChildRole::Open));
+        let args = self.args(node.node(ChildRole::Items))?;
         Ok(self.call_or_macro(id, name.text(self.source), Some(target), args))
     }
 
-    fn args(&mut self, list: Option<NodeId>) -> Visited<Vec<Expr>> {
+    fn args(&mut self, list: Option<ParseNodeId>) -> VisitResult<Vec<Expr>> {
         let list = self
             .get(list)
             .into_iter()
-            .flat_map(|node| node.nodes(Part::Value));
+            .flat_map(|node| node.nodes(ChildRole::Value));
         list.map(|arg| self.expr(Some(arg))).collect()
     }
 
@@ -241,14 +259,14 @@ impl<'t> Visitor<'t, '_> {
         })
     }
 
-    fn index(&mut self, node: &'t Node) -> Visited {
-        let target = self.expr(node.node(Part::First))?;
-        let Some(open) = node.leaf(Part::Operator) else {
+    fn index(&mut self, node: &'t ParseNode) -> VisitResult {
+        let target = self.expr(node.node(ChildRole::First))?;
+        let Some(open) = node.leaf(ChildRole::Operator) else {
             return Ok(self.broken(node.offset));
         };
         let id = self.id(Some(open));
-        let index = self.expr(node.node(Part::Second))?;
-        let function = match node.leaf(Part::Optional) {
+        let index = self.expr(node.node(ChildRole::Second))?;
+        let function = match node.leaf(ChildRole::Optional) {
             None => "_[_]",
             Some(_) if self.options.optional_syntax => "_[?_]",
             Some(_) => return Ok(self.mistake(open.offset(), "unsupported syntax '[?'")),
@@ -257,15 +275,15 @@ impl<'t> Visitor<'t, '_> {
     }
 
     /// The name with its leading dot, or a mistake.
-    fn global_name(&mut self, node: &'t Node) -> Result<(Leaf, String), Expr> {
-        let Some(name) = node.leaf(Part::Name) else {
+    fn global_name(&mut self, node: &'t ParseNode) -> Result<(Leaf, String), Expr> {
+        let Some(name) = node.leaf(ChildRole::Name) else {
             return Err(self.broken(node.offset));
         };
         let text = name.text(self.source);
         if RESERVED.contains(&text) {
             return Err(self.mistake(node.offset, &format!("reserved identifier: {text}")));
         }
-        let dot = if node.leaf(Part::LeadingDot).is_some() {
+        let dot = if node.leaf(ChildRole::LeadingDot).is_some() {
             "."
         } else {
             ""
@@ -273,34 +291,34 @@ impl<'t> Visitor<'t, '_> {
         Ok((name, format!("{dot}{text}")))
     }
 
-    fn ident(&mut self, node: &'t Node) -> Expr {
+    fn ident(&mut self, node: &'t ParseNode) -> Expr {
         match self.global_name(node) {
             Ok((leaf, name)) => self.builder.ident(leaf.offset(), &name),
             Err(mistake) => mistake,
         }
     }
 
-    fn global_call(&mut self, node: &'t Node) -> Visited {
+    fn global_call(&mut self, node: &'t ParseNode) -> VisitResult {
         let name = match self.global_name(node) {
             Ok((_, name)) => name,
             Err(mistake) => return Ok(mistake),
         };
-        let id = self.id(node.leaf(Part::Operator));
-        let args = self.args(node.node(Part::Items))?;
+        let id = self.id(node.leaf(ChildRole::Operator));
+        let args = self.args(node.node(ChildRole::Items))?;
         Ok(self.call_or_macro(id, &name, None, args))
     }
 
-    fn list(&mut self, node: &'t Node) -> Visited {
-        let id = self.id(node.leaf(Part::Operator));
+    fn list(&mut self, node: &'t ParseNode) -> VisitResult {
+        let id = self.id(node.leaf(ChildRole::Operator));
         let mut elements = Vec::new();
         let mut optional = Vec::new();
         let items = self
-            .get(node.node(Part::Items))
+            .get(node.node(ChildRole::Items))
             .into_iter()
-            .flat_map(|list| list.nodes(Part::Value));
+            .flat_map(|list| list.nodes(ChildRole::Value));
         for item in items.filter_map(|item| self.tree.get(item)) {
-            let element = self.expr(item.node(Part::First))?;
-            if let Some(mark) = item.leaf(Part::Optional) {
+            let element = self.expr(item.node(ChildRole::First))?;
+            if let Some(mark) = item.leaf(ChildRole::Optional) {
                 self.check_optional(mark.offset());
                 optional.push(elements.len() as u32);
             }
@@ -310,7 +328,7 @@ impl<'t> Visitor<'t, '_> {
         Ok(Expr { id, kind })
     }
 
-    /// Reports a question mark where optional syntax is off; `false` if it is.
+    /// Reports a decision mark where optional syntax is off; `false` if it is.
     fn check_optional(&mut self, offset: u32) -> bool {
         if !self.options.optional_syntax {
             self.reporter.error(Some(offset), "unsupported syntax '?'");
@@ -318,24 +336,24 @@ impl<'t> Visitor<'t, '_> {
         self.options.optional_syntax
     }
 
-    fn map(&mut self, node: &'t Node) -> Visited {
-        let id = self.id(node.leaf(Part::Operator));
+    fn map(&mut self, node: &'t ParseNode) -> VisitResult {
+        let id = self.id(node.leaf(ChildRole::Operator));
         let mut entries = Vec::new();
-        if let Some(list) = self.get(node.node(Part::Items)) {
-            let mut keys = list.nodes(Part::Key);
-            let mut values = list.nodes(Part::Value);
-            for colon in list.leaves(Part::Operator) {
+        if let Some(list) = self.get(node.node(ChildRole::Items)) {
+            let mut keys = list.nodes(ChildRole::Key);
+            let mut values = list.nodes(ChildRole::Value);
+            for colon in list.leaves(ChildRole::Operator) {
                 let id = self.id(Some(colon));
                 let (Some(key), Some(value)) = (self.get(keys.next()), values.next()) else {
                     break;
                 };
-                let optional = key.leaf(Part::Optional).is_some();
+                let optional = key.leaf(ChildRole::Optional).is_some();
                 if optional && !self.check_optional(key.offset) {
                     continue;
                 }
                 entries.push(MapEntry {
                     id,
-                    key: self.expr(key.node(Part::First))?,
+                    key: self.expr(key.node(ChildRole::First))?,
                     value: self.expr(Some(value))?,
                     optional,
                 });
@@ -345,29 +363,32 @@ impl<'t> Visitor<'t, '_> {
         Ok(Expr { id, kind })
     }
 
-    fn structure(&mut self, node: &'t Node) -> Visited {
+    fn structure(&mut self, node: &'t ParseNode) -> VisitResult {
         let mut name = String::new();
-        for part in node.leaves(Part::Name) {
-            if !name.is_empty() || node.leaf(Part::LeadingDot).is_some() {
+        for role in node.leaves(ChildRole::Name) {
+            if !name.is_empty() || node.leaf(ChildRole::LeadingDot).is_some() {
                 name.push('.');
             }
-            name.push_str(part.text(self.source));
+            name.push_str(role.text(self.source));
         }
-        let id = self.id(node.leaf(Part::Operator));
+        let id = self.id(node.leaf(ChildRole::Operator));
         let mut fields = Vec::new();
-        if let Some(list) = self.get(node.node(Part::Items)) {
-            let mut colons = list.leaves(Part::Operator);
-            let mut values = list.nodes(Part::Value);
-            for field in list.nodes(Part::Key).filter_map(|field| self.tree.get(field)) {
+        if let Some(list) = self.get(node.node(ChildRole::Items)) {
+            let mut colons = list.leaves(ChildRole::Operator);
+            let mut values = list.nodes(ChildRole::Value);
+            for field in list
+                .nodes(ChildRole::Key)
+                .filter_map(|field| self.tree.get(field))
+            {
                 let (Some(colon), Some(value)) = (colons.next(), values.next()) else {
                     break;
                 };
                 let id = self.id(Some(colon));
-                let optional = field.leaf(Part::Optional).is_some();
+                let optional = field.leaf(ChildRole::Optional).is_some();
                 if optional && !self.check_optional(field.offset) {
                     continue;
                 }
-                let name = match self.field_name(self.get(field.node(Part::Name))) {
+                let name = match self.field_name(self.get(field.node(ChildRole::Name))) {
                     Ok(name) => self.builder.name(name),
                     Err(message) => {
                         self.reporter.error(Some(list.offset), message);
@@ -389,28 +410,30 @@ impl<'t> Visitor<'t, '_> {
         Ok(Expr { id, kind })
     }
 
-    fn literal(&mut self, node: &'t Node, form: Form) -> Expr {
-        let text = node.leaf(Part::Literal).map_or("", |leaf| leaf.text(self.source));
-        let sign = if node.leaf(Part::Sign).is_some() {
+    fn literal(&mut self, node: &'t ParseNode, label: AltLabel) -> Expr {
+        let text = node
+            .leaf(ChildRole::Literal)
+            .map_or("", |leaf| leaf.text(self.source));
+        let sign = if node.leaf(ChildRole::Sign).is_some() {
             Sign::Minus
         } else {
             Sign::None
         };
-        let value: Result<Literal, Invalid> = match form {
-            Form::Int => literal::int(sign, text),
-            Form::Uint => literal::uint(text),
-            Form::Double => literal::double(sign, text),
-            Form::String => literal::string(text),
-            Form::Bytes => literal::bytes(text),
-            Form::True => Ok(Literal::Bool(true)),
-            Form::False => Ok(Literal::Bool(false)),
-            Form::Null => Ok(Literal::Null),
+        let value: Result<Literal, LiteralError> = match label {
+            AltLabel::Int => literal::int(sign, text),
+            AltLabel::Uint => literal::uint(text),
+            AltLabel::Double => literal::double(sign, text),
+            AltLabel::String => literal::string(text),
+            AltLabel::Bytes => literal::bytes(text),
+            AltLabel::True => Ok(Literal::Bool(true)),
+            AltLabel::False => Ok(Literal::Bool(false)),
+            AltLabel::Null => Ok(Literal::Null),
             _ => return self.unknown(),
         };
         match value {
             Ok(value) => self.builder.literal(node.offset, value),
             // A string that cannot be unescaped is still a string.
-            Err(message) if matches!(form, Form::String | Form::Bytes) => {
+            Err(message) if matches!(label, AltLabel::String | AltLabel::Bytes) => {
                 self.reporter.error(Some(node.offset), message);
                 self.builder.literal(node.offset, Literal::String("".into()))
             }

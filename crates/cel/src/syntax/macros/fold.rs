@@ -1,6 +1,8 @@
 //! Macros that look through lists and maps, and `has`.
 
-use super::{ACCUMULATOR, Expanded, Expander, FORMER_ACCUMULATOR, Fold, MacroError, UNUSED, into_ident};
+use super::{
+    ACCUMULATOR, ExpandResult, Expander, FORMER_ACCUMULATOR, FoldParts, MacroError, UNUSED, into_ident,
+};
 use crate::ast::{Expr, ExprKind};
 use std::sync::Arc;
 
@@ -9,19 +11,19 @@ const NOT_IDENTIFIER: &str = "argument is not an identifier";
 const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
 
 /// The variables of a fold.
-struct Vars {
+struct IterVars {
     first: Arc<str>,
     second: Option<Arc<str>>,
 }
 
-impl Vars {
+impl IterVars {
     fn one(x: &Expander<'_>, var: Expr, otherwise: &'static str) -> Result<Self, MacroError> {
         let id = var.id;
         let first = into_ident(var).map_err(|id| x.error(id, otherwise))?;
         if is_accumulator(&first) {
             return Err(x.error(id, OVERWRITES));
         }
-        Ok(Vars { first, second: None })
+        Ok(IterVars { first, second: None })
     }
 
     fn two(x: &Expander<'_>, first: Expr, second: Expr) -> Result<Self, MacroError> {
@@ -37,7 +39,7 @@ impl Vars {
         if is_accumulator(&second) {
             return Err(x.error(second_id, OVERWRITES));
         }
-        Ok(Vars {
+        Ok(IterVars {
             first,
             second: Some(second),
         })
@@ -49,7 +51,7 @@ fn is_accumulator(name: &str) -> bool {
 }
 
 /// `has(operand.field)`
-pub(super) fn has(x: &mut Expander<'_>, [arg]: [Expr; 1]) -> Expanded {
+pub(super) fn has(x: &mut Expander<'_>, [arg]: [Expr; 1]) -> ExpandResult {
     match arg.kind {
         ExprKind::Select { operand, field, .. } => Ok(x.node(ExprKind::Select {
             operand,
@@ -61,18 +63,18 @@ pub(super) fn has(x: &mut Expander<'_>, [arg]: [Expr; 1]) -> Expanded {
 }
 
 /// `range.all(var, predicate)`
-pub(super) fn all(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> Expanded {
-    let vars = Vars::one(x, var, NOT_SIMPLE)?;
+pub(super) fn all(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
+    let vars = IterVars::one(x, var, NOT_SIMPLE)?;
     Ok(all_of(x, range, vars, predicate))
 }
 
 /// `range.all(key, value, predicate)`
-pub(super) fn all2(x: &mut Expander<'_>, range: Expr, [key, value, predicate]: [Expr; 3]) -> Expanded {
-    let vars = Vars::two(x, key, value)?;
+pub(super) fn all2(x: &mut Expander<'_>, range: Expr, [key, value, predicate]: [Expr; 3]) -> ExpandResult {
+    let vars = IterVars::two(x, key, value)?;
     Ok(all_of(x, range, vars, predicate))
 }
 
-fn all_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Expr {
+fn all_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) -> Expr {
     let init = x.bool(true);
     let accu = x.accu();
     let condition = x.call("@not_strictly_false", vec![accu]);
@@ -83,18 +85,18 @@ fn all_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Exp
 }
 
 /// `range.exists(var, predicate)`
-pub(super) fn exists(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> Expanded {
-    let vars = Vars::one(x, var, NOT_SIMPLE)?;
+pub(super) fn exists(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
+    let vars = IterVars::one(x, var, NOT_SIMPLE)?;
     Ok(any_of(x, range, vars, predicate))
 }
 
 /// `range.exists(key, value, predicate)`
-pub(super) fn exists2(x: &mut Expander<'_>, range: Expr, [key, value, predicate]: [Expr; 3]) -> Expanded {
-    let vars = Vars::two(x, key, value)?;
+pub(super) fn exists2(x: &mut Expander<'_>, range: Expr, [key, value, predicate]: [Expr; 3]) -> ExpandResult {
+    let vars = IterVars::two(x, key, value)?;
     Ok(any_of(x, range, vars, predicate))
 }
 
-fn any_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Expr {
+fn any_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) -> Expr {
     let init = x.bool(false);
     let accu = x.accu();
     let not = x.call("!_", vec![accu]);
@@ -106,18 +108,22 @@ fn any_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Exp
 }
 
 /// `range.exists_one(var, predicate)`
-pub(super) fn exists_one(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> Expanded {
-    let vars = Vars::one(x, var, NOT_SIMPLE)?;
+pub(super) fn exists_one(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
+    let vars = IterVars::one(x, var, NOT_SIMPLE)?;
     Ok(one_of(x, range, vars, predicate))
 }
 
 /// `range.exists_one(key, value, predicate)`
-pub(super) fn exists_one2(x: &mut Expander<'_>, range: Expr, [key, value, predicate]: [Expr; 3]) -> Expanded {
-    let vars = Vars::two(x, key, value)?;
+pub(super) fn exists_one2(
+    x: &mut Expander<'_>,
+    range: Expr,
+    [key, value, predicate]: [Expr; 3],
+) -> ExpandResult {
+    let vars = IterVars::two(x, key, value)?;
     Ok(one_of(x, range, vars, predicate))
 }
 
-fn one_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Expr {
+fn one_of(x: &mut Expander<'_>, range: Expr, vars: IterVars, predicate: Expr) -> Expr {
     let init = x.int(0);
     let condition = x.bool(true);
     let accu = x.accu();
@@ -132,8 +138,8 @@ fn one_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Expr) -> Exp
 }
 
 /// `range.map(var, transform)`
-pub(super) fn map(x: &mut Expander<'_>, range: Expr, [var, transform]: [Expr; 2]) -> Expanded {
-    let vars = Vars::one(x, var, NOT_IDENTIFIER)?;
+pub(super) fn map(x: &mut Expander<'_>, range: Expr, [var, transform]: [Expr; 2]) -> ExpandResult {
+    let vars = IterVars::one(x, var, NOT_IDENTIFIER)?;
     Ok(collect(x, range, vars, None, transform))
 }
 
@@ -142,21 +148,27 @@ pub(super) fn map_filtered(
     x: &mut Expander<'_>,
     range: Expr,
     [var, predicate, transform]: [Expr; 3],
-) -> Expanded {
-    let vars = Vars::one(x, var, NOT_IDENTIFIER)?;
+) -> ExpandResult {
+    let vars = IterVars::one(x, var, NOT_IDENTIFIER)?;
     Ok(collect(x, range, vars, Some(predicate), transform))
 }
 
 /// `range.filter(var, predicate)`
-pub(super) fn filter(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> Expanded {
+pub(super) fn filter(x: &mut Expander<'_>, range: Expr, [var, predicate]: [Expr; 2]) -> ExpandResult {
     // The variable itself is what is collected: it stays in the tree with its own number and place.
     let element = var.clone();
-    let vars = Vars::one(x, var, NOT_IDENTIFIER)?;
+    let vars = IterVars::one(x, var, NOT_IDENTIFIER)?;
     Ok(collect(x, range, vars, Some(predicate), element))
 }
 
 /// A list of what is transformed.
-fn collect(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Option<Expr>, transform: Expr) -> Expr {
+fn collect(
+    x: &mut Expander<'_>,
+    range: Expr,
+    vars: IterVars,
+    predicate: Option<Expr>,
+    transform: Expr,
+) -> Expr {
     let init = x.list(Vec::new());
     let condition = x.bool(true);
     let step = append(x, predicate, transform);
@@ -184,8 +196,12 @@ fn only_if(x: &mut Expander<'_>, predicate: Option<Expr>, step: Expr) -> Expr {
 }
 
 /// `range.transformList(key, value, transform)`
-pub(super) fn transform_list(x: &mut Expander<'_>, range: Expr, [k, v, transform]: [Expr; 3]) -> Expanded {
-    let vars = Vars::two(x, k, v)?;
+pub(super) fn transform_list(
+    x: &mut Expander<'_>,
+    range: Expr,
+    [k, v, transform]: [Expr; 3],
+) -> ExpandResult {
+    let vars = IterVars::two(x, k, v)?;
     Ok(list_of(x, range, vars, None, transform))
 }
 
@@ -194,12 +210,18 @@ pub(super) fn transform_list_filtered(
     x: &mut Expander<'_>,
     range: Expr,
     [k, v, predicate, transform]: [Expr; 4],
-) -> Expanded {
-    let vars = Vars::two(x, k, v)?;
+) -> ExpandResult {
+    let vars = IterVars::two(x, k, v)?;
     Ok(list_of(x, range, vars, Some(predicate), transform))
 }
 
-fn list_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Option<Expr>, transform: Expr) -> Expr {
+fn list_of(
+    x: &mut Expander<'_>,
+    range: Expr,
+    vars: IterVars,
+    predicate: Option<Expr>,
+    transform: Expr,
+) -> Expr {
     let step = append(x, predicate, transform);
     let init = x.list(Vec::new());
     let condition = x.bool(true);
@@ -208,9 +230,9 @@ fn list_of(x: &mut Expander<'_>, range: Expr, vars: Vars, predicate: Option<Expr
 }
 
 /// `range.transformMap(key, value, transform)`
-pub(super) fn transform_map(x: &mut Expander<'_>, range: Expr, [k, v, transform]: [Expr; 3]) -> Expanded {
-    let vars = Vars::two(x, k, v)?;
-    Ok(map_of(x, range, vars, None, Inserted::ValueOfKey(transform)))
+pub(super) fn transform_map(x: &mut Expander<'_>, range: Expr, [k, v, transform]: [Expr; 3]) -> ExpandResult {
+    let vars = IterVars::two(x, k, v)?;
+    Ok(map_of(x, range, vars, None, MapInsertion::ValueOfKey(transform)))
 }
 
 /// `range.transformMap(key, value, predicate, transform)`
@@ -218,14 +240,14 @@ pub(super) fn transform_map_filtered(
     x: &mut Expander<'_>,
     range: Expr,
     [k, v, predicate, transform]: [Expr; 4],
-) -> Expanded {
-    let vars = Vars::two(x, k, v)?;
+) -> ExpandResult {
+    let vars = IterVars::two(x, k, v)?;
     Ok(map_of(
         x,
         range,
         vars,
         Some(predicate),
-        Inserted::ValueOfKey(transform),
+        MapInsertion::ValueOfKey(transform),
     ))
 }
 
@@ -234,9 +256,9 @@ pub(super) fn transform_map_entry(
     x: &mut Expander<'_>,
     range: Expr,
     [k, v, transform]: [Expr; 3],
-) -> Expanded {
-    let vars = Vars::two(x, k, v)?;
-    Ok(map_of(x, range, vars, None, Inserted::Entries(transform)))
+) -> ExpandResult {
+    let vars = IterVars::two(x, k, v)?;
+    Ok(map_of(x, range, vars, None, MapInsertion::Entries(transform)))
 }
 
 /// `range.transformMapEntry(key, value, predicate, transform)`
@@ -244,19 +266,19 @@ pub(super) fn transform_map_entry_filtered(
     x: &mut Expander<'_>,
     range: Expr,
     [k, v, predicate, transform]: [Expr; 4],
-) -> Expanded {
-    let vars = Vars::two(x, k, v)?;
+) -> ExpandResult {
+    let vars = IterVars::two(x, k, v)?;
     Ok(map_of(
         x,
         range,
         vars,
         Some(predicate),
-        Inserted::Entries(transform),
+        MapInsertion::Entries(transform),
     ))
 }
 
 /// What a step puts into a map.
-enum Inserted {
+enum MapInsertion {
     /// A value, under the key that is looked at.
     ValueOfKey(Expr),
     /// The entries of another map.
@@ -266,14 +288,14 @@ enum Inserted {
 fn map_of(
     x: &mut Expander<'_>,
     range: Expr,
-    vars: Vars,
+    vars: IterVars,
     predicate: Option<Expr>,
-    inserted: Inserted,
+    inserted: MapInsertion,
 ) -> Expr {
     let accu = x.accu();
     let args = match inserted {
-        Inserted::ValueOfKey(value) => vec![accu, x.ident(&vars.first), value],
-        Inserted::Entries(entries) => vec![accu, entries],
+        MapInsertion::ValueOfKey(value) => vec![accu, x.ident(&vars.first), value],
+        MapInsertion::Entries(entries) => vec![accu, entries],
     };
     let step = x.call("cel.@mapInsert", args);
     let step = only_if(x, predicate, step);
@@ -284,7 +306,7 @@ fn map_of(
 }
 
 /// `list.sortBy(var, key)`: the list, sorted by the list of its keys.
-pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> Expanded {
+pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> ExpandResult {
     let name = x.builder.name("@__sortBy_input__");
     let input = x.ident(&name);
     match list.kind {
@@ -306,7 +328,7 @@ pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> Expa
     let sorted = x.member_call("@sortByAssociatedKeys", receiver, vec![keys]);
     let range = x.list(Vec::new());
     let condition = x.bool(false);
-    Ok(x.fold(Fold {
+    Ok(x.fold(FoldParts {
         range,
         iter_var: UNUSED.into(),
         iter_var2: None,
@@ -319,9 +341,14 @@ pub(super) fn sort_by(x: &mut Expander<'_>, list: Expr, args: [Expr; 2]) -> Expa
 }
 
 /// A fold over the accumulator: its first value, whether it goes on, its next value, and what it gives.
-fn fold(x: &mut Expander<'_>, range: Expr, vars: Vars, [init, condition, step, result]: [Expr; 4]) -> Expr {
+fn fold(
+    x: &mut Expander<'_>,
+    range: Expr,
+    vars: IterVars,
+    [init, condition, step, result]: [Expr; 4],
+) -> Expr {
     let accu_var = x.builder.name(ACCUMULATOR);
-    x.fold(Fold {
+    x.fold(FoldParts {
         range,
         iter_var: vars.first,
         iter_var2: vars.second,

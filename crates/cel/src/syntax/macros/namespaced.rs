@@ -5,11 +5,11 @@
     reason = "the table of macros asks for these signatures"
 )]
 
-use super::{Expanded, Expander, into_ident};
+use super::{ExpandResult, Expander, into_ident};
 use crate::ast::{Expr, ExprKind, Literal};
 
 /// `cel.bind(var, value, result)`
-pub(super) fn bind(x: &mut Expander<'_>, _: Expr, [var, value, result]: [Expr; 3]) -> Expanded {
+pub(super) fn bind(x: &mut Expander<'_>, _: Expr, [var, value, result]: [Expr; 3]) -> ExpandResult {
     let not_simple = "cel.bind() variable names must be simple identifiers";
     let var = into_ident(var).map_err(|id| x.error(id, not_simple))?;
     let range = x.list(Vec::new());
@@ -17,7 +17,7 @@ pub(super) fn bind(x: &mut Expander<'_>, _: Expr, [var, value, result]: [Expr; 3
 }
 
 /// `cel.block([values], result)`
-pub(super) fn block(x: &mut Expander<'_>, _: Expr, [values, result]: [Expr; 2]) -> Expanded {
+pub(super) fn block(x: &mut Expander<'_>, _: Expr, [values, result]: [Expr; 2]) -> ExpandResult {
     match values.kind {
         ExprKind::List { .. } => Ok(x.call("cel.@block", vec![values, result])),
         _ => Err(x.error(values.id, "cel.block requires the first arg to be a list literal")),
@@ -25,9 +25,9 @@ pub(super) fn block(x: &mut Expander<'_>, _: Expr, [values, result]: [Expr; 2]) 
 }
 
 /// `cel.index(n)`: the n-th value of the block.
-pub(super) fn index(x: &mut Expander<'_>, _: Expr, [index]: [Expr; 1]) -> Expanded {
+pub(super) fn index(x: &mut Expander<'_>, _: Expr, [index]: [Expr; 1]) -> ExpandResult {
     match count(&index) {
-        Some(n) => Ok(x.named(&format!("@index{n}"))),
+        Some(n) => Ok(x.ident_named(&format!("@index{n}"))),
         None => Err(x.error(
             index.id,
             "cel.index requires a single non-negative int constant arg",
@@ -36,7 +36,7 @@ pub(super) fn index(x: &mut Expander<'_>, _: Expr, [index]: [Expr; 1]) -> Expand
 }
 
 /// `cel.iterVar(depth, n)`: a variable of a fold.
-pub(super) fn iter_var(x: &mut Expander<'_>, _: Expr, args: [Expr; 2]) -> Expanded {
+pub(super) fn iter_var(x: &mut Expander<'_>, _: Expr, args: [Expr; 2]) -> ExpandResult {
     numbered(
         x,
         &args,
@@ -46,7 +46,7 @@ pub(super) fn iter_var(x: &mut Expander<'_>, _: Expr, args: [Expr; 2]) -> Expand
 }
 
 /// `cel.accuVar(depth, n)`: the accumulator of a fold.
-pub(super) fn accu_var(x: &mut Expander<'_>, _: Expr, args: [Expr; 2]) -> Expanded {
+pub(super) fn accu_var(x: &mut Expander<'_>, _: Expr, args: [Expr; 2]) -> ExpandResult {
     numbered(
         x,
         &args,
@@ -60,10 +60,10 @@ fn numbered(
     [depth, unique]: &[Expr; 2],
     prefix: &str,
     otherwise: &'static str,
-) -> Expanded {
+) -> ExpandResult {
     let depth = count(depth).ok_or_else(|| x.error(depth.id, otherwise))?;
     let unique = count(unique).ok_or_else(|| x.error(unique.id, otherwise))?;
-    Ok(x.named(&format!("{prefix}:{depth}:{unique}")))
+    Ok(x.ident_named(&format!("{prefix}:{depth}:{unique}")))
 }
 
 fn count(expr: &Expr) -> Option<i64> {
@@ -74,16 +74,16 @@ fn count(expr: &Expr) -> Option<i64> {
 }
 
 /// `math.least(a, b, …)`
-pub(super) fn least(x: &mut Expander<'_>, math: Expr, args: Vec<Expr>) -> Expanded {
+pub(super) fn least(x: &mut Expander<'_>, math: Expr, args: Vec<Expr>) -> ExpandResult {
     extreme(x, &math, args, "math.least()", "math.@min")
 }
 
 /// `math.greatest(a, b, …)`
-pub(super) fn greatest(x: &mut Expander<'_>, math: Expr, args: Vec<Expr>) -> Expanded {
+pub(super) fn greatest(x: &mut Expander<'_>, math: Expr, args: Vec<Expr>) -> ExpandResult {
     extreme(x, &math, args, "math.greatest()", "math.@max")
 }
 
-fn extreme(x: &mut Expander<'_>, math: &Expr, args: Vec<Expr>, shown: &str, function: &str) -> Expanded {
+fn extreme(x: &mut Expander<'_>, math: &Expr, args: Vec<Expr>, shown: &str, function: &str) -> ExpandResult {
     match args.as_slice() {
         [] => Err(x.error(math.id, format!("{shown} requires at least one argument"))),
         [one] if is_numeric_list(one) || may_be_numeric(one) => Ok(x.call(function, args)),

@@ -1,10 +1,10 @@
 //! Macros that look into optional values.
 
-use super::{Expanded, Expander, into_ident};
+use super::{ExpandResult, Expander, into_ident};
 use crate::ast::Expr;
 
 /// `value.optMap(var, transform)`
-pub(super) fn opt_map(x: &mut Expander<'_>, value: Expr, [var, transform]: [Expr; 2]) -> Expanded {
+pub(super) fn opt_map(x: &mut Expander<'_>, value: Expr, [var, transform]: [Expr; 2]) -> ExpandResult {
     let not_simple = "optMap() variable name must be a simple identifier";
     if_present(x, value, var, transform, not_simple, |x, transformed| {
         x.call("optional.of", vec![transformed])
@@ -12,7 +12,7 @@ pub(super) fn opt_map(x: &mut Expander<'_>, value: Expr, [var, transform]: [Expr
 }
 
 /// `value.optFlatMap(var, transform)`
-pub(super) fn opt_flat_map(x: &mut Expander<'_>, value: Expr, [var, transform]: [Expr; 2]) -> Expanded {
+pub(super) fn opt_flat_map(x: &mut Expander<'_>, value: Expr, [var, transform]: [Expr; 2]) -> ExpandResult {
     let not_simple = "optFlatMap() variable name must be a simple identifier";
     if_present(x, value, var, transform, not_simple, |_, transformed| transformed)
 }
@@ -25,7 +25,7 @@ fn if_present(
     transform: Expr,
     not_simple: &'static str,
     wrap: fn(&mut Expander<'_>, Expr) -> Expr,
-) -> Expanded {
+) -> ExpandResult {
     let var = into_ident(var).map_err(|id| x.error(id, not_simple))?;
     let present = x.builder.id(x.offset);
     let range = x.list(Vec::new());

@@ -43,7 +43,7 @@ pub(super) fn has_unpruned(root: Schema<'_>, environments: &Environments) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scantling_cel::kubernetes::Version;
+    use scantling_cel::kubernetes::KubernetesVersion;
     use scantling_value::{Limits, json};
 
     /// What is known of the defaults of a schema whose root has these members.
@@ -51,7 +51,7 @@ mod tests {
         let text = format!(r#"{{"type": "object", {members}}}"#);
         let document = json::decode(text.as_bytes(), Limits::default()).unwrap();
         let root = Schema::new(&document);
-        let environments = Environments::of(Version::LATEST);
+        let environments = Environments::of(KubernetesVersion::LATEST);
         (are_in_objects(root), has_unpruned(root, &environments))
     }
 

@@ -61,7 +61,7 @@ impl Run<'_> {
     fn need_an_old_value(&self, node: &Node, ready: &Ready) -> bool {
         let rules = node.schema().rules.iter().zip(&ready.rules);
         rules.enumerate().all(|(index, (rule, compiled))| {
-            ready.predicates.include(index)
+            ready.fused.include(index)
                 || compiled.program.is_none()
                 || (compiled.uses_old_self && !self.runs_without_old(rule))
         })

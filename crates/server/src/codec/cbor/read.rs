@@ -5,7 +5,7 @@ use super::scan::Scanner;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ciborium_ll::{Header, simple};
-use scantling_cel::data::timestamp::{self, Fields, Moment};
+use scantling_cel::data::timestamp::{self, CivilTime, Moment};
 use scantling_value::{Map, Str, Value, go};
 use std::collections::HashSet;
 
@@ -271,7 +271,7 @@ impl Reader<'_> {
                 ));
             }
         };
-        if !(0..=9999).contains(&Fields::at(moment.seconds, moment.offset).year) {
+        if !(0..=9999).contains(&CivilTime::at(moment.seconds, moment.offset).year) {
             return Err(
                 "cbor: decoded time cannot be represented in RFC3339 format with sub-second precision: Time.MarshalText: \
                  year outside of range [0,9999]"

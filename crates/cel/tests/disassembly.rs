@@ -2,9 +2,9 @@
 
 use expect_test::expect_file;
 use scantling_cel::env::Env;
-use scantling_cel::kubernetes::{Version, for_stored_expressions};
+use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
 use scantling_cel::program::Program;
-use scantling_cel::shape::{Kind, ListType, Shape};
+use scantling_cel::shape::{ListType, Shape, ShapeKind};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -56,23 +56,23 @@ const EXPRESSIONS: &[&str] = &[
 
 #[test]
 fn listings() {
-    let text = || Shape::of_kind(Kind::String);
-    let int = || Shape::of_kind(Kind::Int);
+    let text = || Shape::of_kind(ShapeKind::String);
+    let int = || Shape::of_kind(ShapeKind::Int);
     let root = Shape::object([
         ("i", int()),
         ("j", int()),
         (
             "l",
-            Shape::of_kind(Kind::List {
+            Shape::of_kind(ShapeKind::List {
                 element: text(),
                 list_type: ListType::Atomic,
             }),
         ),
-        ("m", Shape::of_kind(Kind::Map { value: text() })),
+        ("m", Shape::of_kind(ShapeKind::Map { value: text() })),
         ("o", Shape::object([("i", int()), ("s", text())])),
         ("s", text()),
     ]);
-    let scope = for_stored_expressions(Version::LATEST);
+    let scope = for_stored_expressions(KubernetesVersion::LATEST);
     let env = Env::new(Arc::new(scope)).with_variable("self", root.ty("self"));
     let mut listings = String::new();
     for expression in EXPRESSIONS {

@@ -1,36 +1,36 @@
-//! Walking the tree where everything is plain: no step meets an error, and values are what the checker expects.
+//! Walking the tree where everything is fast_path: no step meets an error, and values are what the checker expects.
 //!
 //! Nearly every rule that runs is kept, by an object that fits its schema. This walk answers for those alone. It has no
-//! errors to carry, asks about the limit at the end, and hands on booleans as such; whatever it meets that is not plain,
-//! it gives up, and the [`Machine`](super::eval::Machine) starts from the beginning: evaluation has no effects, so that
-//! nothing is lost but time, and room in the arena. Where it gives an answer, that and its cost are the machine's.
+//! errors to carry, asks about the limit at the end, and hands on booleans as such; whatever it meets that is not fast_path,
+//! it result_kind up, and the [`Interpreter`](super::interpreter::Interpreter) starts from the beginning: evaluation has no effects, so that
+//! nothing is lost but time, and room in the arena. Where it result_kind an answer, that and its cost are the interpreter's.
 
-mod access;
+mod attribute;
 mod fold;
-mod kinds;
+mod supported;
 
-pub(super) use kinds::is_plain;
+pub(super) use supported::is_supported;
 
 use super::call::dispatch;
-use super::eval::{INTERRUPT_EVERY, check_keys, equality_cost};
-use super::node::{
-    Alternative, Binary, Block, Call, Choice, Comparison, Element, Equality, Gives, Member, Mode, Node,
-    Operation, Unary,
+use super::interpreter::{INTERRUPT_EVERY, check_keys, equality_cost};
+use super::op::{
+    AttributeMode, Binary, BlockOp, CallOp, Comparison, Conditional, ElementOp, Equality, InSet, Op,
+    OptionalOr, OrResult, Unary, UnaryKind,
 };
-use super::{Input, Limits, Outcome, Program};
+use super::{Evaluation, Input, Limits, Program};
 use crate::estimate::{LIST_COST, MAP_COST, text_cost};
 use crate::library::standard::shorter_text_cost;
 use crate::run::Actual;
-use crate::shape::{Kind, Shape};
+use crate::shape::{Shape, ShapeKind};
 use crate::val::{self, Arena, EvalError, Owned, Val, text_size};
 use scantling_value::{Value, deadline, same_text};
 use smallvec::SmallVec;
 
 /// One evaluation.
-pub(super) struct Plain<'a, 'c> {
+pub(super) struct FastPath<'a, 'c> {
     arena: &'a Arena,
     inputs: &'c [Input<'a>],
-    locals: SmallVec<[Local<'a>; 6]>,
+    locals: SmallVec<[LocalValue<'a>; 6]>,
     cost: u64,
     limits: Limits<'c>,
     /// The steps of folds since it was last asked whether to stop.
@@ -40,33 +40,33 @@ pub(super) struct Plain<'a, 'c> {
 
 /// What a variable of a fold holds.
 #[derive(Clone, Copy)]
-pub(super) enum Local<'a> {
+pub(super) enum LocalValue<'a> {
     Absent,
     Val(Val<'a>),
     Json(&'a Value, &'a Shape),
     /// To be computed when it is first used.
-    Lazy(&'a Node),
+    Lazy(&'a Op),
 }
 
-impl<'a, 'c> Plain<'a, 'c> {
-    /// What a program gives; `None` where only the machine can tell.
+impl<'a, 'c> FastPath<'a, 'c> {
+    /// What a program result_kind; `None` where only the interpreter can tell.
     #[inline]
     pub(super) fn run(
         program: &'a Program,
         arena: &'a Arena,
         inputs: &'c [Input<'a>],
         limits: Limits<'c>,
-    ) -> Option<Outcome<'a>> {
-        let mut plain = Plain::new(arena, inputs, limits);
-        let result = match plain.val(&program.root) {
+    ) -> Option<Evaluation<'a>> {
+        let mut fast_path = FastPath::new(arena, inputs, limits);
+        let result = match fast_path.val(&program.root) {
             Some(value) => Ok(value),
-            None if plain.interrupted => Err(EvalError::Interrupted),
+            None if fast_path.interrupted => Err(EvalError::Interrupted),
             None => return None,
         };
-        plain.cost().map(|cost| Outcome { result, cost })
+        fast_path.cost().map(|cost| Evaluation { result, cost })
     }
 
-    /// The answer of a program that says yes or no, and its cost; `None` where only the machine can tell.
+    /// The answer of a program that says yes or no, and its cost; `None` where only the interpreter can tell.
     #[inline]
     pub(super) fn test_root(
         program: &'a Program,
@@ -74,14 +74,14 @@ impl<'a, 'c> Plain<'a, 'c> {
         inputs: &'c [Input<'a>],
         limits: Limits<'c>,
     ) -> Option<(bool, u64)> {
-        let mut plain = Plain::new(arena, inputs, limits);
-        let answer = plain.test(&program.root)?;
-        plain.cost().map(|cost| (answer, cost))
+        let mut fast_path = FastPath::new(arena, inputs, limits);
+        let answer = fast_path.test(&program.root)?;
+        fast_path.cost().map(|cost| (answer, cost))
     }
 
     #[inline]
     pub(super) fn new(arena: &'a Arena, inputs: &'c [Input<'a>], limits: Limits<'c>) -> Self {
-        Plain {
+        FastPath {
             arena,
             inputs,
             locals: SmallVec::new(),
@@ -127,36 +127,36 @@ impl<'a, 'c> Plain<'a, 'c> {
 
     /// The answer of a step that says yes or no.
     // Every arm is a call alone: none pays for the frames of the others.
-    pub(super) fn test(&mut self, node: &'a Node) -> Option<bool> {
-        match node {
-            Node::And(terms) => self.junction(terms, false),
-            Node::Or(terms) => self.junction(terms, true),
-            Node::Equality(equality) => self.equality(equality),
-            Node::Comparison(comparison) => self.comparison(comparison),
-            Node::Access(access) if access.mode == Mode::Presence => self.presence(access),
-            Node::Unary(call) if call.operation == Operation::Not => self.negation(call),
-            Node::Member(member) => self.member(member),
-            Node::Choice(choice) => self.choice(choice),
-            Node::Const(Owned::Bool(answer)) => Some(*answer),
-            node => self.other_test(node),
+    pub(super) fn test(&mut self, op: &'a Op) -> Option<bool> {
+        match op {
+            Op::And(terms) => self.junction(terms, false),
+            Op::Or(terms) => self.junction(terms, true),
+            Op::Equality(equality) => self.equality(equality),
+            Op::Comparison(comparison) => self.comparison(comparison),
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Presence => self.presence(attribute),
+            Op::Unary(call) if call.operation == UnaryKind::Not => self.negation(call),
+            Op::InSet(member) => self.member(member),
+            Op::Conditional(conditional) => self.conditional(conditional),
+            Op::Const(Owned::Bool(answer)) => Some(*answer),
+            op => self.other_test(op),
         }
     }
 
     #[inline(never)]
-    fn other_test(&mut self, node: &'a Node) -> Option<bool> {
-        if let Node::NotStrictlyFalse(term) = node {
+    fn other_test(&mut self, op: &'a Op) -> Option<bool> {
+        if let Op::NotStrictlyFalse(term) = op {
             let answer = self.test(term)?;
             self.charge(1);
             return Some(answer);
         }
-        match self.any(node)? {
+        match self.any(op)? {
             Val::Bool(answer) => Some(answer),
             _ => None,
         }
     }
 
     #[inline(never)]
-    fn junction(&mut self, terms: &'a [Node; 2], decisive: bool) -> Option<bool> {
+    fn junction(&mut self, terms: &'a [Op; 2], decisive: bool) -> Option<bool> {
         let [first, second] = terms;
         if self.test(first)? == decisive {
             return Some(decisive);
@@ -172,15 +172,15 @@ impl<'a, 'c> Plain<'a, 'c> {
     }
 
     #[inline(never)]
-    fn choice(&mut self, choice: &'a Choice) -> Option<bool> {
-        let chosen = self.chosen(choice)?;
-        let answer = self.test(chosen)?;
-        self.refund_access(chosen);
+    fn conditional(&mut self, conditional: &'a Conditional) -> Option<bool> {
+        let selected_branch = self.selected_branch(conditional)?;
+        let answer = self.test(selected_branch)?;
+        self.refund_attribute(selected_branch);
         Some(answer)
     }
 
     #[inline(never)]
-    fn member(&mut self, member: &'a Member) -> Option<bool> {
+    fn member(&mut self, member: &'a InSet) -> Option<bool> {
         if let Some((text, cost)) = self.text_at_hand(&member.value) {
             self.charge(cost);
             return Some(member.set.contains_text(text));
@@ -190,110 +190,116 @@ impl<'a, 'c> Plain<'a, 'c> {
     }
 
     /// The value of a step.
-    fn val(&mut self, node: &'a Node) -> Option<Val<'a>> {
-        match node {
-            Node::Access(access) if access.mode == Mode::Value => self.access(access),
-            Node::Const(constant) => Some(constant.key()),
-            Node::Binary(call) => self.binary(call),
-            Node::Join(call) => self.join(call),
-            node if node.is_test() => self.answer(node),
-            node => self.any(node),
+    fn val(&mut self, op: &'a Op) -> Option<Val<'a>> {
+        match op {
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => self.attribute(attribute),
+            Op::Const(constant) => Some(constant.key()),
+            Op::Binary(call) => self.binary(call),
+            Op::Concat(call) => self.concat(call),
+            op if op.is_test() => self.answer(op),
+            op => self.any(op),
         }
     }
 
     #[inline(never)]
-    fn answer(&mut self, node: &'a Node) -> Option<Val<'a>> {
-        self.test(node).map(Val::Bool)
+    fn answer(&mut self, op: &'a Op) -> Option<Val<'a>> {
+        self.test(op).map(Val::Bool)
     }
 
     /// The value of a step that may give anything.
-    fn any(&mut self, node: &'a Node) -> Option<Val<'a>> {
-        match node {
-            Node::Unary(call) => self.unary(call),
-            Node::Binary(call) => self.binary(call),
-            Node::Join(call) => self.join(call),
-            Node::Call(call) => self.call(call),
-            Node::Choice(choice) => self.either(choice),
-            Node::Fold(fold) => self.fold(fold),
-            Node::List(elements) => self.list(elements),
-            Node::Map(entries) => self.map(entries),
-            Node::Alternative(alternative) => self.alternative(alternative),
-            Node::Block(block) => self.block(block),
-            Node::Access(access) if access.mode == Mode::Value => self.access(access),
-            Node::Const(constant) => Some(constant.key()),
+    fn any(&mut self, op: &'a Op) -> Option<Val<'a>> {
+        match op {
+            Op::Unary(call) => self.unary(call),
+            Op::Binary(call) => self.binary(call),
+            Op::Concat(call) => self.concat(call),
+            Op::Call(call) => self.call(call),
+            Op::Conditional(conditional) => self.either(conditional),
+            Op::Fold(fold) => self.fold(fold),
+            Op::List(elements) => self.list(elements),
+            Op::Map(entries) => self.map(entries),
+            Op::OptionalOr(optional_or) => self.optional_or(optional_or),
+            Op::Block(block) => self.block(block),
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => self.attribute(attribute),
+            Op::Const(constant) => Some(constant.key()),
             _ => None,
         }
     }
 
     #[inline(never)]
-    fn either(&mut self, choice: &'a Choice) -> Option<Val<'a>> {
-        let chosen = self.chosen(choice)?;
-        let value = self.val(chosen)?;
-        self.refund_access(chosen);
+    fn either(&mut self, conditional: &'a Conditional) -> Option<Val<'a>> {
+        let selected_branch = self.selected_branch(conditional)?;
+        let value = self.val(selected_branch)?;
+        self.refund_attribute(selected_branch);
         Some(value)
     }
 
-    /// What is selected costs, but not the access itself, where it stands as a part of another step.
+    /// What is selected costs, but not the attribute itself, where it stands as a part of another step.
     #[inline]
-    fn refund_access(&mut self, node: &Node) {
-        if matches!(node, Node::Access(access) if access.mode == Mode::Value) {
+    fn refund_attribute(&mut self, op: &Op) {
+        if matches!(op, Op::Attribute(attribute) if attribute.mode == AttributeMode::Value) {
             self.cost = self.cost.saturating_sub(1);
         }
     }
 
     #[inline]
-    fn chosen(&mut self, choice: &'a Choice) -> Option<&'a Node> {
-        Some(if self.test(&choice.condition)? {
-            &choice.yes
+    fn selected_branch(&mut self, conditional: &'a Conditional) -> Option<&'a Op> {
+        Some(if self.test(&conditional.condition)? {
+            &conditional.yes
         } else {
-            &choice.no
+            &conditional.no
         })
     }
 
-    /// The text that a step gives, and what it costs, where it is a constant or a declared field.
+    /// The text that a step result_kind, and what it costs, where it is a constant or a declared field.
     #[inline]
-    fn text_at_hand(&self, node: &'a Node) -> Option<(&'a str, u64)> {
-        match node {
-            Node::Access(access) if access.mode == Mode::Value => match self.place(access)? {
-                (Value::String(text), shape) if matches!(shape.kind, Kind::String | Kind::IntOrString) => {
-                    Some((text, access.cost()))
+    fn text_at_hand(&self, op: &'a Op) -> Option<(&'a str, u64)> {
+        match op {
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => {
+                match self.place(attribute)? {
+                    (Value::String(text), shape)
+                        if matches!(shape.kind, ShapeKind::String | ShapeKind::IntOrString) =>
+                    {
+                        Some((text, attribute.cost()))
+                    }
+                    _ => None,
                 }
-                _ => None,
-            },
-            Node::Const(Owned::Str(text)) => Some((text, 0)),
+            }
+            Op::Const(Owned::Str(text)) => Some((text, 0)),
             _ => None,
         }
     }
 
-    /// As [`Plain::text_at_hand`], of integers and of the sizes of fields.
+    /// As [`FastPath::text_at_hand`], of integers and of the sizes of fields.
     #[inline]
-    fn int_at_hand(&self, node: &'a Node) -> Option<(i64, u64)> {
-        match node {
-            Node::Const(Owned::Int(i)) => Some((*i, 0)),
-            node => self.int_of_field(node),
+    fn int_at_hand(&self, op: &'a Op) -> Option<(i64, u64)> {
+        match op {
+            Op::Const(Owned::Int(i)) => Some((*i, 0)),
+            op => self.int_of_field(op),
         }
     }
 
-    fn int_of_field(&self, node: &'a Node) -> Option<(i64, u64)> {
-        match node {
-            Node::Access(access) if access.mode == Mode::Value => match self.place(access)? {
-                (Value::Int(i), shape) if matches!(shape.kind, Kind::Int | Kind::IntOrString) => {
-                    Some((*i, access.cost()))
+    fn int_of_field(&self, op: &'a Op) -> Option<(i64, u64)> {
+        match op {
+            Op::Attribute(attribute) if attribute.mode == AttributeMode::Value => match self
+                .place(attribute)?
+            {
+                (Value::Int(i), shape) if matches!(shape.kind, ShapeKind::Int | ShapeKind::IntOrString) => {
+                    Some((*i, attribute.cost()))
                 }
                 _ => None,
             },
-            Node::Unary(call) if call.operation == Operation::Size => match (&call.arg, call.actual) {
-                (Node::Access(access), Actual::Fixed(cost)) if access.mode == Mode::Value => {
-                    let (value, shape) = self.place(access)?;
+            Op::Unary(call) if call.operation == UnaryKind::Size => match (&call.arg, call.actual) {
+                (Op::Attribute(attribute), Actual::Fixed(cost)) if attribute.mode == AttributeMode::Value => {
+                    let (value, shape) = self.place(attribute)?;
                     let size = match (value, &shape.kind) {
-                        (Value::Array(items), Kind::List { .. }) => items.len() as u64,
-                        (Value::String(text), Kind::String) => text_size(text),
-                        (Value::Object(object), Kind::Object { .. } | Kind::Map { .. }) => {
+                        (Value::Array(items), ShapeKind::List { .. }) => items.len() as u64,
+                        (Value::String(text), ShapeKind::String) => text_size(text),
+                        (Value::Object(object), ShapeKind::Object { .. } | ShapeKind::Map { .. }) => {
                             object.len() as u64
                         }
                         _ => return None,
                     };
-                    Some((i64::try_from(size).ok()?, access.cost() + cost))
+                    Some((i64::try_from(size).ok()?, attribute.cost() + cost))
                 }
                 _ => None,
             },
@@ -310,13 +316,13 @@ impl<'a, 'c> Plain<'a, 'c> {
                 self.charge(1);
                 return Some((a == b) != *negated);
             }
-            Node::Const(Owned::Str(b)) => {
+            Op::Const(Owned::Str(b)) => {
                 if let Some((a, cost)) = self.text_at_hand(left) {
                     self.charge(cost + shorter_text_cost(a, b));
                     return Some(same_text(a, b) != *negated);
                 }
             }
-            Node::Const(Owned::Int(b)) => {
+            Op::Const(Owned::Int(b)) => {
                 if let Some((a, cost)) = self.int_at_hand(left) {
                     self.charge(cost + 1);
                     return Some((a == *b) != *negated);
@@ -382,9 +388,9 @@ impl<'a, 'c> Plain<'a, 'c> {
     fn unary(&mut self, call: &'a Unary) -> Option<Val<'a>> {
         let arg = self.val(&call.arg)?;
         let size = match (call.operation, arg) {
-            (Operation::Size, Val::JsonList(items, _)) => Some(items.len() as u64),
-            (Operation::Size, Val::JsonMap(object, _)) => Some(object.len() as u64),
-            (Operation::Size, Val::Str(text)) => Some(text_size(text)),
+            (UnaryKind::Size, Val::JsonList(items, _)) => Some(items.len() as u64),
+            (UnaryKind::Size, Val::JsonMap(object, _)) => Some(object.len() as u64),
+            (UnaryKind::Size, Val::Str(text)) => Some(text_size(text)),
             _ => None,
         };
         let result = match size {
@@ -414,28 +420,28 @@ impl<'a, 'c> Plain<'a, 'c> {
         Some(result)
     }
 
-    fn join(&mut self, call: &'a Binary) -> Option<Val<'a>> {
+    fn concat(&mut self, call: &'a Binary) -> Option<Val<'a>> {
         if let Some((a, left)) = self.text_at_hand(&call.left)
             && let Some((b, right)) = self.text_at_hand(&call.right)
         {
             self.charge(left + right);
-            return self.join_texts(a, b);
+            return self.concat_strings(a, b);
         }
         match (self.val(&call.left)?, self.val(&call.right)?) {
-            (Val::Str(a), Val::Str(b)) => self.join_texts(a, b),
+            (Val::Str(a), Val::Str(b)) => self.concat_strings(a, b),
             (left, right) => self.apply(call, left, right),
         }
     }
 
     #[inline]
-    fn join_texts(&mut self, a: &str, b: &str) -> Option<Val<'a>> {
-        let joined = self.arena.join(a, b).ok()?;
+    fn concat_strings(&mut self, a: &str, b: &str) -> Option<Val<'a>> {
+        let joined = self.arena.concat_strings(a, b).ok()?;
         self.charge(text_cost(text_size(joined)));
         Some(Val::Str(joined))
     }
 
     #[inline(never)]
-    fn call(&mut self, call: &'a Call) -> Option<Val<'a>> {
+    fn call(&mut self, call: &'a CallOp) -> Option<Val<'a>> {
         if let [left, right] = &*call.args {
             let args = [self.val(left)?, self.val(right)?];
             let result = dispatch(self.arena, &call.candidates, call.pattern.as_ref(), &args).ok()?;
@@ -452,7 +458,7 @@ impl<'a, 'c> Plain<'a, 'c> {
         Some(result)
     }
 
-    fn list(&mut self, elements: &'a [Element]) -> Option<Val<'a>> {
+    fn list(&mut self, elements: &'a [ElementOp]) -> Option<Val<'a>> {
         let mut items: SmallVec<[Val<'a>; 4]> = SmallVec::with_capacity(elements.len());
         for element in elements {
             items.extend(self.element(element)?);
@@ -463,17 +469,17 @@ impl<'a, 'c> Plain<'a, 'c> {
 
     /// An element of a list or a value of a map, unless it may be absent and is.
     #[inline]
-    fn element(&mut self, element: &'a Element) -> Option<Option<Val<'a>>> {
-        match (element.optional, self.val(&element.node)?) {
+    fn element(&mut self, element: &'a ElementOp) -> Option<Option<Val<'a>>> {
+        match (element.optional, self.val(&element.op)?) {
             (false, value) => Some(Some(value)),
             (true, Val::Optional(value)) => Some(value.copied()),
             (true, _) => None,
         }
     }
 
-    /// A map of keys that differ; others are left to the machine.
+    /// A map of keys that differ; others are left to the interpreter.
     #[inline(never)]
-    fn map(&mut self, entries: &'a [(Node, Element)]) -> Option<Val<'a>> {
+    fn map(&mut self, entries: &'a [(Op, ElementOp)]) -> Option<Val<'a>> {
         let mut items = Vec::with_capacity(entries.len());
         let mut keys: SmallVec<[Val<'a>; 4]> = SmallVec::new();
         for (key, element) in entries {
@@ -487,19 +493,19 @@ impl<'a, 'c> Plain<'a, 'c> {
     }
 
     #[inline(never)]
-    fn alternative(&mut self, alternative: &'a Alternative) -> Option<Val<'a>> {
-        match self.val(&alternative.optional)? {
-            Val::Optional(None) => self.val(&alternative.otherwise),
-            Val::Optional(Some(value)) if alternative.gives == Gives::Value => Some(*value),
+    fn optional_or(&mut self, optional_or: &'a OptionalOr) -> Option<Val<'a>> {
+        match self.val(&optional_or.optional)? {
+            Val::Optional(None) => self.val(&optional_or.otherwise),
+            Val::Optional(Some(value)) if optional_or.result_kind == OrResult::Value => Some(*value),
             optional @ Val::Optional(_) => Some(optional),
             _ => None,
         }
     }
 
     #[inline(never)]
-    fn block(&mut self, block: &'a Block) -> Option<Val<'a>> {
+    fn block(&mut self, block: &'a BlockOp) -> Option<Val<'a>> {
         for (i, value) in block.values.iter().enumerate() {
-            self.set(block.first + i, Local::Lazy(value));
+            self.set(block.first + i, LocalValue::Lazy(value));
         }
         self.val(&block.result)
     }

@@ -1,9 +1,9 @@
 //! Walking the tree.
 
 use super::call::ok;
-use super::node::{Alternative, Block, Choice, Construction, Element, Equality, Gives, Member, Node};
+use super::op::{BlockOp, Conditional, ElementOp, Equality, InSet, MessageLiteral, Op, OptionalOr, OrResult};
 use super::{Input, Limits, Program};
-use crate::env::Strictness;
+use crate::env::Semantics;
 use crate::estimate::{LIST_COST, MAP_COST, STRUCT_COST};
 use crate::library::standard::{equal_cost, shorter_pass, shorter_text_cost};
 use crate::shape::Shape;
@@ -13,32 +13,32 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// One evaluation.
-pub(super) struct Machine<'a, 'c> {
+pub(super) struct Interpreter<'a, 'c> {
     pub(super) arena: &'a Arena,
     pub(super) program: &'a Program,
     /// Read where they are: most rules read each of them a few times.
     pub(super) inputs: &'c [Input<'a>],
-    locals: SmallVec<[Slot<'a>; 6]>,
+    locals: SmallVec<[LocalValue<'a>; 6]>,
     cost: u64,
     limits: Limits<'c>,
     steps: u32,
 }
 
 /// What a variable of a fold or block holds.
-pub(super) enum Slot<'a> {
+pub(super) enum LocalValue<'a> {
     Absent,
     Val(Val<'a>),
     Json(&'a Value, &'a Shape),
     /// To be computed when it is first used.
-    Lazy(&'a Node),
+    Lazy(&'a Op),
     Error(EvalError),
 }
 
 /// The most steps of folds between two questions whether to stop.
 pub(super) const INTERRUPT_EVERY: u32 = 100;
 
-impl<'a, 'c> Machine<'a, 'c> {
-    /// A machine that has no variables yet: it is made where it stands, and not moved once it has them.
+impl<'a, 'c> Interpreter<'a, 'c> {
+    /// A interpreter that has no variables yet: it is made where it stands, and not moved once it has them.
     #[inline]
     pub(super) fn new(
         program: &'a Program,
@@ -46,7 +46,7 @@ impl<'a, 'c> Machine<'a, 'c> {
         inputs: &'c [Input<'a>],
         limits: Limits<'c>,
     ) -> Self {
-        Machine {
+        Interpreter {
             arena,
             program,
             inputs,
@@ -61,7 +61,8 @@ impl<'a, 'c> Machine<'a, 'c> {
     #[inline]
     pub(super) fn run(&mut self) -> Res<'a> {
         if self.program.locals > 0 {
-            self.locals.resize_with(self.program.locals, || Slot::Absent);
+            self.locals
+                .resize_with(self.program.locals, || LocalValue::Absent);
         }
         self.eval(&self.program.root)
     }
@@ -112,7 +113,7 @@ impl<'a, 'c> Machine<'a, 'c> {
 
     /// Sets a variable.
     #[inline]
-    pub(super) fn set(&mut self, local: usize, value: Slot<'a>) {
+    pub(super) fn set(&mut self, local: usize, value: LocalValue<'a>) {
         if let Some(place) = self.locals.get_mut(local) {
             *place = value;
         }
@@ -123,49 +124,49 @@ impl<'a, 'c> Machine<'a, 'c> {
         self.set(
             local,
             match value {
-                Ok(v) => Slot::Val(v),
-                Err(e) => Slot::Error(e),
+                Ok(v) => LocalValue::Val(v),
+                Err(e) => LocalValue::Error(e),
             },
         );
     }
 
     /// What a variable holds, as far as it is known without computing it.
     #[inline]
-    pub(super) fn local(&self, local: usize) -> &Slot<'a> {
-        self.locals.get(local).unwrap_or(&Slot::Absent)
+    pub(super) fn local(&self, local: usize) -> &LocalValue<'a> {
+        self.locals.get(local).unwrap_or(&LocalValue::Absent)
     }
 
     /// Computes what a variable is to hold when it is first used.
     #[inline(never)]
-    pub(super) fn force(&mut self, local: usize, node: &'a Node) {
-        let value = self.eval(node);
+    pub(super) fn force(&mut self, local: usize, op: &'a Op) {
+        let value = self.eval(op);
         self.set_result(local, value);
     }
 
     /// The value of a step.
     // Every arm is a call alone: what is recursive has frames of its own, and none of them is paid for by the others.
-    pub(super) fn eval(&mut self, node: &'a Node) -> Res<'a> {
-        match node {
-            Node::Const(value) => self.constant(value),
-            Node::Access(access) => self.access(access),
-            Node::Binary(call) => self.binary(call),
-            Node::Comparison(comparison) => self.comparison(comparison),
-            Node::Join(call) => self.join(call),
-            Node::And(terms) => self.junction(terms, false),
-            Node::Or(terms) => self.junction(terms, true),
-            Node::Equality(equality) => self.equality(equality),
-            Node::Choice(choice) => self.choice(choice),
-            Node::NotStrictlyFalse(term) => self.not_strictly_false(term),
-            Node::Unary(call) => self.unary(call),
-            Node::Call(call) => self.call(call),
-            Node::Member(member) => self.member(member),
-            Node::List(elements) => self.list(elements),
-            Node::Map(entries) => self.map(entries),
-            Node::Message(construction) => self.message(construction),
-            Node::Fold(fold) => self.fold(fold),
-            Node::Block(block) => self.block(block),
-            Node::Alternative(alternative) => self.alternative(alternative),
-            Node::Unresolved(error) => self.unresolved(error),
+    pub(super) fn eval(&mut self, op: &'a Op) -> Res<'a> {
+        match op {
+            Op::Const(value) => self.constant(value),
+            Op::Attribute(attribute) => self.attribute(attribute),
+            Op::Binary(call) => self.binary(call),
+            Op::Comparison(comparison) => self.comparison(comparison),
+            Op::Concat(call) => self.concat(call),
+            Op::And(terms) => self.junction(terms, false),
+            Op::Or(terms) => self.junction(terms, true),
+            Op::Equality(equality) => self.equality(equality),
+            Op::Conditional(conditional) => self.conditional(conditional),
+            Op::NotStrictlyFalse(term) => self.not_strictly_false(term),
+            Op::Unary(call) => self.unary(call),
+            Op::Call(call) => self.call(call),
+            Op::InSet(member) => self.member(member),
+            Op::List(elements) => self.list(elements),
+            Op::Map(entries) => self.map(entries),
+            Op::Message(literal) => self.message(literal),
+            Op::Fold(fold) => self.fold(fold),
+            Op::Block(block) => self.block(block),
+            Op::OptionalOr(optional_or) => self.optional_or(optional_or),
+            Op::Unresolved(error) => self.unresolved(error),
         }
     }
 
@@ -175,7 +176,7 @@ impl<'a, 'c> Machine<'a, 'c> {
     }
 
     #[inline(never)]
-    fn not_strictly_false(&mut self, term: &'a Node) -> Res<'a> {
+    fn not_strictly_false(&mut self, term: &'a Op) -> Res<'a> {
         let value = self.eval(term);
         match self.charge_for(value, 1) {
             Ok(Val::Bool(b)) => Ok(Val::Bool(b)),
@@ -190,18 +191,18 @@ impl<'a, 'c> Machine<'a, 'c> {
         Err(error.clone())
     }
 
-    /// The value of a step that stands where an access would be resolved as part of another: there the access
+    /// The value of a step that stands where an attribute would be resolved as part of another: there the attribute
     /// itself costs nothing.
-    pub(super) fn resolve(&mut self, node: &'a Node) -> Res<'a> {
-        match node {
-            Node::Access(access) => self.resolve_access(access),
-            node => self.eval(node),
+    pub(super) fn resolve(&mut self, op: &'a Op) -> Res<'a> {
+        match op {
+            Op::Attribute(attribute) => self.resolve_attribute(attribute),
+            op => self.eval(op),
         }
     }
 
     /// `a && b` and `a || b`: one term that decides is enough, whatever the other one is.
     #[inline(never)]
-    fn junction(&mut self, terms: &'a [Node; 2], decisive: bool) -> Res<'a> {
+    fn junction(&mut self, terms: &'a [Op; 2], decisive: bool) -> Res<'a> {
         let [first, second] = terms;
         match self.eval(first) {
             Ok(Val::Bool(b)) if b == decisive => Ok(Val::Bool(b)),
@@ -217,7 +218,7 @@ impl<'a, 'c> Machine<'a, 'c> {
 
     /// Where the first term gave no answer, the second may; if it does not either, the first error stands.
     #[cold]
-    fn undecided(&mut self, first: EvalError, second: &'a Node, decisive: bool) -> Res<'a> {
+    fn undecided(&mut self, first: EvalError, second: &'a Op, decisive: bool) -> Res<'a> {
         if first.is_final() {
             return Err(first);
         }
@@ -228,12 +229,12 @@ impl<'a, 'c> Machine<'a, 'c> {
         }
     }
 
-    /// `a.or(b)` and `a.orValue(b)`: the choice itself is free.
+    /// `a.or(b)` and `a.orValue(b)`: the conditional itself is free.
     #[inline(never)]
-    fn alternative(&mut self, alternative: &'a Alternative) -> Res<'a> {
-        match self.eval(&alternative.optional)? {
-            Val::Optional(None) => self.eval(&alternative.otherwise),
-            Val::Optional(Some(value)) if alternative.gives == Gives::Value => Ok(*value),
+    fn optional_or(&mut self, optional_or: &'a OptionalOr) -> Res<'a> {
+        match self.eval(&optional_or.optional)? {
+            Val::Optional(None) => self.eval(&optional_or.otherwise),
+            Val::Optional(Some(value)) if optional_or.result_kind == OrResult::Value => Ok(*value),
             optional @ Val::Optional(_) => Ok(optional),
             _ => Err(EvalError::NoSuchOverload),
         }
@@ -296,42 +297,42 @@ impl<'a, 'c> Machine<'a, 'c> {
     }
 
     #[inline(never)]
-    fn choice(&mut self, choice: &'a Choice) -> Res<'a> {
-        let chosen = match self.eval(&choice.condition)? {
-            Val::Bool(true) => &choice.yes,
-            Val::Bool(false) => &choice.no,
+    fn conditional(&mut self, conditional: &'a Conditional) -> Res<'a> {
+        let selected_branch = match self.eval(&conditional.condition)? {
+            Val::Bool(true) => &conditional.yes,
+            Val::Bool(false) => &conditional.no,
             _ => return Err(EvalError::NoSuchOverload),
         };
-        let value = self.resolve(chosen)?;
-        if choice.path.is_empty() {
+        let value = self.resolve(selected_branch)?;
+        if conditional.path.is_empty() {
             return Ok(value);
         }
-        self.walk_choice(choice, value)
+        self.qualify_conditional(conditional, value)
     }
 
     #[inline(never)]
-    fn member(&mut self, member: &'a Member) -> Res<'a> {
+    fn member(&mut self, member: &'a InSet) -> Res<'a> {
         let value = self.operand(&member.value)?;
         Ok(Val::Bool(member.set.contains(value)))
     }
 
     #[inline(never)]
-    fn list(&mut self, elements: &'a [Element]) -> Res<'a> {
+    fn list(&mut self, elements: &'a [ElementOp]) -> Res<'a> {
         let items = self.elements(elements);
         let items = self.charge_for(items, LIST_COST)?;
         self.arena.list(items)
     }
 
-    fn elements(&mut self, elements: &'a [Element]) -> Result<SmallVec<[Val<'a>; 4]>, EvalError> {
+    fn elements(&mut self, elements: &'a [ElementOp]) -> Result<SmallVec<[Val<'a>; 4]>, EvalError> {
         let mut items = SmallVec::with_capacity(elements.len());
         for element in elements {
-            let value = self.eval(&element.node)?;
+            let value = self.eval(&element.op)?;
             if !element.optional {
                 items.push(value);
                 continue;
             }
             let Val::Optional(value) = value else {
-                return Err(EvalError::text(format!(
+                return Err(EvalError::message(format!(
                     "cannot initialize optional list element from non-optional value {value}"
                 )));
             };
@@ -341,20 +342,20 @@ impl<'a, 'c> Machine<'a, 'c> {
     }
 
     #[inline(never)]
-    fn map(&mut self, entries: &'a [(Node, Element)]) -> Res<'a> {
+    fn map(&mut self, entries: &'a [(Op, ElementOp)]) -> Res<'a> {
         let entries = self.entries(entries);
         let entries = self.charge_for(entries, MAP_COST)?;
-        if self.program.strictness == Strictness::Specification {
+        if self.program.semantics == Semantics::Specification {
             check_keys(entries.iter().map(|(key, _)| *key))?;
         }
         self.arena.map(entries)
     }
 
-    fn entries(&mut self, entries: &'a [(Node, Element)]) -> Result<Vec<(Val<'a>, Val<'a>)>, EvalError> {
+    fn entries(&mut self, entries: &'a [(Op, ElementOp)]) -> Result<Vec<(Val<'a>, Val<'a>)>, EvalError> {
         let mut items: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
         for (key, element) in entries {
             let key = self.eval(key)?;
-            let value = self.eval(&element.node)?;
+            let value = self.eval(&element.op)?;
             if !element.optional {
                 items.push((key, value));
                 continue;
@@ -372,23 +373,23 @@ impl<'a, 'c> Machine<'a, 'c> {
     }
 
     #[inline(never)]
-    fn message(&mut self, construction: &'a Construction) -> Res<'a> {
-        let fields = self.fields(&construction.fields);
+    fn message(&mut self, literal: &'a MessageLiteral) -> Res<'a> {
+        let fields = self.fields(&literal.fields);
         let fields = self.charge_for(fields, STRUCT_COST)?;
-        let Some(message) = construction.message else {
-            return Err(EvalError::text(format!("unknown type '{}'", construction.name)));
+        let Some(message) = literal.message else {
+            return Err(EvalError::message(format!("unknown type '{}'", literal.name)));
         };
         let known = fields.iter().map(|(name, value)| match message.field(name) {
             Some(field) => Ok((field, *value)),
-            None => Err(EvalError::text(format!("no such field '{name}'"))),
+            None => Err(EvalError::message(format!("no such field '{name}'"))),
         });
         message.make(self.arena, &known.collect::<Result<Vec<_>, _>>()?)
     }
 
-    fn fields(&mut self, fields: &'a [(Arc<str>, Element)]) -> Result<Vec<(&'a str, Val<'a>)>, EvalError> {
+    fn fields(&mut self, fields: &'a [(Arc<str>, ElementOp)]) -> Result<Vec<(&'a str, Val<'a>)>, EvalError> {
         let mut set: Vec<(&'a str, Val<'a>)> = Vec::with_capacity(fields.len());
         for (name, element) in fields {
-            let value = self.eval(&element.node)?;
+            let value = self.eval(&element.op)?;
             match (element.optional, value) {
                 (false, value) => set.push((name, value)),
                 (true, Val::Optional(Some(value))) => set.push((name, *value)),
@@ -401,9 +402,9 @@ impl<'a, 'c> Machine<'a, 'c> {
     }
 
     #[inline(never)]
-    fn block(&mut self, block: &'a Block) -> Res<'a> {
+    fn block(&mut self, block: &'a BlockOp) -> Res<'a> {
         for (i, value) in block.values.iter().enumerate() {
-            self.set(block.first + i, Slot::Lazy(value));
+            self.set(block.first + i, LocalValue::Lazy(value));
         }
         self.eval(&block.result)
     }
@@ -419,7 +420,7 @@ pub(super) fn equality_cost<'a>(a: Option<Val<'a>>, b: Option<Val<'a>>, negated:
 
 #[cold]
 fn not_optional(entry: impl std::fmt::Display, value: Val<'_>) -> EvalError {
-    EvalError::text(format!(
+    EvalError::message(format!(
         "cannot initialize optional entry '{entry}' from non-optional value {value}"
     ))
 }
@@ -431,12 +432,12 @@ pub(super) fn check_keys<'a>(keys: impl Iterator<Item = Val<'a>>) -> Result<(), 
         .iter()
         .all(|k| matches!(k, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Str(_)))
     {
-        return Err(EvalError::text("unsupported key type"));
+        return Err(EvalError::message("unsupported key type"));
     }
     keys.sort_by(|a, b| val::key_order(*a, *b));
     let repeated = |pair: &[Val<'a>]| matches!(pair, [a, b] if val::is_same_key(*a, *b));
     if keys.windows(2).any(repeated) {
-        return Err(EvalError::text("Failed with repeated key"));
+        return Err(EvalError::message("Failed with repeated key"));
     }
     Ok(())
 }

@@ -1,55 +1,55 @@
 //! The walk over a checked expression that adds up its cost.
 
-use super::path::Path;
+use super::path::SizePath;
 use super::{Bounds, CallEstimate, LIST_COST, MAP_COST, Operand, STRUCT_COST, TEXT_FACTOR};
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal};
-use crate::check::{Checked, Reference};
+use crate::check::{CheckedExpr, Reference};
 use crate::overload::{Estimate, ResultSize};
 use crate::shape::Shape;
-use crate::types::Type;
+use crate::types::CelType;
 use std::sync::Arc;
 
 /// What is known of the nodes seen so far, indexed by their numbers.
-pub(super) struct Walk<'c> {
-    checked: &'c Checked,
+pub(super) struct CostEstimator<'c> {
+    checked: &'c CheckedExpr,
     root: Option<&'c Shape>,
-    nodes: Vec<Facts>,
-    locals: Vec<Local>,
+    nodes: Vec<ExprFacts>,
+    locals: Vec<LoopVariable>,
 }
 
 #[derive(Clone, Default)]
-struct Facts {
-    path: Path,
+struct ExprFacts {
+    path: SizePath,
     size: Option<Bounds>,
-    entries: Option<Entries>,
+    entries: Option<EntrySizes>,
 }
 
 /// The sizes of what a list or map holds.
 #[derive(Clone, Copy)]
-struct Entries {
-    container: Container,
+struct EntrySizes {
+    container: ContainerKind,
     key: Bounds,
     value: Bounds,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Container {
+enum ContainerKind {
     List,
     Map,
     Other,
 }
 
 /// A variable of a comprehension.
-struct Local {
+struct LoopVariable {
     name: Arc<str>,
-    path: Path,
+    path: SizePath,
     size: Option<Bounds>,
-    entries: Option<Entries>,
+    entries: Option<EntrySizes>,
 }
 
 /// The part of an entry that a variable goes through.
 #[derive(Clone, Copy)]
-enum Part {
+enum EntryPart {
     /// The index of a list, the key of a map.
     Key,
     /// The element of a list, the value of a map.
@@ -59,17 +59,17 @@ enum Part {
 }
 
 /// No size seen yet: the first one joined to it replaces it.
-const NONE_YET: Bounds = Bounds {
+const EMPTY_BOUNDS: Bounds = Bounds {
     min: u64::MAX,
     max: 0,
 };
 
-impl<'c> Walk<'c> {
-    pub(super) fn new(checked: &'c Checked, root: Option<&'c Shape>) -> Self {
-        Walk {
+impl<'c> CostEstimator<'c> {
+    pub(super) fn new(checked: &'c CheckedExpr, root: Option<&'c Shape>) -> Self {
+        CostEstimator {
             checked,
             root,
-            nodes: vec![Facts::default(); checked.ast.id_limit()],
+            nodes: vec![ExprFacts::default(); checked.ast.id_limit()],
             locals: Vec::new(),
         }
     }
@@ -80,7 +80,7 @@ impl<'c> Walk<'c> {
             ExprKind::Ident(name) => {
                 let path = match self.local(e) {
                     Some(local) => local.path.clone(),
-                    None => Path::variable(name),
+                    None => SizePath::variable(name),
                 };
                 self.set_path(e.id, path);
                 Bounds::exactly(1)
@@ -97,7 +97,7 @@ impl<'c> Walk<'c> {
                 let mut cost = self.cost(operand);
                 if matches!(
                     self.checked.ty(operand.id).unwrapped(),
-                    Type::Map(_) | Type::Object(_) | Type::Message(_)
+                    CelType::Map(_) | CelType::Object(_) | CelType::Message(_)
                 ) {
                     cost = cost.plus(Bounds::exactly(1));
                 }
@@ -123,14 +123,14 @@ impl<'c> Walk<'c> {
                 let mut value = if elements.is_empty() {
                     Bounds::exactly(0)
                 } else {
-                    NONE_YET
+                    EMPTY_BOUNDS
                 };
                 for element in elements {
                     cost = cost.plus(self.cost(element));
                     value = value.or(self.size_or_unknown(element));
                 }
-                let entries = Entries {
-                    container: Container::List,
+                let entries = EntrySizes {
+                    container: ContainerKind::List,
                     key: Bounds::exactly(1),
                     value,
                 };
@@ -142,7 +142,7 @@ impl<'c> Walk<'c> {
                 let none = if entries.is_empty() {
                     Bounds::exactly(0)
                 } else {
-                    NONE_YET
+                    EMPTY_BOUNDS
                 };
                 let (mut key, mut value) = (none, none);
                 for entry in entries {
@@ -152,8 +152,8 @@ impl<'c> Walk<'c> {
                 }
                 self.set_entries(
                     e.id,
-                    Some(Entries {
-                        container: Container::Map,
+                    Some(EntrySizes {
+                        container: ContainerKind::Map,
                         key,
                         value,
                     }),
@@ -191,7 +191,7 @@ impl<'c> Walk<'c> {
             operands.insert(0, self.operand(target));
         }
         // The bounds cover all overloads that may be meant.
-        let mut cost = NONE_YET;
+        let mut cost = EMPTY_BOUNDS;
         let mut size: Option<Bounds> = None;
         for overload in self.checked.overloads(e.id) {
             let estimate = match overload.estimate {
@@ -306,10 +306,10 @@ impl<'c> Walk<'c> {
         let inside = self.locals.len();
         match &fold.iter_var2 {
             Some(second) => {
-                self.push_part(&fold.iter_var, &fold.range, Part::Key);
-                self.push_part(second, &fold.range, Part::Value);
+                self.push_part(&fold.iter_var, &fold.range, EntryPart::Key);
+                self.push_part(second, &fold.range, EntryPart::Value);
             }
-            None => self.push_part(&fold.iter_var, &fold.range, Part::Single),
+            None => self.push_part(&fold.iter_var, &fold.range, EntryPart::Single),
         }
         let each = self.cost(&fold.condition).plus(self.cost(&fold.step));
         self.locals.truncate(inside);
@@ -345,7 +345,7 @@ impl<'c> Walk<'c> {
     }
 
     fn push_value(&mut self, name: &Arc<str>, value: &Expr) {
-        let local = Local {
+        let local = LoopVariable {
             name: Arc::clone(name),
             path: self.path(value),
             entries: self.entries(value),
@@ -354,23 +354,23 @@ impl<'c> Walk<'c> {
         self.locals.push(local);
     }
 
-    fn push_part(&mut self, name: &Arc<str>, range: &Expr, part: Part) {
+    fn push_part(&mut self, name: &Arc<str>, range: &Expr, part: EntryPart) {
         let entries = self.entries(range);
         let container = entries.map_or_else(
             || match self.checked.ty(range.id).unwrapped() {
-                Type::List(_) => Container::List,
-                Type::Map(_) => Container::Map,
-                _ => Container::Other,
+                CelType::List(_) => ContainerKind::List,
+                CelType::Map(_) => ContainerKind::Map,
+                _ => ContainerKind::Other,
             },
             |entries| entries.container,
         );
         let (segment, takes_value) = match (part, container) {
-            (Part::Key, Container::List) => ("@indices", false),
-            (Part::Value | Part::Single, Container::List) => ("@items", true),
-            (Part::Value, _) => ("@values", true),
-            (Part::Key | Part::Single, _) => ("@keys", false),
+            (EntryPart::Key, ContainerKind::List) => ("@indices", false),
+            (EntryPart::Value | EntryPart::Single, ContainerKind::List) => ("@items", true),
+            (EntryPart::Value, _) => ("@values", true),
+            (EntryPart::Key | EntryPart::Single, _) => ("@keys", false),
         };
-        let local = Local {
+        let local = LoopVariable {
             name: Arc::clone(name),
             path: self.path(range).join(segment),
             size: entries.map(|entries| if takes_value { entries.value } else { entries.key }),
@@ -380,7 +380,7 @@ impl<'c> Walk<'c> {
     }
 
     /// The variable that a name stands for, if it is one of a comprehension.
-    fn local(&self, e: &Expr) -> Option<&Local> {
+    fn local(&self, e: &Expr) -> Option<&LoopVariable> {
         match self.checked.reference(e.id) {
             Some(Reference::Local(name)) => self.locals.iter().rev().find(|local| local.name == *name),
             _ => None,
@@ -404,7 +404,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    fn schema_size(&self, path: &Path) -> Option<Bounds> {
+    fn schema_size(&self, path: &SizePath) -> Option<Bounds> {
         self.root.and_then(|root| path.size_in(root)).map(Bounds::up_to)
     }
 
@@ -429,26 +429,26 @@ impl<'c> Walk<'c> {
         self.size(e).unwrap_or(Bounds::UNKNOWN)
     }
 
-    fn entries(&self, e: &Expr) -> Option<Entries> {
+    fn entries(&self, e: &Expr) -> Option<EntrySizes> {
         let known = self.facts(e.id).and_then(|facts| facts.entries);
         known.or_else(|| self.local(e).and_then(|local| local.entries))
     }
 
-    fn joint_entries(&self, a: Option<&Expr>, b: Option<&Expr>) -> Option<Entries> {
+    fn joint_entries(&self, a: Option<&Expr>, b: Option<&Expr>) -> Option<EntrySizes> {
         let (a, b) = (self.entries(a?)?, self.entries(b?)?);
-        Some(Entries {
+        Some(EntrySizes {
             container: a.container,
             key: a.key.or(b.key),
             value: a.value.or(b.value),
         })
     }
 
-    fn path(&self, e: &Expr) -> Path {
+    fn path(&self, e: &Expr) -> SizePath {
         if let Some(local) = self.local(e) {
             return local.path.clone();
         }
         self.facts(e.id)
-            .map_or_else(Path::default, |facts| facts.path.clone())
+            .map_or_else(SizePath::default, |facts| facts.path.clone())
     }
 
     fn copy_sizes(&mut self, to: ExprId, from: &Expr) {
@@ -458,11 +458,11 @@ impl<'c> Walk<'c> {
         self.set_entries(to, entries);
     }
 
-    fn facts(&self, id: ExprId) -> Option<&Facts> {
+    fn facts(&self, id: ExprId) -> Option<&ExprFacts> {
         self.nodes.get(id.0 as usize)
     }
 
-    fn set_path(&mut self, id: ExprId, path: Path) {
+    fn set_path(&mut self, id: ExprId, path: SizePath) {
         if let Some(facts) = self.nodes.get_mut(id.0 as usize) {
             facts.path = path;
         }
@@ -475,7 +475,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    fn set_entries(&mut self, id: ExprId, entries: Option<Entries>) {
+    fn set_entries(&mut self, id: ExprId, entries: Option<EntrySizes>) {
         if let Some(facts) = self.nodes.get_mut(id.0 as usize) {
             facts.entries = entries.or(facts.entries);
         }
@@ -509,10 +509,15 @@ fn literal_size(e: &Expr) -> Option<Bounds> {
     Some(Bounds::exactly(size as u64))
 }
 
-fn is_scalar(ty: &Type) -> bool {
+fn is_scalar(ty: &CelType) -> bool {
     match ty {
-        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
-        Type::Wrapper(of) => is_scalar(of),
+        CelType::Bool
+        | CelType::Double
+        | CelType::Duration
+        | CelType::Int
+        | CelType::Timestamp
+        | CelType::Uint => true,
+        CelType::Wrapper(of) => is_scalar(of),
         _ => ty.optional_value().is_some_and(is_scalar),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Constants that are booleans, numbers or strings.
 #[derive(Debug)]
-pub(super) struct Set {
+pub(super) struct ConstantSet {
     /// The strings: short ones first, those of one length in order.
     texts: Box<[Arc<str>]>,
     /// A bit for every length that one of them has.
@@ -23,9 +23,9 @@ fn length_bit(text: &str) -> u64 {
     1 << text.len().min(63)
 }
 
-impl Set {
+impl ConstantSet {
     /// A set of these constants, if all are such as it can hold.
-    pub(super) fn new(constants: &[Owned]) -> Option<Set> {
+    pub(super) fn new(constants: &[Owned]) -> Option<ConstantSet> {
         let (mut texts, mut ints, mut scalars) = (Vec::new(), Some(Vec::new()), Vec::new());
         for constant in constants {
             match constant {
@@ -45,7 +45,7 @@ impl Set {
         if let Some(ints) = &mut ints {
             ints.sort_unstable();
         }
-        Some(Set {
+        Some(ConstantSet {
             lengths: texts.iter().fold(0, |lengths, text| lengths | length_bit(text)),
             texts: texts.into(),
             ints: ints.map(Vec::into_boxed_slice),

@@ -1,18 +1,18 @@
-//! Which fields predicates read, and where they stand in a value.
+//! Which fields fused read, and where they stand in a value.
 
-use super::{MOST_SLOTS, Slot, View};
-use crate::shape::{Kind, Shape};
+use super::{MAX_SLOTS, SlotIndex, Slots};
+use crate::shape::{Shape, ShapeKind};
 use scantling_value::{Map, Str, Value, same_text};
 
-/// The slot of the value that all predicates are about.
-pub(super) const SUBJECT: Slot = 0;
+/// The slot of the value that all fused are about.
+pub(super) const SUBJECT: SlotIndex = 0;
 /// What is read of that value.
-pub(super) const ROOT: Object = 0;
+pub(super) const ROOT: ObjectIndex = 0;
 
-/// The fields that predicates read, object by object.
+/// The fields that fused read, object by object.
 #[derive(Debug)]
 pub(super) struct Layout {
-    objects: Vec<Vec<Field>>,
+    objects: Vec<Vec<FieldLayout>>,
     /// How many slots are taken from the front.
     front: usize,
     /// How many slots the predicate at work has taken from the back.
@@ -22,22 +22,22 @@ pub(super) struct Layout {
 }
 
 /// The fields that are read of one object, in order of their names.
-pub(super) type Object = u16;
+pub(super) type ObjectIndex = u16;
 
 #[derive(Debug)]
-struct Field {
+struct FieldLayout {
     name: Box<str>,
-    slot: Slot,
+    slot: SlotIndex,
     /// What is read of it, if it is an object.
-    below: Option<Object>,
+    nested: Option<ObjectIndex>,
 }
 
 /// Which end of the slots to take one from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// For what is found once, for all predicates.
+pub(super) enum SlotPool {
+    /// For what is found once, for all fused.
     Front,
-    /// For what is found anew for each element of a fold. It gives way to what the next predicate finds.
+    /// For what is found anew for each element of a fold. It result_kind path to what the next predicate finds.
     Back,
 }
 
@@ -58,37 +58,37 @@ impl Layout {
     }
 
     /// A slot, if there is one left.
-    pub(super) fn take(&mut self, end: End) -> Option<Slot> {
+    pub(super) fn take(&mut self, end: SlotPool) -> Option<SlotIndex> {
         let (front, back) = match end {
-            End::Front => (self.front + 1, self.back),
-            End::Back => (self.front, self.back + 1),
+            SlotPool::Front => (self.front + 1, self.back),
+            SlotPool::Back => (self.front, self.back + 1),
         };
         let most_back = self.most_back.max(back);
-        if front + most_back > MOST_SLOTS {
+        if front + most_back > MAX_SLOTS {
             return None;
         }
         (self.front, self.back, self.most_back) = (front, back, most_back);
         let slot = match end {
-            End::Front => front - 1,
-            End::Back => MOST_SLOTS - back,
+            SlotPool::Front => front - 1,
+            SlotPool::Back => MAX_SLOTS - back,
         };
-        Slot::try_from(slot).ok()
+        SlotIndex::try_from(slot).ok()
     }
 
     /// An object of which nothing is read yet.
-    pub(super) fn object(&mut self) -> Option<Object> {
-        let object = Object::try_from(self.objects.len()).ok()?;
+    pub(super) fn object(&mut self) -> Option<ObjectIndex> {
+        let object = ObjectIndex::try_from(self.objects.len()).ok()?;
         self.objects.push(Vec::new());
         Some(object)
     }
 
-    /// Whether what stands there is found once, for all predicates.
-    pub(super) fn is_front(&self, slot: Slot) -> bool {
+    /// Whether what stands there is found once, for all fused.
+    pub(super) fn is_front(&self, slot: SlotIndex) -> bool {
         usize::from(slot) < self.front
     }
 
     /// The slot of a field of an object, which is taken from that end if nobody has read it before.
-    pub(super) fn field(&mut self, object: Object, name: &str, end: End) -> Option<Slot> {
+    pub(super) fn field(&mut self, object: ObjectIndex, name: &str, end: SlotPool) -> Option<SlotIndex> {
         let fields = self.objects.get(usize::from(object))?;
         match fields.binary_search_by(|field| (*field.name).cmp(name)) {
             Ok(known) => fields.get(known).map(|field| field.slot),
@@ -96,10 +96,10 @@ impl Layout {
                 let slot = self.take(end)?;
                 self.objects.get_mut(usize::from(object))?.insert(
                     place,
-                    Field {
+                    FieldLayout {
                         name: name.into(),
                         slot,
-                        below: None,
+                        nested: None,
                     },
                 );
                 Some(slot)
@@ -108,44 +108,44 @@ impl Layout {
     }
 
     /// The object that a field holds.
-    pub(super) fn below(&mut self, object: Object, slot: Slot) -> Option<Object> {
-        let known = |field: &&mut Field| field.slot == slot;
+    pub(super) fn nested(&mut self, object: ObjectIndex, slot: SlotIndex) -> Option<ObjectIndex> {
+        let known = |field: &&mut FieldLayout| field.slot == slot;
         let fields = self.objects.get_mut(usize::from(object))?;
-        if let Some(below) = fields.iter_mut().find(known)?.below {
-            return Some(below);
+        if let Some(nested) = fields.iter_mut().find(known)?.nested {
+            return Some(nested);
         }
-        let below = self.object()?;
+        let nested = self.object()?;
         let fields = self.objects.get_mut(usize::from(object))?;
-        fields.iter_mut().find(known)?.below = Some(below);
-        Some(below)
+        fields.iter_mut().find(known)?.nested = Some(nested);
+        Some(nested)
     }
 
     /// Finds the fields of an object. What is no object has none, and a null is none.
     #[inline]
-    pub(super) fn find<'v>(&self, object: Object, value: &'v Value, view: &mut View<'v>) {
+    pub(super) fn find<'v>(&self, object: ObjectIndex, value: &'v Value, view: &mut Slots<'v>) {
         if let Some(fields) = self.objects.get(usize::from(object)).filter(|f| !f.is_empty()) {
             self.find_fields(fields, value.as_object(), view);
         }
     }
 
     #[inline(never)]
-    fn find_fields<'v>(&self, fields: &[Field], object: Option<&'v Map>, view: &mut View<'v>) {
+    fn find_fields<'v>(&self, fields: &[FieldLayout], object: Option<&'v Map>, view: &mut Slots<'v>) {
         let mut rest = object.map_or(&[][..], Map::entries);
         for field in fields {
             let found = field.find(&mut rest).filter(|value| !value.is_null());
             view.set(field.slot, found);
-            if let Some(below) = field.below {
-                self.find(below, found.unwrap_or(&Value::Null), view);
+            if let Some(nested) = field.nested {
+                self.find(nested, found.unwrap_or(&Value::Null), view);
             }
         }
     }
 }
 
-impl Field {
+impl FieldLayout {
     /// Finds the field among members, both in order, and leaves those behind it.
     #[inline]
     fn find<'v>(&self, members: &mut &'v [(Str, Value)]) -> Option<&'v Value> {
-        /// Most objects are so small that asking every name is faster than halving.
+        /// Most objects are so small that fused_run every name is faster than halving.
         const FEW: usize = 12;
         let position = if members.len() > FEW {
             let found = members.binary_search_by(|(name, _)| name.as_str().cmp(&self.name));
@@ -161,9 +161,9 @@ impl Field {
 
 /// The types of JSON of which every value can be read as a shape says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Types(u8);
+pub(super) struct JsonTypes(u8);
 
-impl Types {
+impl JsonTypes {
     const BOOL: u8 = 1;
     const INT: u8 = 2;
     const FLOAT: u8 = 4;
@@ -172,16 +172,20 @@ impl Types {
     const OBJECT: u8 = 32;
 
     /// `None` where that depends on more than the type.
-    pub(super) fn of(shape: &Shape) -> Option<Types> {
-        Some(Types(match shape.kind {
-            Kind::Bool => Self::BOOL,
-            Kind::Int => Self::INT,
-            Kind::Double => Self::INT | Self::FLOAT,
-            Kind::String => Self::STRING,
-            Kind::IntOrString => Self::INT | Self::STRING,
-            Kind::List { .. } => Self::LIST,
-            Kind::Map { .. } | Kind::Object { .. } => Self::OBJECT,
-            Kind::Bytes | Kind::Date | Kind::DateTime | Kind::Duration | Kind::Dyn => return None,
+    pub(super) fn of(shape: &Shape) -> Option<JsonTypes> {
+        Some(JsonTypes(match shape.kind {
+            ShapeKind::Bool => Self::BOOL,
+            ShapeKind::Int => Self::INT,
+            ShapeKind::Double => Self::INT | Self::FLOAT,
+            ShapeKind::String => Self::STRING,
+            ShapeKind::IntOrString => Self::INT | Self::STRING,
+            ShapeKind::List { .. } => Self::LIST,
+            ShapeKind::Map { .. } | ShapeKind::Object { .. } => Self::OBJECT,
+            ShapeKind::Bytes
+            | ShapeKind::Date
+            | ShapeKind::DateTime
+            | ShapeKind::Duration
+            | ShapeKind::Dyn => return None,
         }))
     }
 

@@ -1,6 +1,6 @@
 //! The tree that a program walks.
 
-use super::set::Set;
+use super::constant_set::ConstantSet;
 use crate::data::regex::Pattern;
 use crate::message::Message;
 use crate::overload::Overload;
@@ -13,19 +13,19 @@ use std::sync::atomic::AtomicUsize;
 /// A step. Its tag stands on its own, not in a corner of some value: it is read more often than anything else.
 #[derive(Debug)]
 #[repr(u8)]
-pub(super) enum Node {
+pub(super) enum Op {
     /// A value that is known already.
     Const(Owned),
     /// A variable, or what is selected from one or from another value.
-    Access(Box<Access>),
+    Attribute(Box<Attribute>),
     /// `c ? a : b`, and what is selected from that.
-    Choice(Box<Choice>),
+    Conditional(Box<Conditional>),
     /// `a && b`
-    And(Box<[Node; 2]>),
+    And(Box<[Op; 2]>),
     /// `a || b`
-    Or(Box<[Node; 2]>),
+    Or(Box<[Op; 2]>),
     /// Anything but `false` is `true`.
-    NotStrictlyFalse(Box<Node>),
+    NotStrictlyFalse(Box<Op>),
     /// `a == b` or `a != b`
     Equality(Box<Equality>),
     /// A call on one argument.
@@ -35,46 +35,46 @@ pub(super) enum Node {
     /// `a < b` and its kin
     Comparison(Box<Comparison>),
     /// `a + b` of texts
-    Join(Box<Binary>),
+    Concat(Box<Binary>),
     /// Any other call.
-    Call(Box<Call>),
+    Call(Box<CallOp>),
     /// `x in [constants]`
-    Member(Box<Member>),
+    InSet(Box<InSet>),
     /// `[a, ?b]`
-    List(Box<[Element]>),
+    List(Box<[ElementOp]>),
     /// `{k: v, ?k: v}`
-    Map(Box<[(Node, Element)]>),
+    Map(Box<[(Op, ElementOp)]>),
     /// `Type{f: v, ?f: v}`
-    Message(Box<Construction>),
+    Message(Box<MessageLiteral>),
     /// A comprehension.
-    Fold(Box<Fold>),
+    Fold(Box<FoldOp>),
     /// `a.or(b)` or `a.orValue(b)` of an optional
-    Alternative(Box<Alternative>),
+    OptionalOr(Box<OptionalOr>),
     /// Values that are computed when they are first used, and what is made of them.
-    Block(Box<Block>),
+    Block(Box<BlockOp>),
     /// A name or a call that means nothing.
     Unresolved(EvalError),
 }
 
 /// A variable or value, and what is selected from it.
 #[derive(Debug)]
-pub(super) struct Access {
-    pub(super) root: Root,
+pub(super) struct Attribute {
+    pub(super) root: AttributeRoot,
     pub(super) path: Vec<Qualifier>,
-    pub(super) mode: Mode,
+    pub(super) mode: AttributeMode,
 }
 
-/// Where an access starts.
+/// Where an attribute starts.
 #[derive(Debug)]
-pub(super) enum Root {
+pub(super) enum AttributeRoot {
     Input(usize),
     Local(usize),
-    Value(Node),
+    Value(Op),
 }
 
-/// What an access asks for.
+/// What an attribute asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum AttributeMode {
     /// The value.
     Value,
     /// Whether it is there.
@@ -84,20 +84,20 @@ pub(super) enum Mode {
 /// One selection.
 #[derive(Debug)]
 pub(super) struct Qualifier {
-    pub(super) key: Key,
+    pub(super) key: QualifierKey,
     /// Whether it may fail to find anything (`a.?b`, `a[?b]`).
     pub(super) optional: bool,
 }
 
 /// What a selection goes by.
 #[derive(Debug)]
-pub(super) enum Key {
+pub(super) enum QualifierKey {
     /// A name: a field or a key of a map.
     Name(Name),
     /// Any other constant.
     Const(Owned),
     /// A value known only at run time.
-    Node(Node),
+    Computed(Op),
 }
 
 /// A name to select by.
@@ -124,50 +124,50 @@ pub(super) struct KnownField {
 
 /// `c ? a : b`, and what is selected from that.
 #[derive(Debug)]
-pub(super) struct Choice {
-    pub(super) condition: Node,
-    pub(super) yes: Node,
-    pub(super) no: Node,
+pub(super) struct Conditional {
+    pub(super) condition: Op,
+    pub(super) yes: Op,
+    pub(super) no: Op,
     pub(super) path: Vec<Qualifier>,
-    pub(super) mode: Mode,
+    pub(super) mode: AttributeMode,
 }
 
 /// `a.or(b)` or `a.orValue(b)` of an optional: `b` is evaluated only if `a` is empty.
 #[derive(Debug)]
-pub(super) struct Alternative {
-    pub(super) optional: Node,
-    pub(super) otherwise: Node,
+pub(super) struct OptionalOr {
+    pub(super) optional: Op,
+    pub(super) otherwise: Op,
     /// Whether `b` is an optional itself, or a value.
-    pub(super) gives: Gives,
+    pub(super) result_kind: OrResult,
 }
 
-/// What an alternative gives.
+/// What an optional_or result_kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gives {
+pub(super) enum OrResult {
     Optional,
     Value,
 }
 
 #[derive(Debug)]
 pub(super) struct Equality {
-    pub(super) left: Node,
-    pub(super) right: Node,
+    pub(super) left: Op,
+    pub(super) right: Op,
     pub(super) negated: bool,
 }
 
 /// A call on one argument.
 #[derive(Debug)]
 pub(super) struct Unary {
-    pub(super) operation: Operation,
+    pub(super) operation: UnaryKind,
     pub(super) run: for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>,
-    pub(super) arg: Node,
+    pub(super) arg: Op,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
 }
 
 /// What a call on one argument does, where that is known without calling it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum UnaryKind {
     /// `!a`
     Not,
     /// `size(a)`
@@ -176,12 +176,12 @@ pub(super) enum Operation {
     Other,
 }
 
-impl Operation {
-    pub(super) fn of(function: &str) -> Operation {
+impl UnaryKind {
+    pub(super) fn from_function(function: &str) -> UnaryKind {
         match function {
-            "!_" => Operation::Not,
-            "size" => Operation::Size,
-            _ => Operation::Other,
+            "!_" => UnaryKind::Not,
+            "size" => UnaryKind::Size,
+            _ => UnaryKind::Other,
         }
     }
 }
@@ -192,8 +192,8 @@ pub(super) struct Binary {
     /// What it does with integers, where it is decided that they are.
     pub(super) arithmetic: Option<Arithmetic>,
     pub(super) run: for<'a> fn(&'a Arena, Val<'a>, Val<'a>) -> Res<'a>,
-    pub(super) left: Node,
-    pub(super) right: Node,
+    pub(super) left: Op,
+    pub(super) right: Op,
     pub(super) actual: Actual,
     pub(super) overload: &'static Overload,
 }
@@ -207,7 +207,7 @@ pub(super) enum Arithmetic {
 }
 
 impl Arithmetic {
-    pub(super) fn of(overload: &str) -> Option<Arithmetic> {
+    pub(super) fn from_overload(overload: &str) -> Option<Arithmetic> {
         match overload {
             "add_int64" => Some(Arithmetic::Add),
             "subtract_int64" => Some(Arithmetic::Subtract),
@@ -245,7 +245,7 @@ pub(super) enum Relation {
 }
 
 impl Relation {
-    pub(super) fn of(function: &str) -> Option<Relation> {
+    pub(super) fn from_function(function: &str) -> Option<Relation> {
         match function {
             "_<_" => Some(Relation::Less),
             "_<=_" => Some(Relation::LessOrEqual),
@@ -269,11 +269,11 @@ impl Relation {
 
 /// A call on any number of arguments.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct CallOp {
     /// What may be called; the first that fits the arguments is.
     pub(super) candidates: Box<[&'static Overload]>,
-    pub(super) order: Order,
-    pub(super) args: Box<[Node]>,
+    pub(super) order: ArgEvaluation,
+    pub(super) args: Box<[Op]>,
     pub(super) actual: Actual,
     /// The regular expression, where it is a constant.
     pub(super) pattern: Option<Pattern>,
@@ -281,76 +281,76 @@ pub(super) struct Call {
 
 /// Which arguments of a call are evaluated where one is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ArgEvaluation {
     /// All of them.
     All,
     /// Those up to the error. Unless it is the last one, the call then costs nothing.
-    Stop,
+    UntilError,
 }
 
 /// `x in [constants]`
 #[derive(Debug)]
-pub(super) struct Member {
-    pub(super) value: Node,
-    pub(super) set: Arc<Set>,
+pub(super) struct InSet {
+    pub(super) value: Op,
+    pub(super) set: Arc<ConstantSet>,
 }
 
 /// An element of a list literal, or a value of a map literal.
 #[derive(Debug)]
-pub(super) struct Element {
-    pub(super) node: Node,
+pub(super) struct ElementOp {
+    pub(super) op: Op,
     pub(super) optional: bool,
 }
 
 /// `Type{f: v, ?f: v}`
 #[derive(Debug)]
-pub(super) struct Construction {
+pub(super) struct MessageLiteral {
     pub(super) name: Arc<str>,
     /// The type of that name; `None` where it has no values.
     pub(super) message: Option<&'static Message>,
-    pub(super) fields: Box<[(Arc<str>, Element)]>,
+    pub(super) fields: Box<[(Arc<str>, ElementOp)]>,
 }
 
 /// A comprehension.
 #[derive(Debug)]
-pub(super) struct Fold {
-    pub(super) range: Node,
+pub(super) struct FoldOp {
+    pub(super) range: Op,
     /// The slot of the element, key or index.
     pub(super) first: usize,
     /// The slot of the value, with two variables.
     pub(super) second: Option<usize>,
     pub(super) accumulator: usize,
-    pub(super) init: Node,
-    pub(super) step: Step,
-    pub(super) result: Node,
+    pub(super) init: Op,
+    pub(super) step: FoldStep,
+    pub(super) result: Op,
 }
 
 /// What a fold does with each element.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum FoldStep {
     /// Goes on while the condition holds, and replaces the accumulator.
-    Replace { condition: Node, step: Node },
+    Replace { condition: Op, step: Op },
     /// `all`: keeps on as long as the accumulator is not false.
-    All { predicate: Node },
+    All { predicate: Op },
     /// `exists`: keeps on as long as the accumulator is not true.
-    Exists { predicate: Node },
+    Exists { predicate: Op },
     /// `map`, `filter`: adds to a list.
-    Append { filter: Option<Node>, element: Node },
+    Append { filter: Option<Op>, element: Op },
     /// `transformMap`, `transformMapEntry`: adds to a map, by a call that is in the table of a library.
-    Insert { filter: Option<Node>, entry: Insertion },
+    Insert { filter: Option<Op>, entry: Insertion },
 }
 
 /// What is added to a map.
 #[derive(Debug)]
 pub(super) enum Insertion {
-    Entry { key: Node, value: Node },
-    Map(Node),
+    Entry { key: Op, value: Op },
+    Map(Op),
 }
 
 /// Values that are computed when they are first used, and what is made of them.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct BlockOp {
     pub(super) first: usize,
-    pub(super) values: Box<[Node]>,
-    pub(super) result: Node,
+    pub(super) values: Box<[Op]>,
+    pub(super) result: Op,
 }

@@ -1,12 +1,12 @@
 //! Questions whose answer is yes or no, and what comes next.
 
-use super::Slot;
-use super::fields::{Object, Types};
+use super::SlotIndex;
+use super::fields::{JsonTypes, ObjectIndex};
 use crate::data::regex::Pattern;
 use crate::estimate::text_cost;
-use crate::program::node::{Node, Relation, Step as FoldStep};
-use crate::program::set::Set;
-use crate::run::Searched;
+use crate::program::constant_set::ConstantSet;
+use crate::program::op::{FoldStep, Op, Relation};
+use crate::run::RegexCost;
 use crate::shape::Shape;
 use crate::val::text_size;
 use scantling_value::same_text;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 /// What is asked, and what comes next.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub(super) question: Question,
+pub(super) struct Branch {
+    pub(super) test: Test,
     pub(super) yes: Edge,
     pub(super) no: Edge,
 }
@@ -56,23 +56,23 @@ impl Edge {
     }
 }
 
-/// All that predicates ask.
+/// All that fused add_test.
 #[derive(Debug, Default)]
-pub(super) struct Branches(Vec<Step>);
+pub(super) struct BranchTable(Vec<Branch>);
 
-impl Branches {
+impl BranchTable {
     /// The step that an edge leads to; `None` if it leads to an answer.
     #[inline]
-    pub(super) fn step(&self, edge: Edge) -> Option<&Step> {
+    pub(super) fn step(&self, edge: Edge) -> Option<&Branch> {
         self.0.get(usize::try_from(edge.to).ok()?)
     }
 
-    pub(super) fn step_mut(&mut self, edge: Edge) -> Option<&mut Step> {
+    pub(super) fn step_mut(&mut self, edge: Edge) -> Option<&mut Branch> {
         self.0.get_mut(usize::try_from(edge.to).ok()?)
     }
 
-    /// Adds a step, and returns the way to it.
-    pub(super) fn add(&mut self, step: Step) -> Edge {
+    /// Adds a step, and returns the path to it.
+    pub(super) fn add(&mut self, step: Branch) -> Edge {
         let edge = Edge {
             to: u32::try_from(self.0.len()).unwrap_or(Edge::NO.to),
             cost: 0,
@@ -86,77 +86,84 @@ impl Branches {
     }
 }
 
-/// A question whose answer is yes or no.
+/// A test whose answer is yes or no.
 #[derive(Debug)]
-pub(super) enum Question {
+pub(super) enum Test {
     /// Whether a field is there.
-    Present { within: Slot, field: Slot, types: Types },
+    Present {
+        within: SlotIndex,
+        field: SlotIndex,
+        types: JsonTypes,
+    },
     /// Whether a text is this one.
-    Same { text: Text, constant: Constant },
-    /// Whether a text is one of these, asked one after the other.
-    Listed(Slot, Box<Listed>),
+    Same {
+        text: TextSource,
+        constant: TextConstant,
+    },
+    /// Whether a text is one of these, asked one after the fallback.
+    EqualsAny(SlotIndex, Box<EqualsAny>),
     /// Whether a text is one of these.
-    OneOf { text: Text, set: Arc<Set> },
+    OneOf { text: TextSource, set: Arc<ConstantSet> },
     /// Whether a text begins or ends so.
     Has {
-        text: Text,
+        text: TextSource,
         affix: Affix,
         constant: Arc<str>,
     },
     /// Whether a text matches.
-    Matches(Search),
+    Matches(RegexSearch),
     /// How two numbers compare.
     Numbers {
-        left: Number,
-        right: Number,
+        left: NumberSource,
+        right: NumberSource,
         relation: Relation,
     },
     /// Whether it is `true`.
-    Truth(Slot),
+    Truth(SlotIndex),
     /// `all` or `exists`.
     Each(Box<Quantifier>),
-    /// Anything else: the plain walk knows.
-    Other(Box<Other>),
+    /// Anything else: the fast_path walk knows.
+    Fallback(Box<Fallback>),
 }
 
 /// A text that is at hand.
 #[derive(Clone, Debug)]
-pub(super) enum Text {
-    Field(Slot),
+pub(super) enum TextSource {
+    FieldLayout(SlotIndex),
     /// What is found in one; empty where nothing is.
-    Found(Search),
+    Found(RegexSearch),
 }
 
 /// A text to compare with.
 #[derive(Clone, Debug)]
-pub(super) struct Constant {
+pub(super) struct TextConstant {
     pub(super) text: Arc<str>,
     /// What a pass over it costs.
     pub(super) pass: u64,
 }
 
-impl Constant {
+impl TextConstant {
     pub(super) fn new(text: &Arc<str>) -> Self {
-        Constant {
+        TextConstant {
             text: Arc::clone(text),
             pass: text_cost(text_size(text)),
         }
     }
 }
 
-/// Texts that are compared with another one after the other, until one is the same: `x == 'a' || x == 'b'`
+/// Texts that are compared with another one after the fallback, until one is the same: `x == 'a' || x == 'b'`
 #[derive(Debug)]
-pub(super) struct Listed {
-    constants: Box<[Constant]>,
+pub(super) struct EqualsAny {
+    constants: Box<[TextConstant]>,
     /// What it costs to get the text that is compared, each time.
-    access: u64,
+    attribute: u64,
 }
 
-impl Listed {
-    pub(super) fn new(constants: Vec<Constant>, access: u32) -> Self {
-        Listed {
+impl EqualsAny {
+    pub(super) fn new(constants: Vec<TextConstant>, attribute: u32) -> Self {
+        EqualsAny {
             constants: constants.into(),
-            access: u64::from(access),
+            attribute: u64::from(attribute),
         }
     }
 
@@ -165,7 +172,7 @@ impl Listed {
     pub(super) fn contains(&self, text: &str, pass: u64) -> (bool, u64) {
         let mut cost = 0;
         for constant in &self.constants {
-            cost += self.access + constant.pass.min(pass);
+            cost += self.attribute + constant.pass.min(pass);
             if same_text(&constant.text, text) {
                 return (true, cost);
             }
@@ -176,12 +183,12 @@ impl Listed {
 
 /// A search of a text for a regular expression.
 #[derive(Clone, Debug)]
-pub(super) struct Search {
-    pub(super) slot: Slot,
+pub(super) struct RegexSearch {
+    pub(super) slot: SlotIndex,
     pub(super) pattern: Pattern,
-    pub(super) searched: Searched,
+    pub(super) searched: RegexCost,
     /// Where it is noted what was found.
-    pub(super) note: Option<u8>,
+    pub(super) cache_slot: Option<u8>,
 }
 
 /// Which end of a text is asked about.
@@ -193,73 +200,73 @@ pub(super) enum Affix {
 
 /// A number that is at hand.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
-    Constant(i64),
-    Integer(Slot),
-    SizeOfText(Slot),
-    SizeOfList(Slot),
-    SizeOfObject(Slot),
+pub(super) enum NumberSource {
+    TextConstant(i64),
+    Integer(SlotIndex),
+    SizeOfText(SlotIndex),
+    SizeOfList(SlotIndex),
+    SizeOfObject(SlotIndex),
 }
 
 /// `all` or `exists` of a list; or several `all` of the same list, which must all hold.
 #[derive(Debug)]
 pub(super) struct Quantifier {
-    pub(super) list: Slot,
-    pub(super) element: Slot,
+    pub(super) list: SlotIndex,
+    pub(super) element: SlotIndex,
     /// What is read of an element, if it is an object.
-    pub(super) object: Object,
+    pub(super) object: ObjectIndex,
     /// The shape of an element.
     pub(super) shape: Arc<Shape>,
     /// What is asked of each element.
     pub(super) entry: Edge,
     /// The answer that ends it.
     pub(super) decisive: bool,
-    /// What it costs to ask whether to go on.
-    pub(super) asking: u64,
-    /// How many predicates are asked of each element.
-    pub(super) predicates: u64,
+    /// What it costs to add_test whether to go on.
+    pub(super) fused_run: u64,
+    /// How many fused are asked of each element.
+    pub(super) fused: u64,
 }
 
-/// A question for the plain walk.
+/// A test for the fast_path walk.
 #[derive(Debug)]
-pub(super) struct Other {
+pub(super) struct Fallback {
     /// The index of the program.
     pub(super) program: usize,
-    pub(super) way: Way,
+    pub(super) path: OpPath,
     /// The variables of folds around it, and what they hold.
-    pub(super) locals: Box<[(usize, Slot, Arc<Shape>)]>,
+    pub(super) locals: Box<[(usize, SlotIndex, Arc<Shape>)]>,
 }
 
-/// The way to a step of a program, from its root on.
+/// The path to a step of a program, from its root on.
 #[derive(Debug, Default)]
-pub(super) struct Way(Box<[u8]>);
+pub(super) struct OpPath(Box<[u8]>);
 
-impl Way {
+impl OpPath {
     #[inline]
-    pub(super) fn from<'p>(&self, root: &'p Node) -> Option<&'p Node> {
-        self.0.iter().try_fold(root, |node, turn| node.part(*turn))
+    pub(super) fn from<'p>(&self, root: &'p Op) -> Option<&'p Op> {
+        self.0.iter().try_fold(root, |op, turn| op.part(*turn))
     }
 
-    pub(super) fn then(&self, turn: u8) -> Way {
-        Way(self.0.iter().copied().chain([turn]).collect())
+    pub(super) fn then(&self, turn: u8) -> OpPath {
+        OpPath(self.0.iter().copied().chain([turn]).collect())
     }
 }
 
-impl Node {
+impl Op {
     /// The parts of the steps that are taken apart here.
     #[inline]
-    fn part(&self, turn: u8) -> Option<&Node> {
+    fn part(&self, turn: u8) -> Option<&Op> {
         match self {
-            Node::And(terms) | Node::Or(terms) => terms.get(usize::from(turn)),
-            Node::Unary(call) => Some(&call.arg),
-            Node::Equality(equality) if turn == 0 => Some(&equality.left),
-            Node::Equality(equality) => Some(&equality.right),
-            Node::Choice(choice) => Some(match turn {
-                0 => &choice.condition,
-                1 => &choice.yes,
-                _ => &choice.no,
+            Op::And(terms) | Op::Or(terms) => terms.get(usize::from(turn)),
+            Op::Unary(call) => Some(&call.arg),
+            Op::Equality(equality) if turn == 0 => Some(&equality.left),
+            Op::Equality(equality) => Some(&equality.right),
+            Op::Conditional(conditional) => Some(match turn {
+                0 => &conditional.condition,
+                1 => &conditional.yes,
+                _ => &conditional.no,
             }),
-            Node::Fold(fold) => match &fold.step {
+            Op::Fold(fold) => match &fold.step {
                 FoldStep::All { predicate } | FoldStep::Exists { predicate } => Some(predicate),
                 _ => None,
             },

@@ -1,168 +1,170 @@
 //! Selecting from values.
 
 use super::Input;
-use super::eval::{Machine, Slot};
-use super::node::{Access, Choice, Key, Mode, Name, Qualifier, Root};
-use crate::env::Strictness;
-use crate::shape::{Kind, Shape};
+use super::interpreter::{Interpreter, LocalValue};
+use super::op::{Attribute, AttributeMode, AttributeRoot, Conditional, Name, Qualifier, QualifierKey};
+use crate::env::Semantics;
+use crate::shape::{Shape, ShapeKind};
 use crate::val::{DYN, EvalError, List, Map, Res, Val, element_shape, read};
 use scantling_value::{Map as JsonObject, Value};
 use std::sync::atomic::Ordering;
 
 /// Where a selection has arrived. JSON is read no sooner than it must be.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum Cursor<'a> {
     Json(&'a Value, &'a Shape),
     Val(Val<'a>),
 }
 
-impl<'a> Machine<'a, '_> {
-    /// The value of an access: it costs 1, and 1 for every selection made.
+impl<'a> Interpreter<'a, '_> {
+    /// The value of an attribute: it costs 1, and 1 for every selection made.
     #[inline(never)]
-    pub(super) fn access(&mut self, access: &'a Access) -> Res<'a> {
-        match (access.mode, self.place(access)) {
-            (Mode::Value, Some((value, shape))) => {
-                self.charge(access.cost())?;
+    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Res<'a> {
+        match (attribute.mode, self.place(attribute)) {
+            (AttributeMode::Value, Some((value, shape))) => {
+                self.charge(attribute.cost())?;
                 read(self.arena, value, shape)
             }
-            (Mode::Value, None) => self.access_otherwise(access),
-            (Mode::Presence, place) => self.presence(access, place),
+            (AttributeMode::Value, None) => self.attribute_of_value(attribute),
+            (AttributeMode::Presence, place) => self.presence(attribute, place),
         }
     }
 
-    /// Where an access leads that starts in JSON and follows declared fields, which is what most of them do. `None`
+    /// Where an attribute leads that starts in JSON and follows declared fields, which is what most of them do. `None`
     /// where it does not, or leads nowhere.
     #[inline(never)]
-    pub(super) fn place(&self, access: &'a Access) -> Option<(&'a Value, &'a Shape)> {
-        follow(self.json_root(&access.root)?, &access.path)
+    pub(super) fn place(&self, attribute: &'a Attribute) -> Option<(&'a Value, &'a Shape)> {
+        follow(self.json_root(&attribute.root)?, &attribute.path)
     }
 
     #[inline]
-    fn json_root(&self, root: &Root) -> Option<(&'a Value, &'a Shape)> {
+    fn json_root(&self, root: &AttributeRoot) -> Option<(&'a Value, &'a Shape)> {
         match root {
-            Root::Input(n) => match self.inputs.get(*n) {
+            AttributeRoot::Input(n) => match self.inputs.get(*n) {
                 Some(Input::Json(value, shape)) => Some((value, shape)),
                 _ => None,
             },
-            Root::Local(n) => match self.local(*n) {
-                Slot::Json(value, shape) => Some((value, shape)),
+            AttributeRoot::Local(n) => match self.local(*n) {
+                LocalValue::Json(value, shape) => Some((value, shape)),
                 _ => None,
             },
-            Root::Value(_) => None,
+            AttributeRoot::Value(_) => None,
         }
     }
 
     #[inline(never)]
-    fn access_otherwise(&mut self, access: &'a Access) -> Res<'a> {
-        match access.root {
-            Root::Local(n) if access.path.is_empty() => match self.local(n) {
-                Slot::Val(v) => {
+    fn attribute_of_value(&mut self, attribute: &'a Attribute) -> Res<'a> {
+        match attribute.root {
+            AttributeRoot::Local(n) if attribute.path.is_empty() => match self.local(n) {
+                LocalValue::Val(v) => {
                     let v = *v;
                     self.charge(1)?;
                     Ok(v)
                 }
-                _ => self.access_slowly(access),
+                _ => self.attribute_with_qualifiers(attribute),
             },
-            _ => self.access_slowly(access),
+            _ => self.attribute_with_qualifiers(attribute),
         }
     }
 
-    /// Whether there is what an access asks for.
+    /// Whether there is what an attribute asks for.
     #[inline(never)]
-    fn presence(&mut self, access: &'a Access, place: Option<(&'a Value, &'a Shape)>) -> Res<'a> {
+    fn presence(&mut self, attribute: &'a Attribute, place: Option<(&'a Value, &'a Shape)>) -> Res<'a> {
         if let Some((value, shape)) = place {
-            self.charge(access.path.len() as u64)?;
+            self.charge(attribute.path.len() as u64)?;
             return read(self.arena, value, shape).map(|_| Val::TRUE);
         }
-        if let Some((last, way)) = access.path.split_last()
-            && let Some(start) = self.json_root(&access.root)
+        if let Some((last, way)) = attribute.path.split_last()
+            && let Some(start) = self.json_root(&attribute.root)
             && let Some((value, shape)) = follow(start, way)
             && let Some(None) = last.declared(value, shape)
         {
-            self.charge(access.path.len() as u64)?;
+            self.charge(attribute.path.len() as u64)?;
             return Ok(Val::FALSE);
         }
-        self.access_slowly(access)
+        self.attribute_with_qualifiers(attribute)
     }
 
     #[inline(never)]
-    fn access_slowly(&mut self, access: &'a Access) -> Res<'a> {
-        let value = self.resolve_access(access);
+    fn attribute_with_qualifiers(&mut self, attribute: &'a Attribute) -> Res<'a> {
+        let value = self.resolve_attribute(attribute);
         // Asking for presence costs what is selected on the way, including the last step, but no more.
-        match access.mode {
-            Mode::Value => self.charge_for(value, 1),
-            Mode::Presence => value,
+        match attribute.mode {
+            AttributeMode::Value => self.charge_for(value, 1),
+            AttributeMode::Presence => value,
         }
     }
 
-    /// The value of an access, which costs 1 for every selection made.
-    pub(super) fn resolve_access(&mut self, access: &'a Access) -> Res<'a> {
-        let start = self.root(&access.root)?;
-        self.walk(start, &access.path, access.mode)
+    /// The value of an attribute, which costs 1 for every selection made.
+    pub(super) fn resolve_attribute(&mut self, attribute: &'a Attribute) -> Res<'a> {
+        let start = self.root(&attribute.root)?;
+        self.walk(start, &attribute.path, attribute.mode)
     }
 
-    fn root(&mut self, root: &'a Root) -> Result<Place<'a>, EvalError> {
+    fn root(&mut self, root: &'a AttributeRoot) -> Result<Cursor<'a>, EvalError> {
         match root {
-            Root::Input(n) => match self.inputs.get(*n) {
-                Some(Input::Json(value, shape)) => Ok(Place::Json(value, shape)),
-                Some(Input::Val(v)) => Ok(Place::Val(*v)),
+            AttributeRoot::Input(n) => match self.inputs.get(*n) {
+                Some(Input::Json(value, shape)) => Ok(Cursor::Json(value, shape)),
+                Some(Input::Val(v)) => Ok(Cursor::Val(*v)),
                 Some(Input::Absent) | None => {
                     let name = self.program.inputs.get(*n).map_or("", |name| name.as_ref());
-                    Err(EvalError::text(format!("no such attribute(s): {name}")))
+                    Err(EvalError::message(format!("no such attribute(s): {name}")))
                 }
             },
-            Root::Local(n) => {
-                if let Slot::Lazy(node) = self.local(*n) {
-                    let node = *node;
-                    self.force(*n, node);
+            AttributeRoot::Local(n) => {
+                if let LocalValue::Lazy(op) = self.local(*n) {
+                    let op = *op;
+                    self.force(*n, op);
                 }
                 match self.local(*n) {
-                    Slot::Json(value, shape) => Ok(Place::Json(value, shape)),
-                    Slot::Val(v) => Ok(Place::Val(*v)),
-                    Slot::Error(e) => Err(e.clone()),
-                    Slot::Absent | Slot::Lazy(_) => Err(EvalError::text("no such attribute(s): ")),
+                    LocalValue::Json(value, shape) => Ok(Cursor::Json(value, shape)),
+                    LocalValue::Val(v) => Ok(Cursor::Val(*v)),
+                    LocalValue::Error(e) => Err(e.clone()),
+                    LocalValue::Absent | LocalValue::Lazy(_) => {
+                        Err(EvalError::message("no such attribute(s): "))
+                    }
                 }
             }
-            Root::Value(node) => Ok(Place::Val(self.eval(node)?)),
+            AttributeRoot::Value(op) => Ok(Cursor::Val(self.eval(op)?)),
         }
     }
 
-    /// What is selected from the chosen branch.
-    pub(super) fn walk_choice(&mut self, choice: &'a Choice, value: Val<'a>) -> Res<'a> {
-        let selected = self.walk(Place::Val(value), &choice.path, choice.mode);
-        if choice.mode == Mode::Presence {
+    /// What is selected from the selected_branch branch.
+    pub(super) fn qualify_conditional(&mut self, conditional: &'a Conditional, value: Val<'a>) -> Res<'a> {
+        let selected = self.walk(Cursor::Val(value), &conditional.path, conditional.mode);
+        if conditional.mode == AttributeMode::Presence {
             self.refund(1);
         }
         selected
     }
 
-    fn walk(&mut self, start: Place<'a>, path: &'a [Qualifier], mode: Mode) -> Res<'a> {
+    fn walk(&mut self, start: Cursor<'a>, path: &'a [Qualifier], mode: AttributeMode) -> Res<'a> {
         let mut place = start;
         let mut optional = false;
         // Whether the place is an element of a list: those are selected before they are read.
         let mut element = false;
-        if let Place::Val(Val::Optional(value)) = start
+        if let Cursor::Val(Val::Optional(value)) = start
             && !path.is_empty()
         {
             let Some(value) = value else {
                 return Ok(absent(mode));
             };
             optional = true;
-            place = Place::Val(*value);
+            place = Cursor::Val(*value);
         }
         for (i, qualifier) in path.iter().enumerate() {
             optional |= qualifier.optional;
-            let asks = mode == Mode::Presence && i + 1 == path.len();
+            let asks = mode == AttributeMode::Presence && i + 1 == path.len();
             // What cannot be read is not selected from, and that selection costs nothing.
             let container = match place {
-                Place::Json(Value::Object(_), shape) if shape.is_keyed() => place,
+                Cursor::Json(Value::Object(_), shape) if shape.is_keyed() => place,
                 place => match self.read(place) {
-                    Ok(value) => Place::Val(value),
+                    Ok(value) => Cursor::Val(value),
                     unreadable if element && !optional => return self.charge_for(unreadable, 1),
                     unreadable => return unreadable,
                 },
             };
-            element = matches!(container, Place::Val(value) if value.as_list().is_some());
+            element = matches!(container, Cursor::Val(value) if value.as_list().is_some());
             let found = self.select(container, &qualifier.key, optional || asks);
             // Where a selection may find nothing, only one that finds something costs anything.
             if !optional || matches!(found, Ok(Some(next)) if element || self.read(next).is_ok()) {
@@ -175,50 +177,50 @@ impl<'a> Machine<'a, '_> {
         }
         let value = self.read(place)?;
         match mode {
-            Mode::Presence => Ok(Val::TRUE),
-            Mode::Value if optional => self.arena.some(value),
-            Mode::Value => Ok(value),
+            AttributeMode::Presence => Ok(Val::TRUE),
+            AttributeMode::Value if optional => self.arena.some(value),
+            AttributeMode::Value => Ok(value),
         }
     }
 
-    fn read(&self, place: Place<'a>) -> Res<'a> {
+    fn read(&self, place: Cursor<'a>) -> Res<'a> {
         match place {
-            Place::Json(value, shape) => read(self.arena, value, shape),
-            Place::Val(v) => Ok(v),
+            Cursor::Json(value, shape) => read(self.arena, value, shape),
+            Cursor::Val(v) => Ok(v),
         }
     }
 
     /// One selection; `None` where there is nothing and `lenient` allows it.
     fn select(
         &mut self,
-        place: Place<'a>,
-        key: &'a Key,
+        place: Cursor<'a>,
+        key: &'a QualifierKey,
         lenient: bool,
-    ) -> Result<Option<Place<'a>>, EvalError> {
+    ) -> Result<Option<Cursor<'a>>, EvalError> {
         let key = match key {
-            Key::Name(name) => {
-                if let Place::Json(Value::Object(object), shape) = place
+            QualifierKey::Name(name) => {
+                if let Cursor::Json(Value::Object(object), shape) = place
                     && let Some(found) = name.member(object, shape)
                 {
                     return match found {
                         None if !lenient => Err(EvalError::no_such_key(&name.name)),
-                        found => Ok(found.map(|(value, shape)| Place::Json(value, shape))),
+                        found => Ok(found.map(|(value, shape)| Cursor::Json(value, shape))),
                     };
                 }
                 Val::Str(&name.name)
             }
-            Key::Const(key) => key.val(self.arena)?,
-            Key::Node(node) => self.resolve(node)?,
+            QualifierKey::Const(key) => key.val(self.arena)?,
+            QualifierKey::Computed(op) => self.resolve(op)?,
         };
         self.select_value(place, key, lenient)
     }
 
     fn select_value(
         &mut self,
-        place: Place<'a>,
+        place: Cursor<'a>,
         key: Val<'a>,
         lenient: bool,
-    ) -> Result<Option<Place<'a>>, EvalError> {
+    ) -> Result<Option<Cursor<'a>>, EvalError> {
         let container = self.read(place)?;
         if let Some(map) = container.as_map() {
             return match self.map_entry(map, key)? {
@@ -230,14 +232,14 @@ impl<'a> Machine<'a, '_> {
             let index = list_index(key)?;
             return match usize::try_from(index).ok().and_then(|i| self.list_item(list, i)) {
                 Some(_) if matches!(list, List::Json(..)) && !matches!(key, Val::Int(_)) => {
-                    Err(EvalError::text(format!("unsupported index: {key}")))
+                    Err(EvalError::message(format!("unsupported index: {key}")))
                 }
                 None if !lenient => Err(EvalError::index_out_of_bounds(key)),
                 found => found.transpose(),
             };
         }
         let may_have_none =
-            self.program.strictness == Strictness::Server || matches!(container, Val::Optional(_));
+            self.program.semantics == Semantics::Kubernetes || matches!(container, Val::Optional(_));
         if lenient && may_have_none {
             Ok(None)
         } else {
@@ -245,22 +247,22 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn map_entry(&self, map: Map<'a>, key: Val<'a>) -> Result<Option<Place<'a>>, EvalError> {
-        map.get(self.arena, key).transpose().map(|v| v.map(Place::Val))
+    fn map_entry(&self, map: Map<'a>, key: Val<'a>) -> Result<Option<Cursor<'a>>, EvalError> {
+        map.get(self.arena, key).transpose().map(|v| v.map(Cursor::Val))
     }
 
-    fn list_item(&self, list: List<'a>, index: usize) -> Option<Result<Place<'a>, EvalError>> {
+    fn list_item(&self, list: List<'a>, index: usize) -> Option<Result<Cursor<'a>, EvalError>> {
         match list {
             List::Json(items, shape) => {
                 let item = items.get(index)?;
-                Some(Ok(Place::Json(item, element_shape(shape))))
+                Some(Ok(Cursor::Json(item, element_shape(shape))))
             }
-            list => list.get(self.arena, index).map(|v| v.map(Place::Val)),
+            list => list.get(self.arena, index).map(|v| v.map(Cursor::Val)),
         }
     }
 }
 
-impl Access {
+impl Attribute {
     /// What it costs to get the value, where all selections are made.
     #[inline]
     pub(super) fn cost(&self) -> u64 {
@@ -289,7 +291,8 @@ impl Qualifier {
         value: &'a Value,
         shape: &Shape,
     ) -> Option<Option<(&'a Value, &'a Shape)>> {
-        let (Key::Name(name), Value::Object(object), false) = (&self.key, value, self.optional) else {
+        let (QualifierKey::Name(name), Value::Object(object), false) = (&self.key, value, self.optional)
+        else {
             return None;
         };
         let known = name.field.as_ref()?;
@@ -302,11 +305,11 @@ impl Qualifier {
     }
 }
 
-/// What an access gives that found nothing where it may.
-fn absent(mode: Mode) -> Val<'static> {
+/// What an attribute result_kind that found nothing where it may.
+fn absent(mode: AttributeMode) -> Val<'static> {
     match mode {
-        Mode::Presence => Val::FALSE,
-        Mode::Value => Val::NONE,
+        AttributeMode::Presence => Val::FALSE,
+        AttributeMode::Value => Val::NONE,
     }
 }
 
@@ -317,13 +320,13 @@ fn list_index(key: Val<'_>) -> Result<i64, EvalError> {
         Val::Uint(u) => i64::try_from(u).ok(),
         Val::Double(d) => lossless(d),
         other => {
-            return Err(EvalError::text(format!(
+            return Err(EvalError::message(format!(
                 "unsupported index type '{}' in list",
                 other.type_name()
             )));
         }
     };
-    index.ok_or_else(|| EvalError::text(format!("unsupported index value {key} in list")))
+    index.ok_or_else(|| EvalError::message(format!("unsupported index value {key} in list")))
 }
 
 #[expect(
@@ -346,7 +349,7 @@ impl Name {
         shape: &'a Shape,
     ) -> Option<Option<(&'a Value, &'a Shape)>> {
         match &shape.kind {
-            Kind::Object { .. } => {
+            ShapeKind::Object { .. } => {
                 let Some(field) = shape.select(&self.name) else {
                     return Some(None);
                 };
@@ -354,8 +357,10 @@ impl Name {
                 let value = self.find(object, &field.json).filter(|v| !v.is_null());
                 Some(value.map(|v| (v, field.shape.as_ref())))
             }
-            Kind::Map { value: shape } => Some(self.find(object, &self.name).map(|v| (v, shape.as_ref()))),
-            Kind::Dyn => Some(self.find(object, &self.name).map(|v| (v, &DYN))),
+            ShapeKind::Map { value: shape } => {
+                Some(self.find(object, &self.name).map(|v| (v, shape.as_ref())))
+            }
+            ShapeKind::Dyn => Some(self.find(object, &self.name).map(|v| (v, &DYN))),
             _ => None,
         }
     }

@@ -1,33 +1,33 @@
 //! From checked expressions to programs.
 
 use super::call::dispatch;
-use super::eval::check_keys;
-use super::node::{
-    Access, Alternative, Arithmetic, Binary, Block, Call, Choice, Comparison, Construction, Element,
-    Equality, Fold, Gives, Insertion, Key, KnownField, Member, Mode, Name, Node, Operation, Order, Qualifier,
-    Relation, Root, Step, Unary,
+use super::constant_set::ConstantSet;
+use super::interpreter::check_keys;
+use super::op::{
+    ArgEvaluation, Arithmetic, Attribute, AttributeMode, AttributeRoot, Binary, BlockOp, CallOp, Comparison,
+    Conditional, ElementOp, Equality, FoldOp, FoldStep, InSet, Insertion, KnownField, MessageLiteral, Name,
+    Op, OptionalOr, OrResult, Qualifier, QualifierKey, Relation, Unary, UnaryKind,
 };
-use super::set::Set;
-use super::{Program, plain};
+use super::{Program, fast_path};
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
-use crate::check::{Checked, Reference};
+use crate::check::{CheckedExpr, Reference};
 use crate::data::regex::Pattern;
-use crate::env::{Env, Strictness};
+use crate::env::{Env, Semantics};
 use crate::message;
 use crate::overload::{Overload, Ty};
 use crate::run::Run;
 use crate::stack::with_room;
-use crate::types::Type;
+use crate::types::CelType;
 use crate::val::{Arena, EvalError, Owned, go_kind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-type Planned = Result<Node, EvalError>;
+type LowerResult = Result<Op, EvalError>;
 
-pub(super) fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError> {
+pub(super) fn lower(env: &Env, checked: &CheckedExpr) -> Result<Program, EvalError> {
     let inputs: Box<[Arc<str>]> = env.variables().iter().map(|(name, _)| Arc::clone(name)).collect();
-    let strictness = env.scope().options().strictness;
-    let mut planner = Planner {
+    let semantics = env.base().options().semantics;
+    let mut lowerer = Lowerer {
         checked,
         inputs: &inputs,
         scope: Vec::new(),
@@ -35,22 +35,22 @@ pub(super) fn compile(env: &Env, checked: &Checked) -> Result<Program, EvalError
         depth: 0,
         deepest: 0,
         scratch: Arena::new(),
-        strictness,
+        semantics,
     };
-    let root = with_room(checked.ast.depth, || planner.expr(&checked.ast.root))?;
-    let (locals, levels) = (planner.locals, planner.deepest);
+    let root = with_room(checked.ast.depth, || lowerer.expr(&checked.ast.root))?;
+    let (locals, levels) = (lowerer.locals, lowerer.deepest);
     Ok(Program {
-        plain: plain::is_plain(&root, levels),
+        has_fast_path: fast_path::is_supported(&root, levels),
         root,
         inputs,
         locals,
         levels,
-        strictness,
+        semantics,
     })
 }
 
-struct Planner<'p> {
-    checked: &'p Checked,
+struct Lowerer<'p> {
+    checked: &'p CheckedExpr,
     inputs: &'p [Arc<str>],
     /// The variables of the folds around, innermost last, and their places. Every fold has places of its own: a value
     /// that is computed late must not meet those of another.
@@ -59,15 +59,15 @@ struct Planner<'p> {
     depth: usize,
     deepest: usize,
     scratch: Arena,
-    strictness: Strictness,
+    semantics: Semantics,
 }
 
-impl Planner<'_> {
-    fn expr(&mut self, e: &Expr) -> Planned {
+impl Lowerer<'_> {
+    fn expr(&mut self, e: &Expr) -> LowerResult {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
-        let node = match &e.kind {
-            ExprKind::Literal(literal) => Ok(Node::Const(constant(literal))),
+        let op = match &e.kind {
+            ExprKind::Literal(literal) => Ok(Op::Const(constant(literal))),
             ExprKind::Ident(name) => Ok(self.ident(e.id, name)),
             ExprKind::Select { operand, field, test } => self.select(operand, field, *test),
             ExprKind::Call {
@@ -81,45 +81,53 @@ impl Planner<'_> {
             ExprKind::Comprehension(fold) => self.fold(fold),
         };
         self.depth -= 1;
-        node
+        op
     }
 
-    fn ident(&self, id: ExprId, name: &str) -> Node {
+    fn ident(&self, id: ExprId, name: &str) -> Op {
         let root = match self.checked.reference(id) {
             Some(Reference::Local(name)) => self.local(name),
-            Some(Reference::Variable(name)) => self.inputs.iter().position(|n| n == name).map(Root::Input),
-            Some(Reference::Constant(value)) => return Node::Const(Owned::Int(*value)),
-            Some(Reference::Type(ty)) => return Node::Const(Owned::Type(runtime_name(ty))),
+            Some(Reference::Variable(name)) => self
+                .inputs
+                .iter()
+                .position(|n| n == name)
+                .map(AttributeRoot::Input),
+            Some(Reference::Constant(value)) => return Op::Const(Owned::Int(*value)),
+            Some(Reference::Type(ty)) => return Op::Const(Owned::Type(runtime_name(ty))),
             // The values of a block are known by the program alone.
             _ => self.local(name),
         };
         match root {
-            Some(root) => Node::Access(Box::new(Access {
+            Some(root) => Op::Attribute(Box::new(Attribute {
                 root,
                 path: Vec::new(),
-                mode: Mode::Value,
+                mode: AttributeMode::Value,
             })),
-            None => Node::Unresolved(EvalError::text(format!("no such attribute(s): {name}"))),
+            None => Op::Unresolved(EvalError::message(format!("no such attribute(s): {name}"))),
         }
     }
 
-    fn local(&self, name: &str) -> Option<Root> {
+    fn local(&self, name: &str) -> Option<AttributeRoot> {
         let found = self.scope.iter().rev().find(|(n, _)| n.as_ref() == name);
-        found.map(|(_, local)| Root::Local(*local))
+        found.map(|(_, local)| AttributeRoot::Local(*local))
     }
 
-    fn select(&mut self, operand: &Expr, field: &Arc<str>, test: bool) -> Planned {
-        let key = Key::Name(self.name(operand, field));
-        let mode = if test { Mode::Presence } else { Mode::Value };
-        let node = self.expr(operand)?;
-        Ok(qualify(node, Qualifier { key, optional: false }, mode))
+    fn select(&mut self, operand: &Expr, field: &Arc<str>, test: bool) -> LowerResult {
+        let key = QualifierKey::Name(self.name(operand, field));
+        let mode = if test {
+            AttributeMode::Presence
+        } else {
+            AttributeMode::Value
+        };
+        let op = self.expr(operand)?;
+        Ok(qualify(op, Qualifier { key, optional: false }, mode))
     }
 
     /// A name to select by, and the field that it is if the checker knows.
     fn name(&self, operand: &Expr, field: &Arc<str>) -> Name {
         let ty = self.checked.ty(operand.id);
         let known = match ty.optional_value().unwrap_or(ty) {
-            Type::Object(object) => object.shape.select(field).map(|found| KnownField {
+            CelType::Object(object) => object.shape.select(field).map(|found| KnownField {
                 within: Arc::clone(&object.shape),
                 json: found.json.clone(),
                 shape: Arc::clone(&found.shape),
@@ -133,31 +141,31 @@ impl Planner<'_> {
         }
     }
 
-    fn call(&mut self, id: ExprId, function: &str, target: Option<&Expr>, args: &[Expr]) -> Planned {
+    fn call(&mut self, id: ExprId, function: &str, target: Option<&Expr>, args: &[Expr]) -> LowerResult {
         let operands: Vec<&Expr> = target.into_iter().chain(args).collect();
         match (function, operands.as_slice()) {
-            ("_&&_", [a, b]) => Ok(Node::And(Box::new([self.expr(a)?, self.expr(b)?]))),
-            ("_||_", [a, b]) => Ok(Node::Or(Box::new([self.expr(a)?, self.expr(b)?]))),
-            ("@not_strictly_false", [a]) => Ok(Node::NotStrictlyFalse(Box::new(self.expr(a)?))),
-            ("_==_" | "_!=_", [a, b]) => Ok(Node::Equality(Box::new(Equality {
+            ("_&&_", [a, b]) => Ok(Op::And(Box::new([self.expr(a)?, self.expr(b)?]))),
+            ("_||_", [a, b]) => Ok(Op::Or(Box::new([self.expr(a)?, self.expr(b)?]))),
+            ("@not_strictly_false", [a]) => Ok(Op::NotStrictlyFalse(Box::new(self.expr(a)?))),
+            ("_==_" | "_!=_", [a, b]) => Ok(Op::Equality(Box::new(Equality {
                 left: self.expr(a)?,
                 right: self.expr(b)?,
                 negated: function == "_!=_",
             }))),
-            ("_?_:_", [condition, yes, no]) => Ok(Node::Choice(Box::new(Choice {
+            ("_?_:_", [condition, yes, no]) => Ok(Op::Conditional(Box::new(Conditional {
                 condition: self.expr(condition)?,
                 yes: self.expr(yes)?,
                 no: self.expr(no)?,
                 path: Vec::new(),
-                mode: Mode::Value,
+                mode: AttributeMode::Value,
             }))),
             ("_[_]" | "_[?_]" | "_?._", [operand, key]) => self.index(operand, key, function != "_[_]"),
             ("cel.@block", [values, result]) => self.block(values, result),
             ("or", [optional, otherwise]) if self.is_only(id, "optional_or_optional") => {
-                self.alternative(optional, otherwise, Gives::Optional)
+                self.optional_or(optional, otherwise, OrResult::Optional)
             }
             ("orValue", [optional, otherwise]) if self.is_only(id, "optional_orValue_value") => {
-                self.alternative(optional, otherwise, Gives::Value)
+                self.optional_or(optional, otherwise, OrResult::Value)
             }
             _ => {
                 let args = operands
@@ -175,21 +183,21 @@ impl Planner<'_> {
             value,
             Owned::Bool(_) | Owned::Int(_) | Owned::Uint(_) | Owned::Double(_)
         );
-        scalar || self.strictness == Strictness::Specification
+        scalar || self.semantics == Semantics::Specification
     }
 
-    fn index(&mut self, operand: &Expr, key: &Expr, optional: bool) -> Planned {
-        let node = self.expr(operand)?;
+    fn index(&mut self, operand: &Expr, key: &Expr, optional: bool) -> LowerResult {
+        let op = self.expr(operand)?;
         let key = match self.expr(key)? {
-            Node::Const(Owned::Str(name)) => Key::Name(self.name(operand, &name)),
-            Node::Const(value) if self.may_select(&value) => Key::Const(value),
-            Node::Const(value) => {
+            Op::Const(Owned::Str(name)) => QualifierKey::Name(self.name(operand, &name)),
+            Op::Const(value) if self.may_select(&value) => QualifierKey::Const(value),
+            Op::Const(value) => {
                 let kind = go_kind(value.val(&self.scratch)?);
-                return Err(EvalError::text(format!("invalid qualifier type: {kind}")));
+                return Err(EvalError::message(format!("invalid qualifier type: {kind}")));
             }
-            node => Key::Node(node),
+            op => QualifierKey::Computed(op),
         };
-        Ok(qualify(node, Qualifier { key, optional }, Mode::Value))
+        Ok(qualify(op, Qualifier { key, optional }, AttributeMode::Value))
     }
 
     /// Whether a call can mean no other overload than this one.
@@ -197,63 +205,63 @@ impl Planner<'_> {
         self.checked.overloads(id).iter().all(|o| o.id == overload)
     }
 
-    fn alternative(&mut self, optional: &Expr, otherwise: &Expr, gives: Gives) -> Planned {
-        Ok(Node::Alternative(Box::new(Alternative {
+    fn optional_or(&mut self, optional: &Expr, otherwise: &Expr, result_kind: OrResult) -> LowerResult {
+        Ok(Op::OptionalOr(Box::new(OptionalOr {
             optional: self.expr(optional)?,
             otherwise: self.expr(otherwise)?,
-            gives,
+            result_kind,
         })))
     }
 
-    fn block(&mut self, values: &Expr, result: &Expr) -> Planned {
+    fn block(&mut self, values: &Expr, result: &Expr) -> LowerResult {
         let ExprKind::List { elements, .. } = &values.kind else {
-            return Err(EvalError::text("cel.@block requires a list of values"));
+            return Err(EvalError::message("cel.@block requires a list of values"));
         };
         let first = self.locals;
         self.locals += elements.len();
         let outer = self.scope.len();
-        let mut planned = Vec::with_capacity(elements.len());
+        let mut lowered = Vec::with_capacity(elements.len());
         for (i, element) in elements.iter().enumerate() {
-            planned.push(self.expr(element)?);
+            lowered.push(self.expr(element)?);
             self.scope.push((format!("@index{i}").into(), first + i));
         }
         let result = self.expr(result)?;
         self.scope.truncate(outer);
-        Ok(Node::Block(Box::new(Block {
+        Ok(Op::Block(Box::new(BlockOp {
             first,
-            values: planned.into(),
+            values: lowered.into(),
             result,
         })))
     }
 
-    fn function(&self, id: ExprId, function: &str, args: Vec<Node>) -> Planned {
+    fn function(&self, id: ExprId, function: &str, args: Vec<Op>) -> LowerResult {
         let candidates = self.checked.overloads(id);
         let Some(first) = candidates.first().copied() else {
-            return Ok(Node::Unresolved(EvalError::text(format!(
+            return Ok(Op::Unresolved(EvalError::message(format!(
                 "no such overload: {function}"
             ))));
         };
-        if let [Node::Const(value)] = args.as_slice()
+        if let [Op::Const(value)] = args.as_slice()
             && is_conversion(function)
         {
             return self.convert(candidates, value);
         }
-        if let ([overload], [_, Node::Const(Owned::List(set))]) = (candidates, args.as_slice())
+        if let ([overload], [_, Op::Const(Owned::List(set))]) = (candidates, args.as_slice())
             && overload.id == "in_list"
-            && let Some(set) = Set::new(set)
+            && let Some(set) = ConstantSet::new(set)
         {
             return Ok(match args.into_iter().next() {
                 // Nothing is in nothing: the value is not even looked at.
-                Some(value) if !set.is_empty() => Node::Member(Box::new(Member {
+                Some(value) if !set.is_empty() => Op::InSet(Box::new(InSet {
                     value,
                     set: Arc::new(set),
                 })),
-                _ => Node::Const(Owned::Bool(false)),
+                _ => Op::Const(Owned::Bool(false)),
             });
         }
         let pattern = match (first.run, args.get(1)) {
-            (Run::Pattern(..), Some(Node::Const(Owned::Str(pattern)))) => {
-                Some(Pattern::deferred(pattern).map_err(|e| EvalError::text(e.to_string()))?)
+            (Run::Pattern(..), Some(Op::Const(Owned::Str(pattern)))) => {
+                Some(Pattern::deferred(pattern).map_err(|e| EvalError::message(e.to_string()))?)
             }
             _ => None,
         };
@@ -261,39 +269,39 @@ impl Planner<'_> {
     }
 
     /// A conversion of a constant is a constant.
-    fn convert(&self, candidates: &[&'static Overload], value: &Owned) -> Planned {
+    fn convert(&self, candidates: &[&'static Overload], value: &Owned) -> LowerResult {
         let arena = &self.scratch;
         let value = value.val(arena)?;
-        Ok(Node::Const(
+        Ok(Op::Const(
             dispatch(arena, candidates, None, &[value])?.into_owned(arena)?,
         ))
     }
 
-    fn list(&mut self, elements: &[Expr], optional: &[u32]) -> Planned {
+    fn list(&mut self, elements: &[Expr], optional: &[u32]) -> LowerResult {
         let elements = elements
             .iter()
             .enumerate()
             .map(|(i, e)| {
-                Ok(Element {
-                    node: self.expr(e)?,
+                Ok(ElementOp {
+                    op: self.expr(e)?,
                     optional: optional.iter().any(|o| *o as usize == i),
                 })
             })
             .collect::<Result<Vec<_>, EvalError>>()?;
-        let constants: Option<Vec<Owned>> = elements.iter().map(Element::constant).collect();
+        let constants: Option<Vec<Owned>> = elements.iter().map(ElementOp::constant).collect();
         Ok(match constants {
-            Some(items) => Node::Const(Owned::List(items.into())),
-            None => Node::List(elements.into()),
+            Some(items) => Op::Const(Owned::List(items.into())),
+            None => Op::List(elements.into()),
         })
     }
 
-    fn map(&mut self, entries: &[MapEntry]) -> Planned {
+    fn map(&mut self, entries: &[MapEntry]) -> LowerResult {
         let entries = entries
             .iter()
             .map(|entry| {
                 let key = self.expr(&entry.key)?;
-                let value = Element {
-                    node: self.expr(&entry.value)?,
+                let value = ElementOp {
+                    op: self.expr(&entry.value)?,
                     optional: entry.optional,
                 };
                 Ok((key, value))
@@ -302,40 +310,41 @@ impl Planner<'_> {
         let constants: Option<Vec<(Owned, Owned)>> = entries
             .iter()
             .map(|(key, value)| match key {
-                Node::Const(key) => Some((key.clone(), value.constant()?)),
+                Op::Const(key) => Some((key.clone(), value.constant()?)),
                 _ => None,
             })
             .collect();
         Ok(match constants {
-            Some(constants) if self.may_hold(&constants) => Node::Const(Owned::map(constants)),
-            _ => Node::Map(entries.into()),
+            Some(constants) if self.may_hold(&constants) => Op::Const(Owned::map(constants)),
+            _ => Op::Map(entries.into()),
         })
     }
 
     /// Whether these entries make a map. If they do not, making it is an error when it is tried.
     fn may_hold(&self, entries: &[(Owned, Owned)]) -> bool {
-        self.strictness == Strictness::Server || check_keys(entries.iter().map(|(key, _)| key.key())).is_ok()
+        self.semantics == Semantics::Kubernetes
+            || check_keys(entries.iter().map(|(key, _)| key.key())).is_ok()
     }
 
-    fn message(&mut self, name: &Arc<str>, fields: &[StructField]) -> Planned {
+    fn message(&mut self, name: &Arc<str>, fields: &[StructField]) -> LowerResult {
         let fields = fields
             .iter()
             .map(|field| {
-                let value = Element {
-                    node: self.expr(&field.value)?,
+                let value = ElementOp {
+                    op: self.expr(&field.value)?,
                     optional: field.optional,
                 };
                 Ok((Arc::clone(&field.name), value))
             })
             .collect::<Result<_, EvalError>>()?;
-        Ok(Node::Message(Box::new(Construction {
+        Ok(Op::Message(Box::new(MessageLiteral {
             name: Arc::clone(name),
             message: message::find(name),
             fields,
         })))
     }
 
-    fn fold(&mut self, fold: &Comprehension) -> Planned {
+    fn fold(&mut self, fold: &Comprehension) -> LowerResult {
         let range = self.expr(&fold.range)?;
         let init = self.expr(&fold.accu_init)?;
         let outer = self.scope.len();
@@ -348,7 +357,7 @@ impl Planner<'_> {
         self.scope.truncate(inner);
         let result = self.expr(&fold.result)?;
         self.scope.truncate(outer);
-        Ok(Node::Fold(Box::new(Fold {
+        Ok(Op::Fold(Box::new(FoldOp {
             range,
             first,
             second,
@@ -367,7 +376,7 @@ impl Planner<'_> {
     }
 
     /// What the fold does, seen through to what its macro meant.
-    fn step(&mut self, fold: &Comprehension) -> Result<Step, EvalError> {
+    fn step(&mut self, fold: &Comprehension) -> Result<FoldStep, EvalError> {
         let accumulator = fold.accu_var.as_ref();
         let free = |e: &Expr| !mentions(e, accumulator);
         let is_accumulator = |e: &Expr| matches!(&e.kind, ExprKind::Ident(n) if n.as_ref() == accumulator);
@@ -379,7 +388,7 @@ impl Planner<'_> {
             && constant(&fold.accu_init, true)
             && free(predicate)
         {
-            return Ok(Step::All {
+            return Ok(FoldStep::All {
                 predicate: self.expr(predicate)?,
             });
         }
@@ -391,7 +400,7 @@ impl Planner<'_> {
             && constant(&fold.accu_init, false)
             && free(predicate)
         {
-            return Ok(Step::Exists {
+            return Ok(FoldStep::Exists {
                 predicate: self.expr(predicate)?,
             });
         }
@@ -407,7 +416,7 @@ impl Planner<'_> {
                 && is_accumulator(left)
                 && free(element)
             {
-                return Ok(Step::Append {
+                return Ok(FoldStep::Append {
                     filter: filter.map(|f| self.expr(f)).transpose()?,
                     element: self.expr(element)?,
                 });
@@ -422,27 +431,27 @@ impl Planner<'_> {
                     [key, value] => {
                         let (key, value) = (self.expr(key)?, self.expr(value)?);
                         let entry = Insertion::Entry { key, value };
-                        return Ok(Step::Insert { filter, entry });
+                        return Ok(FoldStep::Insert { filter, entry });
                     }
                     [map] => {
                         let entry = Insertion::Map(self.expr(map)?);
-                        return Ok(Step::Insert { filter, entry });
+                        return Ok(FoldStep::Insert { filter, entry });
                     }
                     _ => {}
                 }
             }
         }
-        Ok(Step::Replace {
+        Ok(FoldStep::Replace {
             condition: self.expr(&fold.condition)?,
             step: self.expr(&fold.step)?,
         })
     }
 }
 
-impl Element {
+impl ElementOp {
     fn constant(&self) -> Option<Owned> {
-        match &self.node {
-            Node::Const(value) if !self.optional => Some(value.clone()),
+        match &self.op {
+            Op::Const(value) if !self.optional => Some(value.clone()),
             _ => None,
         }
     }
@@ -515,36 +524,36 @@ fn constant(literal: &Literal) -> Owned {
 }
 
 /// The name of a type at run time, where parameters are gone.
-fn runtime_name(ty: &Type) -> Arc<str> {
+fn runtime_name(ty: &CelType) -> Arc<str> {
     match ty {
-        Type::Null => "null_type".into(),
-        Type::Duration => "google.protobuf.Duration".into(),
-        Type::Timestamp => "google.protobuf.Timestamp".into(),
-        Type::List(_) => "list".into(),
-        Type::Map(_) => "map".into(),
-        Type::Type(_) => "type".into(),
-        Type::Wrapper(of) => runtime_name(of),
-        Type::Opaque(name, _) | Type::Message(name) | Type::Param(name) => Arc::clone(name),
-        Type::Object(object) => Arc::clone(&object.name),
+        CelType::Null => "null_type".into(),
+        CelType::Duration => "google.protobuf.Duration".into(),
+        CelType::Timestamp => "google.protobuf.Timestamp".into(),
+        CelType::List(_) => "list".into(),
+        CelType::Map(_) => "map".into(),
+        CelType::Type(_) => "type".into(),
+        CelType::Wrapper(of) => runtime_name(of),
+        CelType::Opaque(name, _) | CelType::Message(name) | CelType::Param(name) => Arc::clone(name),
+        CelType::Object(object) => Arc::clone(&object.name),
         scalar => scalar.to_string().into(),
     }
 }
 
-/// Selects from what a node gives. What is selected from an access extends it, which is cheaper than another one.
-fn qualify(node: Node, qualifier: Qualifier, mode: Mode) -> Node {
-    match node {
-        Node::Access(mut access) if access.mode == Mode::Value => {
-            access.path.push(qualifier);
-            access.mode = mode;
-            Node::Access(access)
+/// Selects from what a op result_kind. What is selected from an attribute extends it, which is cheaper than another one.
+fn qualify(op: Op, qualifier: Qualifier, mode: AttributeMode) -> Op {
+    match op {
+        Op::Attribute(mut attribute) if attribute.mode == AttributeMode::Value => {
+            attribute.path.push(qualifier);
+            attribute.mode = mode;
+            Op::Attribute(attribute)
         }
-        Node::Choice(mut choice) if choice.mode == Mode::Value => {
-            choice.path.push(qualifier);
-            choice.mode = mode;
-            Node::Choice(choice)
+        Op::Conditional(mut conditional) if conditional.mode == AttributeMode::Value => {
+            conditional.path.push(qualifier);
+            conditional.mode = mode;
+            Op::Conditional(conditional)
         }
-        node => Node::Access(Box::new(Access {
-            root: Root::Value(node),
+        op => Op::Attribute(Box::new(Attribute {
+            root: AttributeRoot::Value(op),
             path: vec![qualifier],
             mode,
         })),
@@ -567,9 +576,9 @@ fn is_singleton(function: &str) -> bool {
 fn call(
     candidates: &[&'static Overload],
     first: &'static Overload,
-    args: Vec<Node>,
+    args: Vec<Op>,
     pattern: Option<Pattern>,
-) -> Node {
+) -> Op {
     let decided = candidates.len() == 1;
     let singleton = is_singleton(first.function);
     let actual = if decided {
@@ -578,7 +587,7 @@ fn call(
         first.actual.undecided()
     };
     let actual = actual.given(|arg| match args.get(arg) {
-        Some(Node::Const(value)) => Some(value.key()),
+        Some(Op::Const(value)) => Some(value.key()),
         _ => None,
     });
     let mut args = args;
@@ -586,8 +595,8 @@ fn call(
         match first.run {
             Run::Unary(run) if args.len() == 1 => {
                 if let Some(arg) = args.pop() {
-                    return Node::Unary(Box::new(Unary {
-                        operation: Operation::of(first.function),
+                    return Op::Unary(Box::new(Unary {
+                        operation: UnaryKind::from_function(first.function),
                         run,
                         arg,
                         actual,
@@ -599,19 +608,19 @@ fn call(
                 if let (Some(right), Some(left)) = (args.pop(), args.pop()) {
                     let of_ints = decided && first.params == [Ty::Int, Ty::Int];
                     let call = Binary {
-                        arithmetic: decided.then(|| Arithmetic::of(first.id)).flatten(),
+                        arithmetic: decided.then(|| Arithmetic::from_overload(first.id)).flatten(),
                         run,
                         left,
                         right,
                         actual,
                         overload: first,
                     };
-                    return match Relation::of(first.function) {
+                    return match Relation::from_function(first.function) {
                         Some(relation) if of_ints || !decided => {
-                            Node::Comparison(Box::new(Comparison { relation, call }))
+                            Op::Comparison(Box::new(Comparison { relation, call }))
                         }
-                        None if decided && first.id == "add_string" => Node::Join(Box::new(call)),
-                        _ => Node::Binary(Box::new(call)),
+                        None if decided && first.id == "add_string" => Op::Concat(Box::new(call)),
+                        _ => Op::Binary(Box::new(call)),
                     };
                 }
             }
@@ -619,10 +628,10 @@ fn call(
         }
     }
     let order = match first.run {
-        Run::Pattern(..) if pattern.is_none() && decided && args.len() <= 2 => Order::All,
-        _ => Order::Stop,
+        Run::Pattern(..) if pattern.is_none() && decided && args.len() <= 2 => ArgEvaluation::All,
+        _ => ArgEvaluation::UntilError,
     };
-    Node::Call(Box::new(Call {
+    Op::Call(Box::new(CallOp {
         candidates: candidates.into(),
         order,
         args: args.into(),

@@ -1,13 +1,13 @@
-//! Predicates about one value, asked together, say what their programs say.
+//! FusedRules about one value, asked together, say what their programs say.
 #![expect(
     clippy::panic,
     reason = "functions around tests, which the lints do not take for tests"
 )]
 
 use scantling_cel::env::Env;
-use scantling_cel::kubernetes::{Version, for_stored_expressions};
-use scantling_cel::program::{Input, Limits, Predicates, Program};
-use scantling_cel::shape::{Kind, ListType, Shape};
+use scantling_cel::kubernetes::{KubernetesVersion, for_stored_expressions};
+use scantling_cel::program::{FusedRules, Input, Limits, Program};
+use scantling_cel::shape::{ListType, Shape, ShapeKind};
 use scantling_cel::val::{Arena, Val};
 use scantling_value::{Limits as JsonLimits, Value, json};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const LIMITS: Limits<'static> = Limits {
 };
 
 fn list(element: Arc<Shape>) -> Arc<Shape> {
-    Shape::of_kind(Kind::List {
+    Shape::of_kind(ShapeKind::List {
         element,
         list_type: ListType::Atomic,
     })
@@ -27,29 +27,29 @@ fn list(element: Arc<Shape>) -> Arc<Shape> {
 fn element() -> Arc<Shape> {
     let kind = Shape::of_kind;
     Shape::object([
-        ("name", kind(Kind::String)),
-        ("size", kind(Kind::Int)),
-        ("tags", list(kind(Kind::String))),
+        ("name", kind(ShapeKind::String)),
+        ("size", kind(ShapeKind::Int)),
+        ("tags", list(kind(ShapeKind::String))),
     ])
 }
 
 fn shape() -> Arc<Shape> {
     let kind = Shape::of_kind;
-    let inner = Shape::object([("flag", kind(Kind::Bool)), ("text", kind(Kind::String))]);
+    let inner = Shape::object([("flag", kind(ShapeKind::Bool)), ("text", kind(ShapeKind::String))]);
     Shape::object([
-        ("age", kind(Kind::Duration)),
-        ("any", kind(Kind::IntOrString)),
-        ("count", kind(Kind::Int)),
-        ("flag", kind(Kind::Bool)),
+        ("age", kind(ShapeKind::Duration)),
+        ("any", kind(ShapeKind::IntOrString)),
+        ("count", kind(ShapeKind::Int)),
+        ("flag", kind(ShapeKind::Bool)),
         ("inner", inner),
         ("items", list(element())),
         (
             "labels",
-            kind(Kind::Map {
-                value: kind(Kind::String),
+            kind(ShapeKind::Map {
+                value: kind(ShapeKind::String),
             }),
         ),
-        ("text", kind(Kind::String)),
+        ("text", kind(ShapeKind::String)),
     ])
 }
 
@@ -102,7 +102,7 @@ fn programs(shape: &Arc<Shape>) -> Vec<Arc<Program>> {
 }
 
 fn compiled(rules: &[&str], shape: &Arc<Shape>) -> Vec<Arc<Program>> {
-    let scope = Arc::new(for_stored_expressions(Version::LATEST));
+    let scope = Arc::new(for_stored_expressions(KubernetesVersion::LATEST));
     let env = Env::new(scope).with_variable("self", shape.ty("self"));
     let compile = |rule: &&str| {
         let checked = env.compile(rule).unwrap_or_else(|e| panic!("{rule}: {e}"));
@@ -124,8 +124,8 @@ fn sum(programs: &[&Arc<Program>], value: &Value, shape: &Shape) -> Option<u64> 
 /// Asks programs together, and holds that against what they say alone. Where one of them meets an error, also one that
 /// does not count in the end, they may give no answer.
 fn assert_together(programs: &[&Arc<Program>], value: &Value, shape: &Arc<Shape>) -> bool {
-    let predicates = Predicates::new(shape, programs.iter().map(|program| Some(Arc::clone(program))));
-    let together = predicates.all_hold(value, &Arena::new(), LIMITS.cost);
+    let fused = FusedRules::new(shape, programs.iter().map(|program| Some(Arc::clone(program))));
+    let together = fused.all_hold(value, &Arena::new(), LIMITS.cost);
     let alone = sum(programs, value, shape);
     let said = format!("{programs:?} of {}", value.to_json());
     assert!(
@@ -188,7 +188,7 @@ fn lists_are_walked_once_for_all_who_ask_for_all_elements() {
 #[test]
 fn there_may_be_more_fields_than_are_kept_in_sight() {
     let names: Vec<String> = (0..50).map(|i| format!("field{i:02}")).collect();
-    let field = |name: &String| (name.clone(), Shape::of_kind(Kind::Int));
+    let field = |name: &String| (name.clone(), Shape::of_kind(ShapeKind::Int));
     let fields: Vec<(String, Arc<Shape>)> = names.iter().map(field).collect();
     let shape = Shape::object(
         fields

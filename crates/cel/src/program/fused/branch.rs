@@ -1,0 +1,564 @@
+//! From programs to tests, each with what comes next.
+//!
+//! `a && b` is no step of its own: where `a` holds, `b` is next, and where it does not, the answer is no. So it is with
+//! `||`, `!`, `c ? a : b` and the equality of answers. What they cost stands on the path from one test to the next.
+
+use super::fields::{JsonTypes, Layout, ObjectIndex, ROOT, SUBJECT, SlotPool};
+use super::test::{
+    Affix, Branch, BranchTable, Edge, EqualsAny, Fallback, NumberSource, OpPath, Quantifier, RegexSearch,
+    Test, TextConstant, TextSource,
+};
+use super::{MAX_CACHED_SEARCHES, SlotIndex};
+use crate::data::regex::Pattern;
+use crate::program::Program;
+use crate::program::fold::{ALL_CONDITION_COST, EXISTS_CONDITION_COST};
+use crate::program::op::{
+    Attribute, AttributeMode, AttributeRoot, Binary, CallOp, Comparison, Conditional, Equality, FoldOp,
+    FoldStep, Op, QualifierKey, Relation, Unary, UnaryKind,
+};
+use crate::run::Actual;
+use crate::shape::{Shape, ShapeKind};
+use crate::val::Owned;
+use std::sync::Arc;
+
+/// A variable that tests are about.
+struct FusedVariable {
+    slot: SlotIndex,
+    /// What is read of it, if it is an object.
+    object: ObjectIndex,
+    shape: Arc<Shape>,
+    /// Where that stands.
+    end: SlotPool,
+}
+
+/// Where an attribute leads.
+struct FieldSlot {
+    slot: SlotIndex,
+    /// The object that it is a field of, or itself.
+    within: SlotIndex,
+    shape: Arc<Shape>,
+}
+
+/// `all` or `exists` of a list that is at hand.
+struct QuantifiedList<'p> {
+    list: FieldSlot,
+    element: Arc<Shape>,
+    predicate: &'p Op,
+    /// The answer that ends it.
+    decisive: bool,
+    /// What it costs to add_test whether to go on.
+    fused_run: u64,
+    /// What it costs apart from its elements.
+    cost: u32,
+}
+
+/// Makes tests of programs.
+pub(super) struct FusedBuilder {
+    layout: Layout,
+    branches: BranchTable,
+    subject: FusedVariable,
+    /// The variables of folds, by their numbers in the program.
+    locals: Vec<(usize, FusedVariable)>,
+    /// The searches whose results are noted.
+    noted: Vec<(SlotIndex, Pattern)>,
+    /// The index of the program at work.
+    program: usize,
+    /// How many of its steps were looked at: some are more than once.
+    visited: usize,
+}
+
+/// Programs that take more visited are not taken apart any further.
+const MAX_VISITED_OPS: usize = 500;
+
+impl FusedBuilder {
+    pub(super) fn new(shape: &Arc<Shape>) -> Self {
+        let subject = FusedVariable {
+            slot: SUBJECT,
+            object: ROOT,
+            shape: Arc::clone(shape),
+            end: SlotPool::Front,
+        };
+        FusedBuilder {
+            layout: Layout::new(),
+            branches: BranchTable::default(),
+            subject,
+            locals: Vec::new(),
+            noted: Vec::new(),
+            program: 0,
+            visited: 0,
+        }
+    }
+
+    /// Asks one program after the fallback, as long as they hold. They are put together from the last one on: each has to
+    /// know what comes next.
+    pub(super) fn all(&mut self, programs: &[Option<Arc<Program>>]) -> Edge {
+        let mut entry = Edge::YES;
+        for (index, program) in programs.iter().enumerate().rev() {
+            if let Some(program) = program {
+                (self.program, self.visited) = (index, 0);
+                entry = self.root(&program.root, entry);
+            }
+        }
+        entry
+    }
+
+    fn root(&mut self, root: &Op, next: Edge) -> Edge {
+        if let Op::Fold(fold) = root
+            && let Some(edge) = self.join(fold, next)
+        {
+            return edge;
+        }
+        self.layout.free_back();
+        self.branch(root, OpPath::default(), next, Edge::NO)
+    }
+
+    pub(super) fn finish(mut self) -> (Layout, BranchTable) {
+        self.branches.shrink();
+        (self.layout, self.branches)
+    }
+
+    /// Asks what a step says, and goes on with one of the edges.
+    fn branch(&mut self, op: &Op, path: OpPath, yes: Edge, no: Edge) -> Edge {
+        self.visited += 1;
+        if self.visited > MAX_VISITED_OPS {
+            return self.fallback(path, yes, no);
+        }
+        match op {
+            Op::Const(Owned::Bool(answer)) => {
+                if *answer {
+                    yes
+                } else {
+                    no
+                }
+            }
+            Op::And(terms) => {
+                let [first, second] = &**terms;
+                let second = self.branch(second, path.then(1), yes, no);
+                self.branch(first, path.then(0), second, no)
+            }
+            Op::Or(terms) => {
+                if let Some(test) = self.equals_any(op) {
+                    return self.add_test(test, yes, no);
+                }
+                let [first, second] = &**terms;
+                let second = self.branch(second, path.then(1), yes, no);
+                self.branch(first, path.then(0), yes, second)
+            }
+            Op::Unary(call) => self.negation(call, path, yes, no),
+            Op::Conditional(conditional) => self.conditional(conditional, path, yes, no),
+            Op::Equality(equality) => self.equality(equality, path, yes, no),
+            op => match self.test(op, &path) {
+                Some((test, cost)) => self.add_test(test, yes.costing(cost), no.costing(cost)),
+                None => self.fallback(path, yes, no),
+            },
+        }
+    }
+
+    fn add_test(&mut self, test: Test, yes: Edge, no: Edge) -> Edge {
+        self.branches.add(Branch { test, yes, no })
+    }
+
+    fn fallback(&mut self, path: OpPath, yes: Edge, no: Edge) -> Edge {
+        let local = |(number, variable): &(usize, FusedVariable)| {
+            (*number, variable.slot, Arc::clone(&variable.shape))
+        };
+        let fallback = Fallback {
+            program: self.program,
+            path,
+            locals: self.locals.iter().map(local).collect(),
+        };
+        self.add_test(Test::Fallback(Box::new(fallback)), yes, no)
+    }
+
+    /// `!a`: the fallback path round.
+    fn negation(&mut self, call: &Unary, path: OpPath, yes: Edge, no: Edge) -> Edge {
+        match (call.operation, call.actual) {
+            (UnaryKind::Not, Actual::Fixed(cost)) => match u32::try_from(cost) {
+                Ok(cost) => self.branch(&call.arg, path.then(0), no.costing(cost), yes.costing(cost)),
+                Err(_) => self.fallback(path, yes, no),
+            },
+            _ => self.fallback(path, yes, no),
+        }
+    }
+
+    fn conditional(&mut self, conditional: &Conditional, path: OpPath, yes: Edge, no: Edge) -> Edge {
+        // A field that is selected_branch costs less than one that is asked for.
+        let is_field = |op: &Op| matches!(op, Op::Attribute(_));
+        if !conditional.path.is_empty() || is_field(&conditional.yes) || is_field(&conditional.no) {
+            return self.fallback(path, yes, no);
+        }
+        let selected_branch = self.branch(&conditional.yes, path.then(1), yes, no);
+        let otherwise = self.branch(&conditional.no, path.then(2), yes, no);
+        self.branch(&conditional.condition, path.then(0), selected_branch, otherwise)
+    }
+
+    fn equality(&mut self, equality: &Equality, path: OpPath, yes: Edge, no: Edge) -> Edge {
+        let Equality { left, right, negated } = equality;
+        let (same, different) = if *negated { (no, yes) } else { (yes, no) };
+        if left.is_test() && right.is_test() {
+            let (same, different) = (same.costing(1), different.costing(1));
+            let if_so = self.branch(right, path.then(1), same, different);
+            let if_not = self.branch(right, path.then(1), different, same);
+            return self.branch(left, path.then(0), if_so, if_not);
+        }
+        match self.compared(left, right) {
+            Some((test, cost)) => self.add_test(test, same.costing(cost), different.costing(cost)),
+            None => self.fallback(path, yes, no),
+        }
+    }
+
+    /// Whether a value equals a constant.
+    fn compared(&mut self, left: &Op, right: &Op) -> Option<(Test, u32)> {
+        match right {
+            Op::Const(Owned::Str(constant)) => {
+                let (text, cost) = self.text(left)?;
+                let constant = TextConstant::new(constant);
+                Some((Test::Same { text, constant }, cost))
+            }
+            Op::Const(Owned::Int(constant)) => {
+                let (left, cost) = self.number(left)?;
+                let test = Test::Numbers {
+                    left,
+                    right: NumberSource::TextConstant(*constant),
+                    relation: Relation::Equal,
+                };
+                Some((test, cost + 1))
+            }
+            _ => None,
+        }
+    }
+
+    /// `x == 'a' || x == 'b'`
+    fn equals_any(&mut self, op: &Op) -> Option<Test> {
+        let mut terms = Vec::new();
+        equalities(op, &mut terms)?;
+        let mut text = None;
+        for (attribute, _) in &terms {
+            let found = self.field(attribute)?;
+            if *text.get_or_insert(found) != found {
+                return None;
+            }
+        }
+        let (slot, cost) = text?;
+        let constants = terms.iter().map(|(_, constant)| TextConstant::new(constant));
+        let equals_any = EqualsAny::new(constants.collect(), cost);
+        Some(Test::EqualsAny(slot, Box::new(equals_any)))
+    }
+
+    /// A test that is about a step as a whole, and what it costs to add_test it.
+    fn test(&mut self, op: &Op, path: &OpPath) -> Option<(Test, u32)> {
+        match op {
+            Op::Attribute(attribute) => match attribute.mode {
+                AttributeMode::Presence => self.presence(attribute),
+                AttributeMode::Value => self.truth(attribute),
+            },
+            Op::Comparison(comparison) => self.comparison(comparison),
+            Op::InSet(member) => {
+                let (text, cost) = self.text(&member.value)?;
+                let set = Arc::clone(&member.set);
+                Some((Test::OneOf { text, set }, cost))
+            }
+            Op::Binary(call) => self.affix(call),
+            Op::Call(call) => {
+                let (search, cost) = self.search(call, "matches")?;
+                Some((Test::Matches(search), cost))
+            }
+            Op::Fold(fold) => self.quantifier(fold, path),
+            _ => None,
+        }
+    }
+
+    fn presence(&mut self, attribute: &Attribute) -> Option<(Test, u32)> {
+        if attribute.path.is_empty() {
+            return None;
+        }
+        let place = self.place(attribute)?;
+        let test = Test::Present {
+            within: place.within,
+            field: place.slot,
+            types: JsonTypes::of(&place.shape)?,
+        };
+        Some((test, steps(attribute)?))
+    }
+
+    fn truth(&mut self, attribute: &Attribute) -> Option<(Test, u32)> {
+        let place = self.place(attribute)?;
+        matches!(place.shape.kind, ShapeKind::Bool).then_some(())?;
+        Some((Test::Truth(place.slot), steps(attribute)? + 1))
+    }
+
+    fn comparison(&mut self, comparison: &Comparison) -> Option<(Test, u32)> {
+        let Comparison { relation, call } = comparison;
+        let (left, left_cost) = self.number(&call.left)?;
+        let (right, right_cost) = self.number(&call.right)?;
+        let test = Test::Numbers {
+            left,
+            right,
+            relation: *relation,
+        };
+        Some((test, left_cost + right_cost + 1))
+    }
+
+    /// `a.startsWith("b")` or `a.endsWith("b")`
+    fn affix(&mut self, call: &Binary) -> Option<(Test, u32)> {
+        let affix = match call.overload.id {
+            "starts_with_string" => Affix::Prefix,
+            "ends_with_string" => Affix::Suffix,
+            _ => return None,
+        };
+        let (Op::Const(Owned::Str(constant)), Actual::Fixed(cost)) = (&call.right, call.actual) else {
+            return None;
+        };
+        let (text, text_cost) = self.text(&call.left)?;
+        let constant = Arc::clone(constant);
+        let test = Test::Has {
+            text,
+            affix,
+            constant,
+        };
+        Some((test, text_cost + u32::try_from(cost).ok()?))
+    }
+
+    /// A text that is at hand, and what it costs to get it, save for the search.
+    fn text(&mut self, op: &Op) -> Option<(TextSource, u32)> {
+        match op {
+            Op::Attribute(attribute) => {
+                let (slot, cost) = self.field(attribute)?;
+                Some((TextSource::FieldLayout(slot), cost))
+            }
+            Op::Call(call) => {
+                let (search, cost) = self.search(call, "find")?;
+                Some((TextSource::Found(search), cost))
+            }
+            _ => None,
+        }
+    }
+
+    /// A call of a function that searches a field for a constant.
+    fn search(&mut self, call: &CallOp, function: &str) -> Option<(RegexSearch, u32)> {
+        let ([Op::Attribute(attribute), _], Actual::SearchFor(searched)) = (&*call.args, call.actual) else {
+            return None;
+        };
+        let pattern = call.pattern.clone()?;
+        if !call
+            .candidates
+            .iter()
+            .all(|overload| overload.function == function)
+        {
+            return None;
+        }
+        let (slot, cost) = self.field(attribute)?;
+        let search = RegexSearch {
+            slot,
+            cache_slot: self.cache_slot(slot, &pattern),
+            pattern,
+            searched,
+        };
+        Some((search, cost))
+    }
+
+    /// Where it is noted what a search finds, if its text stays the same for all fused.
+    fn cache_slot(&mut self, slot: SlotIndex, pattern: &Pattern) -> Option<u8> {
+        if !self.layout.is_front(slot) {
+            return None;
+        }
+        let is_same = |noted: &(SlotIndex, Pattern)| noted.0 == slot && noted.1 == *pattern;
+        let known = self.noted.iter().position(is_same);
+        let cache_slot = known.or_else(|| {
+            (self.noted.len() < MAX_CACHED_SEARCHES).then(|| {
+                self.noted.push((slot, pattern.clone()));
+                self.noted.len() - 1
+            })
+        });
+        u8::try_from(cache_slot?).ok()
+    }
+
+    /// The field that a text is, and what it costs to get it. One that may also be an integer is left to the fast_path walk:
+    /// no error comes of comparing it with the fallback type.
+    fn field(&mut self, attribute: &Attribute) -> Option<(SlotIndex, u32)> {
+        let place = self.value(attribute)?;
+        matches!(place.shape.kind, ShapeKind::String).then_some(())?;
+        Some((place.slot, steps(attribute)? + 1))
+    }
+
+    /// A number that is at hand, and what it costs to get it.
+    fn number(&mut self, op: &Op) -> Option<(NumberSource, u32)> {
+        match op {
+            Op::Const(Owned::Int(i)) => Some((NumberSource::TextConstant(*i), 0)),
+            Op::Attribute(attribute) => {
+                let place = self.value(attribute)?;
+                matches!(place.shape.kind, ShapeKind::Int).then_some(())?;
+                Some((NumberSource::Integer(place.slot), steps(attribute)? + 1))
+            }
+            Op::Unary(call) if call.operation == UnaryKind::Size => {
+                let (Op::Attribute(attribute), Actual::Fixed(cost)) = (&call.arg, call.actual) else {
+                    return None;
+                };
+                let place = self.value(attribute)?;
+                let size = match place.shape.kind {
+                    ShapeKind::String => NumberSource::SizeOfText(place.slot),
+                    ShapeKind::List { .. } => NumberSource::SizeOfList(place.slot),
+                    ShapeKind::Object { .. } | ShapeKind::Map { .. } => {
+                        NumberSource::SizeOfObject(place.slot)
+                    }
+                    _ => return None,
+                };
+                Some((size, steps(attribute)? + 1 + u32::try_from(cost).ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a fold is about, if it is `all` or `exists` of a list that is at hand.
+    fn range<'p>(&mut self, fold: &'p FoldOp) -> Option<QuantifiedList<'p>> {
+        let (predicate, decisive, fused_run) = match &fold.step {
+            FoldStep::All { predicate } => (predicate, false, ALL_CONDITION_COST),
+            FoldStep::Exists { predicate } => (predicate, true, EXISTS_CONDITION_COST),
+            _ => return None,
+        };
+        let (Op::Attribute(range), None) = (&fold.range, fold.second) else {
+            return None;
+        };
+        let gives_accumulator = |attribute: &Attribute| {
+            matches!(attribute.root, AttributeRoot::Local(n) if n == fold.accumulator)
+                && attribute.path.is_empty()
+                && attribute.mode == AttributeMode::Value
+        };
+        if !matches!(&fold.result, Op::Attribute(attribute) if gives_accumulator(attribute)) {
+            return None;
+        }
+        let list = self.value(range)?;
+        let ShapeKind::List { element, .. } = &list.shape.kind else {
+            return None;
+        };
+        Some(QuantifiedList {
+            element: Arc::clone(element),
+            list,
+            predicate,
+            decisive,
+            fused_run,
+            // The result is read once more.
+            cost: steps(range)? + 2,
+        })
+    }
+
+    fn quantifier(&mut self, fold: &FoldOp, path: &OpPath) -> Option<(Test, u32)> {
+        let range = self.range(fold)?;
+        let element = FusedVariable {
+            slot: self.layout.take(SlotPool::Back)?,
+            object: self.layout.object()?,
+            shape: Arc::clone(&range.element),
+            end: SlotPool::Back,
+        };
+        let quantifier = Quantifier {
+            list: range.list.slot,
+            element: element.slot,
+            object: element.object,
+            shape: Arc::clone(&range.element),
+            entry: self.each((fold.first, element), range.predicate, path, Edge::YES),
+            decisive: range.decisive,
+            fused_run: range.fused_run,
+            fused: 1,
+        };
+        Some((Test::Each(Box::new(quantifier)), range.cost))
+    }
+
+    /// Where the next step asks all elements of a list that a fold asks, too, it may add_test for both: then each element is
+    /// looked at once. (If one does not fit, it does not matter which of them it was, nor what that costs.)
+    fn join(&mut self, fold: &FoldOp, next: Edge) -> Option<Edge> {
+        let range = self.range(fold).filter(|range| !range.decisive)?;
+        let step = self.branches.step(next).filter(|step| step.no.is_no())?;
+        let Test::Each(quantifier) = &step.test else {
+            return None;
+        };
+        if quantifier.list != range.list.slot || quantifier.decisive {
+            return None;
+        }
+        let element = FusedVariable {
+            slot: quantifier.element,
+            object: quantifier.object,
+            shape: Arc::clone(&quantifier.shape),
+            end: SlotPool::Back,
+        };
+        let rest = quantifier.entry;
+        let entry = self.each((fold.first, element), range.predicate, &OpPath::default(), rest);
+        let step = self.branches.step_mut(next)?;
+        step.yes = step.yes.costing(range.cost);
+        if let Test::Each(quantifier) = &mut step.test {
+            quantifier.entry = entry;
+            quantifier.fused_run += range.fused_run;
+            quantifier.fused += 1;
+        }
+        Some(next)
+    }
+
+    /// What the predicate of a fold asks of each element, before it goes on.
+    fn each(&mut self, element: (usize, FusedVariable), predicate: &Op, path: &OpPath, next: Edge) -> Edge {
+        self.locals.push(element);
+        let entry = self.branch(predicate, path.then(0), next, Edge::NO);
+        self.locals.pop();
+        entry
+    }
+
+    fn value(&mut self, attribute: &Attribute) -> Option<FieldSlot> {
+        (attribute.mode == AttributeMode::Value).then_some(())?;
+        self.place(attribute)
+    }
+
+    /// Where an attribute leads that follows declared fields from a variable on.
+    fn place(&mut self, attribute: &Attribute) -> Option<FieldSlot> {
+        let variable = match &attribute.root {
+            AttributeRoot::Input(0) => &self.subject,
+            AttributeRoot::Local(local) => &self.locals.iter().find(|(number, _)| number == local)?.1,
+            AttributeRoot::Input(_) | AttributeRoot::Value(_) => return None,
+        };
+        let (mut object, end) = (variable.object, variable.end);
+        let mut place = FieldSlot {
+            slot: variable.slot,
+            within: variable.slot,
+            shape: Arc::clone(&variable.shape),
+        };
+        for (i, qualifier) in attribute.path.iter().enumerate() {
+            let (QualifierKey::Name(name), false) = (&qualifier.key, qualifier.optional) else {
+                return None;
+            };
+            let field = name.field.as_ref()?;
+            if !Arc::ptr_eq(&field.within, &place.shape) {
+                return None;
+            }
+            if i > 0 {
+                object = self.layout.nested(object, place.slot)?;
+            }
+            place = FieldSlot {
+                slot: self.layout.field(object, &field.json, end)?,
+                within: place.slot,
+                shape: Arc::clone(&field.shape),
+            };
+        }
+        Some(place)
+    }
+}
+
+/// The terms of an optional_or, in order, if all of them compare a field with a text.
+fn equalities<'p>(op: &'p Op, terms: &mut Vec<(&'p Attribute, &'p Arc<str>)>) -> Option<()> {
+    match op {
+        Op::Or(both) => both.iter().try_for_each(|term| equalities(term, terms)),
+        Op::Equality(equality) => match &**equality {
+            Equality {
+                left: Op::Attribute(attribute),
+                right: Op::Const(Owned::Str(constant)),
+                negated: false,
+            } => {
+                terms.push((attribute, constant));
+                Some(())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The number of selections that an attribute makes.
+fn steps(attribute: &Attribute) -> Option<u32> {
+    u32::try_from(attribute.path.len()).ok()
+}

@@ -1,6 +1,17 @@
 //! Kinds of the group `batch`.
 
+mod cron;
+mod cron_job;
+mod indexes;
+mod job;
+mod job_policy;
+mod job_spec;
+mod job_status;
+
 use crate::BuiltinKind;
 
+/// The group.
+const GROUP: &str = "batch";
+
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[];
+pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&cron_job::CronJob, &job::Job];

@@ -3,7 +3,7 @@
 mod controller_revision;
 mod daemon_set;
 mod deployment;
-mod replica_set;
+pub(crate) mod replica_set;
 pub(crate) mod rolling_update;
 mod stateful_set;
 pub(crate) mod template;

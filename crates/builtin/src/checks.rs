@@ -3,6 +3,7 @@
 //! A struct's plain rules are a table of fields and [`Rule`]s, applied by [`apply`]. Rules that span fields are functions
 //! in the file of their kind. Errors are reported through [`Report`], which takes the position from a [`Cursor`].
 
+pub(crate) mod conditions;
 pub(crate) mod go;
 pub(crate) mod ip;
 pub(crate) mod labels;

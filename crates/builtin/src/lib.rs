@@ -37,6 +37,7 @@ mod resource;
 mod scheduling;
 mod storage;
 
+pub use autoscaling::{autoscaler_from_v1, autoscaler_to_v1};
 pub use core::service::allocate as services;
 pub use cursor::Cursor;
 pub use kind::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};

@@ -1,0 +1,130 @@
+//! ReplicationController.
+
+use crate::apps::replica_set::{STATUS_LIMITS, STATUS_RULES};
+use crate::apps::template;
+use crate::checks::{Report, apply, labels, numbers};
+use crate::core::pod_template;
+use crate::prepare::{self, object_if_set, object_in, set_default};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use scantling_value::{ErrorList, Map, Value};
+
+/// A number of equal pods; the predecessor of ReplicaSets.
+#[derive(Debug)]
+pub(super) struct ReplicationController;
+
+const FACTS: KindFacts = KindFacts {
+    selectable: &["metadata.name", "metadata.namespace", "status.replicas"],
+    has_generation: true,
+    ..KindFacts::new("", "ReplicationController")
+};
+
+impl BuiltinKind for ReplicationController {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, context: &Context<'_>) {
+        default_labels(object);
+        if let Some(spec) = object_in(object, "spec") {
+            set_default(spec, "replicas", 1_i64);
+            if let Some(template) = object_if_set(spec, "template") {
+                pod_template::default(template, context);
+            }
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        prepare::spec_and_status(object, write, ("core/v1", "ReplicationControllerSpec"));
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        if write.subresource == Subresource::Status {
+            let status = root.field("status");
+            apply(STATUS_RULES, &status, errors);
+            template::check_limits(&status, STATUS_LIMITS, errors);
+            return;
+        }
+        check_spec(&root.field("spec"), write, errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        match write.old() {
+            None => {
+                template::warn_about_name(object, warnings);
+                template::warn(object, None, &write.context, warnings);
+            }
+            // The server swaps the two objects here, so that the warnings are those about the stored template.
+            Some(old)
+                if write.subresource == Subresource::None && template::has_new_generation(object, old) =>
+            {
+                template::warn(old, Some(object), &write.context, warnings);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn selectable_field(&self, object: &Value, field: &str) -> String {
+        match field {
+            "status.replicas" => {
+                let replicas = object.at(["status", "replicas"]).and_then(Value::as_int);
+                replicas.unwrap_or(0).to_string()
+            }
+            _ => object.text_at(field.split('.')).to_owned(),
+        }
+    }
+}
+
+/// The selector and the labels are those of the template where they are absent.
+fn default_labels(object: &mut Map) {
+    let template_labels = object
+        .get("spec")
+        .and_then(|spec| spec.at(["template", "metadata", "labels"]));
+    let Some(template_labels) = template_labels.cloned() else {
+        return;
+    };
+    for (owner, member) in [("spec", "selector"), ("metadata", "labels")] {
+        if let Some(owner) = object_in(object, owner) {
+            let is_set = owner
+                .get(member)
+                .and_then(Value::as_object)
+                .is_some_and(|m| !m.is_empty());
+            if !is_set {
+                owner.insert(member, template_labels.clone());
+            }
+        }
+    }
+}
+
+fn check_spec(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    let selector = spec.field("selector");
+    let is_empty = selector.map().is_none_or(Map::is_empty);
+    if is_empty {
+        errors.required(&selector, "");
+    }
+    let template = spec.field("template");
+    if template.is_set() {
+        if !is_empty {
+            check_selected(&selector, &template, errors);
+        }
+        let old = write.old().map(Cursor::root);
+        let old_spec = old.as_ref().map(|old| old.field("spec"));
+        let old_template = old_spec.as_ref().map(|spec| spec.field("template"));
+        pod_template::validate(&template, old_template.as_ref(), &write.context, errors);
+        template::check_runs_forever(&template, "ReplicationController", errors);
+    } else {
+        errors.required(&template, "");
+    }
+    numbers::non_negative(&spec.field("minReadySeconds"), errors);
+    numbers::non_negative(&spec.field("replicas"), errors);
+}
+
+/// The labels of the template must have the values of the selector.
+fn check_selected(selector: &Cursor<'_, '_>, template: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let metadata = template.field("metadata");
+    let pod_labels = metadata.field("labels");
+    let wanted = Map::from_iter([("matchLabels", selector.value().cloned().unwrap_or_default())]).into();
+    if !labels::selects(Some(&wanted), pod_labels.value()) {
+        template::report_unselected(&pod_labels, errors);
+    }
+}

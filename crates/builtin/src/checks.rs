@@ -4,6 +4,7 @@
 //! in the file of their kind. Errors are reported through [`Report`], which takes the position from a [`Cursor`].
 
 pub(crate) mod conditions;
+pub(crate) mod diff;
 pub(crate) mod go;
 pub(crate) mod ip;
 pub(crate) mod labels;

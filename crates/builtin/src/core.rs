@@ -1,5 +1,6 @@
 //! Kinds of the core group.
 
+mod endpoints;
 mod limit_range;
 pub(crate) mod persistent_volume_claim;
 pub(crate) mod pod_template;
@@ -12,7 +13,9 @@ use crate::BuiltinKind;
 
 /// The kinds of this group.
 pub(crate) const KINDS: &[&dyn BuiltinKind] = &[
+    &endpoints::Endpoints,
     &limit_range::LimitRange,
+    &persistent_volume_claim::PersistentVolumeClaim,
     &replication_controller::ReplicationController,
     &resource_quota::ResourceQuota,
     &service::Service,

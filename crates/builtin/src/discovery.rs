@@ -1,6 +1,11 @@
 //! Kinds of the group `discovery.k8s.io`.
 
+mod endpoint_slice;
+
 use crate::BuiltinKind;
 
+/// The name of the group.
+const GROUP: &str = "discovery.k8s.io";
+
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[];
+pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&endpoint_slice::EndpointSlice];

@@ -2,6 +2,7 @@
 
 use super::Report;
 use crate::Cursor;
+use scantling_cel::data::ip::Ip;
 use scantling_value::{ErrorList, Path, go};
 use std::net::IpAddr;
 
@@ -80,6 +81,34 @@ fn check(at: &Cursor<'_, '_>, errors: &mut ErrorList) -> Option<IpAddr> {
         Some(_) => {}
     }
     Some(address)
+}
+
+/// Checks that endpoints can have an address: it is neither unspecified, nor local to a node or link.
+pub(crate) fn endpoint(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let parsed = parse_sloppy(at.str()).map(|a| canonical(&a));
+    let Some(address) = parsed.and_then(|a| Ip::parse(&a).ok()) else {
+        return errors.invalid(at, "must be a valid IP address");
+    };
+    if address.is_unspecified() {
+        errors.invalid(at, format!("may not be unspecified ({})", at.str()));
+    }
+    let wrong = [
+        (
+            address.is_loopback(),
+            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+        ),
+        (
+            address.is_link_local_unicast(),
+            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+        ),
+        (
+            address.is_link_local_multicast(),
+            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+        ),
+    ];
+    for (_, why) in wrong.into_iter().filter(|(is_wrong, _)| *is_wrong) {
+        errors.invalid(at, why);
+    }
 }
 
 /// The warning about an address that is valid but not in canonical form.

@@ -94,3 +94,35 @@ pub(crate) fn topology_term<'v>(
     }
     expressions
 }
+
+/// Why a label of nodes should no longer be used, if it is deprecated.
+pub(crate) fn deprecated_label(label: &str) -> Option<&'static str> {
+    Some(match label {
+        "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
+        "beta.kubernetes.io/os" => "deprecated since v1.14; use \"kubernetes.io/os\" instead",
+        "failure-domain.beta.kubernetes.io/region" => {
+            "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead"
+        }
+        "failure-domain.beta.kubernetes.io/zone" => {
+            "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead"
+        }
+        "beta.kubernetes.io/instance-type" => {
+            "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"
+        }
+        "app.kubernetes.io/created-by" => "deprecated since v1.9",
+        "scheduler.alpha.kubernetes.io/preferAvoidPods" => {
+            "deprecated since v1.22; use Taints and Tolerations instead"
+        }
+        "node-role.kubernetes.io/master" => "use \"node-role.kubernetes.io/control-plane\" instead",
+        _ => return None,
+    })
+}
+
+/// Adds the warnings about deprecated labels in requirements (`matchExpressions`).
+pub(crate) fn warn_about_requirements(requirements: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    for requirement in requirements.items() {
+        let key = requirement.field("key");
+        let warning = |why: &str| format!("{}: {} is {why}", key.path(), key.str());
+        warnings.extend(deprecated_label(key.str()).map(warning));
+    }
+}

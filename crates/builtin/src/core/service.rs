@@ -4,7 +4,7 @@ pub mod allocate;
 mod cluster_ips;
 mod pool;
 mod prepare;
-pub(super) mod validate;
+mod validate;
 
 use crate::checks::ip;
 use crate::edit::{default_to, default_to_text, object_in};

@@ -4,7 +4,6 @@ use super::cluster_ips;
 use super::{View, node_port};
 use crate::Cursor;
 use crate::checks::{Report, Rule, apply, go, ip, labels, names, numbers};
-use scantling_cel::data::ip::Ip;
 use scantling_value::{ErrorList, Map, Value};
 use std::collections::BTreeSet;
 
@@ -177,36 +176,8 @@ fn check_external_ips(addresses: &Cursor<'_, '_>, old: Option<&Value>, errors: &
         let before = errors.total();
         ip::legacy(&address, &stored, errors);
         if errors.total() == before {
-            check_endpoint_ip(&address, errors);
+            ip::endpoint(&address, errors);
         }
-    }
-}
-
-/// Checks that endpoints can have an address: it is neither unspecified, nor local to a node or link.
-pub(crate) fn check_endpoint_ip(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
-    let parsed = ip::parse_sloppy(at.str()).map(|a| ip::canonical(&a));
-    let Some(address) = parsed.and_then(|a| Ip::parse(&a).ok()) else {
-        return errors.invalid(at, "must be a valid IP address");
-    };
-    if address.is_unspecified() {
-        errors.invalid(at, format!("may not be unspecified ({})", at.str()));
-    }
-    let wrong = [
-        (
-            address.is_loopback(),
-            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
-        ),
-        (
-            address.is_link_local_unicast(),
-            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
-        ),
-        (
-            address.is_link_local_multicast(),
-            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
-        ),
-    ];
-    for (_, why) in wrong.into_iter().filter(|(is_wrong, _)| *is_wrong) {
-        errors.invalid(at, why);
     }
 }
 

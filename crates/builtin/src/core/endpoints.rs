@@ -1,0 +1,101 @@
+//! Endpoints.
+
+use crate::checks::update::same_of;
+use crate::checks::{Report, Rule, apply, ip, names, numbers};
+use crate::edit::{default_to_text, objects_in};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use scantling_value::{ErrorList, Map, Value};
+
+/// The endpoints of a service.
+#[derive(Debug)]
+pub(super) struct Endpoints;
+
+const FACTS: KindFacts = KindFacts {
+    creates_on_update: true,
+    ..KindFacts::new("", "Endpoints")
+};
+
+const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+
+/// The label with which the controller of endpoints marks them. It writes no addresses that deserve a warning.
+const MANAGED_BY: (&str, &str) = ("endpoints.kubernetes.io/managed-by", "endpoint-controller");
+
+const ADDRESS_LISTS: [&str; 2] = ["addresses", "notReadyAddresses"];
+
+const ADDRESS: &[(&str, Rule)] = &[
+    ("hostname", Rule::Form(names::dns1123_label)),
+    ("nodeName", Rule::FormIfSet(names::dns1123_subdomain)),
+    ("ip", Rule::Check(ip::endpoint)),
+];
+
+const PORT: &[(&str, Rule)] = &[
+    ("name", Rule::Form(names::dns1123_label)),
+    ("port", Rule::Check(numbers::port)),
+    ("protocol", Rule::RequiredOneOf(PROTOCOLS)),
+    ("appProtocol", Rule::FormIfSet(names::label_key)),
+];
+
+impl BuiltinKind for Endpoints {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        for subset in objects_in(object, "subsets") {
+            for port in objects_in(subset, "ports") {
+                default_to_text(port, "protocol", "TCP");
+            }
+        }
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let subsets = |v: &Value| v.list("subsets").to_vec();
+        // Older versions accepted more, so that subsets are only checked if they change.
+        if let Some(old) = write.old() {
+            let (new, old) = (subsets(object), subsets(old));
+            let same = |(a, b): (&Value, &Value)| same_of("core/v1", "EndpointSubset", Some(a), Some(b));
+            if new.len() == old.len() && new.iter().zip(&old).all(same) {
+                return;
+            }
+        }
+        let root = Cursor::root(object);
+        root.field("subsets")
+            .items()
+            .for_each(|s| check_subset(&s, errors));
+    }
+
+    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+        if object.text_at(["metadata", "labels", MANAGED_BY.0]) == MANAGED_BY.1 {
+            return;
+        }
+        let root = Cursor::root(object);
+        for subset in root.field("subsets").items() {
+            for list in ADDRESS_LISTS {
+                for address in subset.field(list).items() {
+                    let address = address.field("ip");
+                    warnings.extend(ip::warning(address.path(), address.str()));
+                }
+            }
+        }
+    }
+}
+
+fn check_subset(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if ADDRESS_LISTS.iter().all(|list| at.field(list).list().is_empty()) {
+        errors.required(at, "must specify `addresses` or `notReadyAddresses`");
+    }
+    for list in ADDRESS_LISTS {
+        for address in at.field(list).items() {
+            ip::legacy(&address.field("ip"), &[], errors);
+            apply(ADDRESS, &address, errors);
+        }
+    }
+    let ports = at.field("ports");
+    for port in ports.items() {
+        let name = port.field("name");
+        if ports.list().len() > 1 && name.str().is_empty() {
+            errors.required(&name, "");
+        }
+        apply(PORT, &port, errors);
+    }
+}

@@ -1,0 +1,65 @@
+//! Capacities of CSI storage.
+
+use super::GROUP;
+use crate::checks::labels::{self, Values};
+use crate::checks::nodes::{deprecated_label, warn_about_requirements};
+use crate::checks::update::{IMMUTABLE, same};
+use crate::checks::{Report, Rule, names, resources};
+use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use scantling_value::{ErrorList, Value};
+
+/// How much storage a driver can still create in a part of the cluster.
+#[derive(Debug)]
+pub(super) struct CSIStorageCapacity;
+
+const FACTS: KindFacts = KindFacts {
+    unconditional_update: false,
+    ..KindFacts::new(GROUP, "CSIStorageCapacity")
+};
+
+impl BuiltinKind for CSIStorageCapacity {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let (topology, class) = (root.field("nodeTopology"), root.field("storageClassName"));
+        labels::selector_with(&topology, tolerated_values(write.old()), errors);
+        errors.invalid_for(&class, names::dns1123_subdomain(class.str()));
+        Rule::IfSet(resources::non_negative).check(&root.field("capacity"), errors);
+        let Some(old) = write.old() else { return };
+        if !same(topology.value(), old.get("nodeTopology")) {
+            errors.invalid_value(
+                &topology,
+                topology.value().cloned().unwrap_or_default(),
+                IMMUTABLE,
+            );
+        }
+        if class.str() != old.text("storageClassName") {
+            errors.invalid(&class, IMMUTABLE);
+        }
+    }
+
+    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+        let root = Cursor::root(object);
+        let topology = root.field("nodeTopology");
+        warn_about_requirements(&topology.field("matchExpressions"), warnings);
+        let matched = topology.field("matchLabels");
+        for (key, _) in matched.entries() {
+            let warning = |why: &str| format!("{}: {why}", matched.path().field(key));
+            warnings.extend(deprecated_label(key).map(warning));
+        }
+    }
+}
+
+/// A selector that is stored with errors may keep invalid values.
+fn tolerated_values(old: Option<&Value>) -> Values {
+    let Some(old) = old else { return Values::Checked };
+    let mut errors = ErrorList::new();
+    labels::selector(&Cursor::root(old).field("nodeTopology"), &mut errors);
+    match errors.is_empty() {
+        true => Values::Checked,
+        false => Values::Unchecked,
+    }
+}

@@ -1,0 +1,85 @@
+//! Storage classes.
+
+use super::{GROUP, check_parameters, check_provisioner};
+use crate::checks::nodes::{deprecated_label, topology_term};
+use crate::checks::update::{IMMUTABLE, same};
+use crate::checks::{Report, Rule};
+use crate::edit::default_to;
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Write};
+use scantling_schema::meta::Scope;
+use scantling_value::{ErrorList, Map, Value};
+
+/// A storage class.
+#[derive(Debug)]
+pub(super) struct StorageClass;
+
+const FACTS: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    selectable: &["metadata.name"],
+    delete_returns_object: true,
+    ..KindFacts::new(GROUP, "StorageClass")
+};
+
+const RECLAIM_POLICIES: &[&str] = &["Delete", "Retain"];
+const BINDING_MODES: &[&str] = &["Immediate", "WaitForFirstConsumer"];
+const IMMUTABLE_FIELDS: [&str; 4] = ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"];
+
+impl BuiltinKind for StorageClass {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        default_to(object, "reclaimPolicy", "Delete");
+        default_to(object, "volumeBindingMode", "Immediate");
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        check_provisioner(&root.field("provisioner"), errors);
+        check_parameters(&root.field("parameters"), errors);
+        let policy = root.field("reclaimPolicy");
+        if !policy.str().is_empty() {
+            Rule::OneOf(RECLAIM_POLICIES).check(&policy, errors);
+        }
+        let mode = root.field("volumeBindingMode");
+        match mode.is_set() {
+            true => Rule::OneOf(BINDING_MODES).check(&mode, errors),
+            false => errors.required(&mode, ""),
+        }
+        check_topologies(&root.field("allowedTopologies"), errors);
+        for field in IMMUTABLE_FIELDS {
+            let new = root.field(field);
+            if write.old().is_some_and(|old| !same(new.value(), old.get(field))) {
+                errors.invalid_value(&new, Value::Null, IMMUTABLE);
+            }
+        }
+    }
+
+    fn warn(&self, object: &Value, _write: &Write<'_>, warnings: &mut Vec<String>) {
+        let root = Cursor::root(object);
+        for term in root.field("allowedTopologies").items() {
+            for expression in term.field("matchLabelExpressions").items() {
+                let key = expression.field("key");
+                warnings.extend(deprecated_label(key.str()).map(|why| format!("{}: {why}", key.path())));
+            }
+        }
+    }
+}
+
+fn check_topologies(topologies: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let mut seen = Vec::new();
+    for term in topologies.items() {
+        let mut expressions = topology_term(&term, errors);
+        expressions.sort_unstable();
+        // A term without expressions equals the empty ones that Kubernetes compares with first.
+        let n_equal = match expressions.is_empty() {
+            true => topologies.list().len() + seen.iter().filter(|s| **s == expressions).count(),
+            false => seen.iter().filter(|s| **s == expressions).count(),
+        };
+        for _ in 0..n_equal {
+            errors.duplicate(&term.field("matchLabelExpressions"), "");
+        }
+        seen.push(expressions);
+    }
+}

@@ -1,0 +1,43 @@
+//! Volume attributes classes.
+
+use super::{GROUP, check_parameters, check_provisioner};
+use crate::checks::Report;
+use crate::checks::update::same;
+use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use scantling_schema::meta::Scope;
+use scantling_value::{ErrorList, Map, Value};
+
+/// A class of attributes that volumes can change to.
+#[derive(Debug)]
+pub(super) struct VolumeAttributesClass;
+
+const FACTS: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    selectable: &["metadata.name"],
+    delete_returns_object: true,
+    ..KindFacts::new(GROUP, "VolumeAttributesClass")
+};
+
+impl BuiltinKind for VolumeAttributesClass {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let (driver, parameters) = (root.field("driverName"), root.field("parameters"));
+        if let Some(old) = write.old() {
+            if driver.str() != old.text("driverName") {
+                errors.forbidden(&driver, "updates to driverName are forbidden.");
+            }
+            if !same(parameters.value(), old.get("parameters")) {
+                errors.forbidden(&parameters, "updates to parameters are forbidden.");
+            }
+        }
+        check_provisioner(&driver, errors);
+        check_parameters(&parameters, errors);
+        if parameters.map().is_none_or(Map::is_empty) {
+            errors.required(&parameters, "must contain at least one key/value pair");
+        }
+    }
+}

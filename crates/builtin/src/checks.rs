@@ -4,7 +4,9 @@
 //! in the file of their kind. Errors are reported through [`Report`], which takes the position from a [`Cursor`].
 
 pub(crate) mod conditions;
+pub(crate) mod defaults;
 pub(crate) mod diff;
+pub(crate) mod gates;
 pub(crate) mod go;
 pub(crate) mod ip;
 pub(crate) mod labels;

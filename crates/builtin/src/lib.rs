@@ -39,6 +39,7 @@ mod storage;
 
 pub use autoscaling::{autoscaler_from_v1, autoscaler_to_v1};
 pub use core::service::allocate as services;
+pub use core::validate_binding;
 pub use cursor::Cursor;
 pub use kind::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
 

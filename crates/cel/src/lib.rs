@@ -38,6 +38,7 @@
 
 pub mod ast;
 pub mod check;
+pub mod data;
 pub mod env;
 pub mod estimate;
 pub mod issue;

@@ -3,7 +3,7 @@
 mod check;
 mod compile;
 mod cost;
-pub(crate) mod escape;
+mod escape;
 mod ready;
 mod run;
 mod shape;

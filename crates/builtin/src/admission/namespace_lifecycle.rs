@@ -44,7 +44,7 @@ impl Plugin for NamespaceLifecycle {
         denial.causes.push(Cause {
             reason: "NamespaceTerminating",
             message: format!("namespace {name} is being terminated"),
-            field: "metadata.namespace".to_owned(),
+            field: "metadata.namespace",
         });
         Err(denial)
     }

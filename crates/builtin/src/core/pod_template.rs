@@ -1,25 +1,97 @@
-//! Pod templates, as workloads embed them.
+//! Pod templates, as workloads embed them, and the kind `PodTemplate`.
 
-use crate::{Context, Cursor};
-use scantling_value::{ErrorList, Map};
+use super::pod;
+use crate::prepare::{count_change, is_changed, set_generation};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use scantling_value::{ErrorList, Map, Value};
 
 /// Fills in the defaults of a pod template: those of its pod spec.
-pub(crate) fn default(_template: &mut Map, _context: &Context<'_>) {}
+pub(crate) fn default(template: &mut Map, _context: &Context<'_>) {
+    let spec = template.get_or_insert_with("spec", || Map::new().into());
+    if let Some(spec) = spec.as_object_mut() {
+        pod::default_spec(spec);
+    }
+}
+
+/// Drops the fields of disabled feature gates. `old` is the stored template on an update.
+pub(crate) fn drop_disabled(template: &mut Map, old: Option<&Value>, context: &Context<'_>) {
+    if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
+        pod::drop_from_spec(spec, old.and_then(|old| old.get("spec")), context);
+    }
+    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
+        pod::drop_init_container_annotations(metadata);
+    }
+}
 
 /// Validates a pod template. `old` is the stored template on an update; the pod-level feature checks ratchet on it.
 pub(crate) fn validate(
-    _template: &Cursor<'_, '_>,
-    _old: Option<&Cursor<'_, '_>>,
-    _context: &Context<'_>,
-    _errors: &mut ErrorList,
+    template: &Cursor<'_, '_>,
+    old: Option<&Cursor<'_, '_>>,
+    context: &Context<'_>,
+    errors: &mut ErrorList,
 ) {
+    pod::validate_template(template, old.and_then(Cursor::value), context, errors);
 }
 
 /// Adds the warnings of a pod template: deprecated fields, duplicate names and the like.
 pub(crate) fn warn(
-    _template: &Cursor<'_, '_>,
+    template: &Cursor<'_, '_>,
     _old: Option<&Cursor<'_, '_>>,
-    _context: &Context<'_>,
-    _warnings: &mut Vec<String>,
+    context: &Context<'_>,
+    warnings: &mut Vec<String>,
 ) {
+    pod::warn_template(template, context, warnings);
+}
+
+/// Pod templates that are objects of their own.
+#[derive(Debug)]
+pub(crate) struct PodTemplate;
+
+static FACTS: KindFacts = KindFacts {
+    delete_returns_object: true,
+    has_generation: true,
+    ..KindFacts::new("", "PodTemplate")
+};
+
+impl BuiltinKind for PodTemplate {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, context: &Context<'_>) {
+        let template = object.get_or_insert_with("template", || Map::new().into());
+        if let Some(template) = template.as_object_mut() {
+            default(template, context);
+        }
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        let old = write.old().and_then(|old| old.get("template"));
+        if let Some(template) = object.get_mut("template").and_then(Value::as_object_mut) {
+            drop_disabled(template, old, &write.context);
+        }
+        match write.operation {
+            Operation::Create => set_generation(object, 1),
+            Operation::Update(old) => {
+                let changed = is_changed(object, old, "template", ("core/v1", "PodTemplateSpec"));
+                count_change(object, old, changed);
+            }
+        }
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let old = write.old().map(Cursor::root);
+        let old = old.as_ref().map(|old| old.field("template"));
+        validate(&root.field("template"), old.as_ref(), &write.context, errors);
+    }
+
+    fn warn(&self, object: &Value, write: &Write<'_>, warnings: &mut Vec<String>) {
+        warn(
+            &Cursor::root(object).field("template"),
+            None,
+            &write.context,
+            warnings,
+        );
+    }
 }

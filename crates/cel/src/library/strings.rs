@@ -2,7 +2,6 @@
 
 mod format;
 mod newest;
-pub(crate) mod template;
 
 pub use newest::NEWEST;
 

@@ -1,7 +1,7 @@
-//! Durations and timestamps as values; their notations are in [`scantling_notation`].
+//! Durations and timestamps as values; their notations are in [`crate::data`].
 
 use super::EvalError;
-use scantling_notation::timestamp::Moment;
+use crate::data::timestamp::Moment;
 
 /// A span of time in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,49 @@
+//! Filling in defaults.
+
+use crate::prepare::set_default;
+use scantling_apitypes::{Presence, Table};
+use scantling_value::{Limits, Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Sets a field that is absent, or empty or 0. Fits fields that are no pointers in Go.
+pub(crate) fn set_if_empty(object: &mut Map, field: &str, value: impl Into<Value>) {
+    if object.get(field).is_none_or(super::is_zero) {
+        object.insert(field, value.into());
+    }
+}
+
+/// A default that the table of API types has: the field, whether it is a pointer, and the value.
+type Static = (&'static str, Presence, Value);
+
+/// Fills in the defaults that the table of API types has for a struct of the core group.
+pub(crate) fn set_static(object: &mut Map, name: &str) {
+    static DEFAULTS: OnceLock<BTreeMap<&'static str, Vec<Static>>> = OnceLock::new();
+    let defaults = DEFAULTS.get_or_init(|| {
+        let table = Table::latest();
+        let of_core = |d: &&scantling_apitypes::Definition| table.package(d).id == "core/v1";
+        let definitions = table.definitions().iter().filter(of_core);
+        definitions
+            .map(|d| {
+                let defaults = d.members().iter().filter_map(|field| {
+                    let default = json::decode(field.facts.default()?.as_bytes(), Limits::SERVER).ok()?;
+                    let is_pointer = matches!(field.ty, scantling_apitypes::Type::Pointer(_));
+                    let presence = if is_pointer {
+                        Presence::Pointer
+                    } else {
+                        field.presence
+                    };
+                    Some((field.name, presence, default))
+                });
+                (d.name, defaults.collect::<Vec<_>>())
+            })
+            .filter(|(_, defaults)| !defaults.is_empty())
+            .collect()
+    });
+    for (field, presence, value) in defaults.get(name).into_iter().flatten() {
+        match presence {
+            Presence::Pointer => set_default(object, field, value.clone()),
+            Presence::Always | Presence::OmitEmpty => set_if_empty(object, field, value.clone()),
+        }
+    }
+}

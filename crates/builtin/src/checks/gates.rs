@@ -1,0 +1,122 @@
+//! Fields of disabled feature gates.
+//!
+//! The table of API types names the gate of a field. A write drops such a field while its gate is disabled, unless the stored
+//! object uses a field of the same gate.
+
+use crate::Context;
+use scantling_apitypes::{Definition, Table, Type, TypeId};
+use scantling_value::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+/// A field that has a gate, or that leads to such fields.
+struct Step {
+    field: &'static str,
+    gate: Option<&'static str>,
+    /// The struct that the field holds, behind pointers, lists and maps, if gated fields are below it.
+    into: Option<TypeId>,
+}
+
+type Plan = BTreeMap<TypeId, Vec<Step>>;
+
+/// The fields of all structs that have a gate or lead to one.
+fn plan() -> &'static Plan {
+    static PLAN: OnceLock<Plan> = OnceLock::new();
+    PLAN.get_or_init(|| {
+        let table = Table::latest();
+        let mut reaching: BTreeSet<TypeId> = BTreeSet::new();
+        let leads = |d: &Definition, reaching: &BTreeSet<TypeId>| {
+            d.members().iter().any(|field| {
+                let into = held_struct(table, &field.ty);
+                field.facts.value("gate").is_some() || into.is_some_and(|id| reaching.contains(&id))
+            })
+        };
+        loop {
+            let found = table
+                .definitions()
+                .iter()
+                .filter(|d| !reaching.contains(&d.id) && leads(d, &reaching));
+            let found: Vec<TypeId> = found.map(|d| d.id).collect();
+            if found.is_empty() {
+                break;
+            }
+            reaching.extend(found);
+        }
+        let steps = |d: &Definition| {
+            let steps = d.members().iter().filter_map(|field| {
+                let gate = field.facts.value("gate");
+                let into = held_struct(table, &field.ty).filter(|id| reaching.contains(id));
+                (gate.is_some() || into.is_some()).then_some(Step {
+                    field: field.name,
+                    gate,
+                    into,
+                })
+            });
+            steps.collect::<Vec<_>>()
+        };
+        reaching.iter().map(|id| (*id, steps(table.get(*id)))).collect()
+    })
+}
+
+/// The struct that a type holds, behind pointers, lists and maps.
+fn held_struct(table: &Table, ty: &Type) -> Option<TypeId> {
+    match table.underlying(ty) {
+        Type::List(element) => held_struct(table, element),
+        Type::Map(entry) => held_struct(table, &entry.1),
+        Type::Named(id) => table.get(*id).as_struct().map(|_| *id),
+        _ => None,
+    }
+}
+
+/// Drops the fields of disabled gates from a struct of the table, for example of `core/v1` and `PodSpec`.
+pub(crate) fn drop_disabled(
+    package: &str,
+    name: &str,
+    object: &mut Map,
+    old: Option<&Value>,
+    context: &Context<'_>,
+) {
+    let Some(definition) = Table::latest().find(package, name) else {
+        return;
+    };
+    let is_dropped =
+        |gate: &str| !(context.enabled)(gate) && !old.is_some_and(|old| uses(definition.id, old, gate));
+    drop_from(definition.id, object, &is_dropped);
+}
+
+fn drop_from(id: TypeId, object: &mut Map, is_dropped: &dyn Fn(&str) -> bool) {
+    for step in plan().get(&id).into_iter().flatten() {
+        let Some(value) = object.get_mut(step.field) else {
+            continue;
+        };
+        if step.gate.is_some_and(is_dropped) {
+            object.remove(step.field);
+        } else if let Some(into) = step.into {
+            each_object(value, &mut |object| drop_from(into, object, is_dropped));
+        }
+    }
+}
+
+/// Calls a function for a struct, or for the structs in a list or map.
+fn each_object(value: &mut Value, act: &mut dyn FnMut(&mut Map)) {
+    match value {
+        Value::Object(object) => act(object),
+        Value::Array(items) => items.iter_mut().filter_map(Value::as_object_mut).for_each(act),
+        _ => {}
+    }
+}
+
+/// Whether an object uses a field of a gate.
+fn uses(id: TypeId, value: &Value, gate: &str) -> bool {
+    let mut steps = plan().get(&id).into_iter().flatten();
+    steps.any(|step| {
+        let Some(value) = value.get(step.field).filter(|v| !v.is_null()) else {
+            return false;
+        };
+        let below = |into: TypeId| match value {
+            Value::Array(items) => items.iter().any(|item| uses(into, item, gate)),
+            value => uses(into, value, gate),
+        };
+        step.gate == Some(gate) || step.into.is_some_and(below)
+    })
+}

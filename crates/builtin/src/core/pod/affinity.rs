@@ -1,0 +1,183 @@
+//! Affinities and topology spread constraints.
+
+use super::rules::Rules;
+use crate::Cursor;
+use crate::checks::labels::{self, Values};
+use crate::checks::{Report, Rule, names, nodes, numbers};
+use scantling_value::{ErrorList, FieldError, Value};
+use std::collections::BTreeSet;
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// Checks the affinities of a pod.
+pub(super) fn affinity(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+    if !at.is_set() {
+        return;
+    }
+    let node = at.field("nodeAffinity");
+    let required = node.field(REQUIRED);
+    if required.is_set() {
+        nodes::selector(&required, rules.node_affinity_values(), errors);
+    }
+    for term in node.field(PREFERRED).items() {
+        weight(&term.field("weight"), errors);
+        nodes::term(&term.field("preference"), Values::Unchecked, errors);
+    }
+    let values = rules.affinity_values();
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let affinity = at.field(kind);
+        for term in affinity.field(REQUIRED).items() {
+            pod_term(&term, values, errors);
+        }
+        for term in affinity.field(PREFERRED).items() {
+            weight(&term.field("weight"), errors);
+            pod_term(&term.field("podAffinityTerm"), values, errors);
+        }
+    }
+}
+
+fn weight(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if !(1..=100).contains(&at.int()) {
+        errors.invalid_value(at, at.int(), "must be in the range 1-100");
+    }
+}
+
+fn pod_term(at: &Cursor<'_, '_>, values: Values, errors: &mut ErrorList) {
+    let selector = at.field("labelSelector");
+    labels::selector_with(&selector, values, errors);
+    labels::selector_with(&at.field("namespaceSelector"), values, errors);
+    for namespace in at.field("namespaces").list() {
+        let namespace = namespace.as_str().unwrap_or("");
+        for why in names::dns1123_label(namespace) {
+            let at = at.path().field("namespace");
+            errors.push_with(|| FieldError::invalid(&at, namespace, why));
+        }
+    }
+    match_label_keys(at, errors);
+    let topology = at.field("topologyKey");
+    Rule::RequiredFor("can not be empty").check(&topology, errors);
+    labels::key(&topology, errors);
+}
+
+/// Checks the keys of labels whose values the pod's own labels give.
+fn match_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let [selector, matched, mismatched] =
+        ["labelSelector", "matchLabelKeys", "mismatchLabelKeys"].map(|field| at.field(field));
+    if matched.list().is_empty() && mismatched.list().is_empty() {
+        return;
+    }
+    for keys in [&matched, &mismatched] {
+        if keys.list().is_empty() {
+            continue;
+        }
+        if selector.is_set() {
+            keys.items().for_each(|key| labels::key(&key, errors));
+        } else {
+            errors.forbidden(keys, "must not be specified when labelSelector is not set");
+        }
+    }
+    // The server adds one expression per key. A key that the selector has twice was there before.
+    let position = |key: &str| matched.list().iter().rposition(|k| k.as_str() == Some(key));
+    let labels = selector.field("matchLabels");
+    let mut seen: BTreeSet<&str> = labels.entries().map(|(key, _)| key).collect();
+    for expression in selector.field("matchExpressions").list() {
+        let key = expression.text("key");
+        if let Some(i) = position(key).filter(|_| seen.contains(key)) {
+            let why = "exists in both matchLabelKeys and labelSelector";
+            errors.push_with(|| FieldError::invalid(&at.path().index(i), key, why));
+        }
+        seen.insert(key);
+    }
+    for key in matched.items() {
+        if mismatched.list().iter().any(|k| k.as_str() == Some(key.str())) {
+            errors.invalid(&key, "exists in both matchLabelKeys and mismatchLabelKeys");
+        }
+    }
+}
+
+/// Checks topology spread constraints.
+pub(super) fn spread_constraints(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+    const POLICY: Rule = Rule::OneOf(&["Honor", "Ignore"]);
+    const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
+    for (i, constraint) in at.items().enumerate() {
+        numbers::positive(&constraint.field("maxSkew"), errors);
+        let [topology, action] = ["topologyKey", "whenUnsatisfiable"].map(|field| constraint.field(field));
+        Rule::RequiredFor("can not be empty").check(&topology, errors);
+        if !ACTIONS.contains(&action.str()) {
+            errors.not_supported(&action, ACTIONS);
+        }
+        let is_same = |other: &Value| {
+            other.text("topologyKey") == topology.str() && other.text("whenUnsatisfiable") == action.str()
+        };
+        if at.list().iter().skip(i + 1).any(is_same) {
+            let shown = format!("{{{}, {}}}", topology.str(), action.str());
+            errors.duplicate(&constraint.field("{topologyKey, whenUnsatisfiable}"), shown);
+        }
+        min_domains(&constraint.field("minDomains"), action.str(), errors);
+        POLICY.check(&constraint.field("nodeAffinityPolicy"), errors);
+        POLICY.check(&constraint.field("nodeTaintsPolicy"), errors);
+        if !constraint.field("matchLabelKeys").list().is_empty() {
+            spread_label_keys(&constraint, rules, errors);
+        }
+        let selector = constraint.field("labelSelector");
+        if selector.is_set() && (rules.old.is_none() || rules.checks_spread_selectors()) {
+            labels::selector(&selector, errors);
+        }
+    }
+}
+
+fn min_domains(at: &Cursor<'_, '_>, action: &str, errors: &mut ErrorList) {
+    if !at.is_set() {
+        return;
+    }
+    numbers::positive(at, errors);
+    if action != "DoNotSchedule" {
+        let why = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
+        errors.invalid(at, why);
+    }
+}
+
+/// Which rule the keys of a constraint follow depends on whether the server merges them into the selector, and on whether
+/// the stored pod breaks that rule already.
+fn spread_label_keys(at: &Cursor<'_, '_>, rules: &Rules<'_>, errors: &mut ErrorList) {
+    let merges = rules.enabled("MatchLabelKeysInPodTopologySpreadSelectorMerge");
+    let breaks = |check: fn(&Cursor<'_, '_>, &mut ErrorList)| {
+        let constraints = rules
+            .old
+            .map_or(&[][..], |old| old.list("topologySpreadConstraints"));
+        constraints.iter().any(|constraint| {
+            let mut errors = ErrorList::new();
+            check(&Cursor::root(constraint), &mut errors);
+            !errors.is_empty()
+        })
+    };
+    let uses_merged_rule = match (rules.enabled("MatchLabelKeysInPodTopologySpread"), merges) {
+        (false, _) => false,
+        (true, true) => !breaks(match_label_keys),
+        (true, false) => breaks(separate_label_keys),
+    };
+    match uses_merged_rule {
+        true => match_label_keys(at, errors),
+        false => separate_label_keys(at, errors),
+    }
+}
+
+/// Checks keys that are not merged into the selector: it may not have them.
+fn separate_label_keys(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let (selector, keys) = (at.field("labelSelector"), at.field("matchLabelKeys"));
+    if keys.list().is_empty() {
+        return;
+    }
+    if !selector.is_set() {
+        errors.forbidden(&keys, "must not be specified when labelSelector is not set");
+    }
+    let (matched, expressions) = (selector.field("matchLabels"), selector.field("matchExpressions"));
+    for key in keys.items() {
+        labels::key(&key, errors);
+        let is_label = matched.map().is_some_and(|m| m.contains_key(key.str()));
+        if is_label || expressions.list().iter().any(|e| e.text("key") == key.str()) {
+            errors.invalid(&key, "exists in both matchLabelKeys and labelSelector");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What the rules of pod specs depend on besides the spec: feature gates, and the stored spec.
+//!
+//! An update must not refuse what a stored object has already. Each method answers whether one such exception applies. They
+//! are asked only where a spec uses the feature, since most specs use none.
+
+use super::{containers_of, volumes};
+use crate::checks::labels::{self, Values};
+use crate::checks::names;
+use crate::checks::resources::quantity;
+use crate::{Context, Cursor};
+use scantling_value::{ErrorList, Path, Value};
+
+/// What the rules depend on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules<'a> {
+    /// Feature gates.
+    pub(super) context: &'a Context<'a>,
+    /// The stored spec, on an update.
+    pub(super) old: Option<&'a Value>,
+    /// Whether the spec is that of a pod; otherwise it is that of a template.
+    pub(super) is_pod: bool,
+}
+
+impl<'a> Rules<'a> {
+    /// Whether a feature gate is enabled.
+    pub(super) fn enabled(&self, gate: &str) -> bool {
+        (self.context.enabled)(gate)
+    }
+
+    fn old_has(&self, test: impl FnOnce(&'a Value) -> bool) -> bool {
+        self.old.is_some_and(test)
+    }
+
+    fn old_container_has(&self, test: impl Fn(&Value) -> bool) -> bool {
+        self.old_has(|old| containers_of(old).any(test))
+    }
+
+    /// Whether values of selectors in pod affinities are checked.
+    pub(super) fn affinity_values(&self) -> Values {
+        let terms = |old: &'a Value| {
+            ["podAffinity", "podAntiAffinity"].into_iter().flat_map(|kind| {
+                let affinity = old.at(["affinity", kind]);
+                let list = |field: &str| affinity.map_or(&[][..], |a| a.list(field)).iter();
+                let required = list("requiredDuringSchedulingIgnoredDuringExecution");
+                let preferred = list("preferredDuringSchedulingIgnoredDuringExecution");
+                required.chain(preferred.filter_map(|t| t.get("podAffinityTerm")))
+            })
+        };
+        let is_invalid = |term: &Value| {
+            labels::has_invalid_value(term.get("labelSelector"))
+                || labels::has_invalid_value(term.get("namespaceSelector"))
+        };
+        unchecked_if(self.old_has(|old| terms(old).any(is_invalid)))
+    }
+
+    /// Whether values of required node affinities are checked.
+    pub(super) fn node_affinity_values(&self) -> Values {
+        const TERMS: [&str; 4] = [
+            "affinity",
+            "nodeAffinity",
+            "requiredDuringSchedulingIgnoredDuringExecution",
+            "nodeSelectorTerms",
+        ];
+        let has_invalid = |old: &Value| {
+            old.list_at(TERMS)
+                .iter()
+                .any(|term| labels::has_invalid_value(Some(term)))
+        };
+        unchecked_if(self.old_has(has_invalid))
+    }
+
+    /// Whether the label selectors of topology spread constraints are checked.
+    pub(super) fn checks_spread_selectors(&self) -> bool {
+        let is_invalid = |constraint: &Value| {
+            let mut errors = ErrorList::new();
+            let selector = Cursor::at(constraint.get("labelSelector"), Path::ROOT);
+            labels::selector(&selector, &mut errors);
+            !errors.is_empty()
+        };
+        !self.old_has(|old| old.list("topologySpreadConstraints").iter().any(is_invalid))
+    }
+
+    /// Whether amounts of huge pages need not be multiples of the page size.
+    pub(super) fn allows_partial_pages(&self) -> bool {
+        let is_partial = |list: Option<&Value>| {
+            let entries = list
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(scantling_value::Map::iter);
+            entries.into_iter().any(|(name, amount)| {
+                let size = name
+                    .strip_prefix("hugepages-")
+                    .map(|size| quantity(Some(&size.into())));
+                size.is_some_and(|size| {
+                    let unit = size.scaled(0);
+                    unit <= 0 || quantity(Some(amount)).scaled(0) % unit != 0
+                })
+            })
+        };
+        self.old_container_has(|container| {
+            ["requests", "limits"]
+                .into_iter()
+                .any(|list| is_partial(container.at(["resources", list])))
+        })
+    }
+
+    /// Whether a path of a projected service-account token may leave the volume.
+    pub(super) fn allows_any_token_path(&self) -> bool {
+        let sources = |old: &'a Value| {
+            let volumes = old.list("volumes").iter();
+            volumes.flat_map(|v| v.list_at(["projected", "sources"]))
+        };
+        let is_outside = |source: &Value| {
+            let token = source.get("serviceAccountToken");
+            token.is_some_and(|token| !volumes::is_local_path(token.text("path")))
+        };
+        self.old_has(|old| sources(old).any(is_outside))
+    }
+
+    /// Whether names of environment variables follow the relaxed rules.
+    pub(super) fn relaxes_environment(&self, name: &str) -> bool {
+        if self.enabled("RelaxedEnvironmentVariableValidation") {
+            return true;
+        }
+        let has_name = |container: &Value| {
+            let variables = container.list("env").iter().any(|v| v.text("name") == name);
+            variables || container.list("envFrom").iter().any(|v| v.text("prefix") == name)
+        };
+        !names::env_name(name).is_empty() && self.old_container_has(has_name)
+    }
+
+    /// Whether environment variables may come from files.
+    pub(super) fn has_environment_files(&self) -> bool {
+        let uses = |container: &Value| {
+            let mut variables = container.list("env").iter();
+            variables.any(|v| v.at(["valueFrom", "fileKeyRef"]).is_some())
+        };
+        self.enabled("EnvFiles") || self.old_container_has(uses)
+    }
+
+    /// Whether containers have restart policies of their own.
+    pub(super) fn has_restart_rules(&self) -> bool {
+        let uses = |old: &Value| {
+            let sets_policy =
+                |c: &Value| c.get("restartPolicy").is_some() || !c.list("restartPolicyRules").is_empty();
+            let init = old.list("initContainers").iter();
+            let mut init = init.filter(|c| sets_policy(c) && c.text("restartPolicy") != "Always");
+            old.list("containers").iter().any(sets_policy) || init.next().is_some()
+        };
+        self.enabled("ContainerRestartRules") || self.old_has(uses)
+    }
+
+    /// Whether a restart rule may restart all containers.
+    pub(super) fn has_restart_all(&self) -> bool {
+        let uses = |container: &Value| {
+            let mut rules = container.list("restartPolicyRules").iter();
+            rules.any(|rule| rule.text("action") == "RestartAllContainers")
+        };
+        self.enabled("RestartAllContainersOnContainerExits") || self.old_container_has(uses)
+    }
+
+    /// Whether the operators `Lt` and `Gt` of tolerations may be used.
+    pub(super) fn compares_taints(&self) -> bool {
+        let uses = |old: &Value| {
+            let mut tolerations = old.list("tolerations").iter();
+            tolerations.any(|t| matches!(t.text("operator"), "Lt" | "Gt"))
+        };
+        self.enabled("TaintTolerationComparisonOperators") || self.old_has(uses)
+    }
+
+    /// Whether pods with user namespaces may use the host's network.
+    pub(super) fn allows_host_network_with_user_namespace(&self) -> bool {
+        let uses = |old: &Value| {
+            let is = |field: &str| old.get(field).and_then(Value::as_bool);
+            is("hostUsers") == Some(false) && is("hostNetwork") == Some(true)
+        };
+        self.enabled("UserNamespacesHostNetworkSupport") || self.old_has(uses)
+    }
+
+    /// Whether pods with user namespaces may have block devices.
+    pub(super) fn allows_devices_with_user_namespace(&self) -> bool {
+        self.old_has(|old| old.get("hostUsers").and_then(Value::as_bool) == Some(false))
+            && self.old_container_has(|container| !container.list("volumeDevices").is_empty())
+    }
+
+    /// Whether SELinux labels may be changed by other means than recursion.
+    pub(super) fn has_selinux_mount(&self) -> bool {
+        self.enabled("SELinuxMount")
+            || self.old_has(|old| old.at(["securityContext", "seLinuxChangePolicy"]).is_some())
+    }
+
+    /// Whether sysctls of the host's namespaces may be set although the pod uses these namespaces.
+    pub(super) fn allows_host_sysctls(&self) -> bool {
+        self.old_has(|old| {
+            let mut sysctls = old.list_at(["securityContext", "sysctls"]).iter();
+            sysctls.any(|s| super::security::host_sysctl(s.text("name"), old).is_some())
+        })
+    }
+
+    /// Whether init containers that end may have the resize policy `RestartContainer`.
+    pub(super) fn allows_restart_of_init_containers(&self) -> bool {
+        let uses = |container: &Value| {
+            let mut policies = container.list("resizePolicy").iter();
+            container.text("restartPolicy") != "Always"
+                && policies.any(|p| p.text("restartPolicy") == "RestartContainer")
+        };
+        self.old_has(|old| old.list("initContainers").iter().any(uses))
+    }
+
+    /// Whether sidecars may have a resize policy.
+    pub(super) fn has_sidecar_resize(&self) -> bool {
+        let uses = |container: &Value| {
+            container.text("restartPolicy") == "Always" && !container.list("resizePolicy").is_empty()
+        };
+        self.enabled("InPlacePodVerticalScaling")
+            || self.old_has(|old| old.list("initContainers").iter().any(uses))
+    }
+
+    /// Whether image volumes may lack a reference.
+    pub(super) fn allows_empty_image(&self) -> bool {
+        let is_empty = |volume: &Value| {
+            volume
+                .get("image")
+                .is_some_and(|image| image.text("reference").is_empty())
+        };
+        self.old_has(|old| old.list("volumes").iter().any(is_empty))
+    }
+
+    /// Whether containers without privilege escalation may have the capability `CAP_SYS_ADMIN`.
+    pub(super) fn allows_sys_admin(&self) -> bool {
+        self.old_container_has(|container| {
+            let context = container.get("securityContext");
+            let escalates = context
+                .and_then(|c| c.get("allowPrivilegeEscalation"))
+                .and_then(Value::as_bool);
+            let mut added = context
+                .map_or(&[][..], |c| c.list_at(["capabilities", "add"]))
+                .iter();
+            escalates != Some(true) && added.any(|c| c.as_str() == Some("CAP_SYS_ADMIN"))
+        })
+    }
+}
+
+fn unchecked_if(has_invalid: bool) -> Values {
+    if has_invalid {
+        Values::Unchecked
+    } else {
+        Values::Checked
+    }
+}

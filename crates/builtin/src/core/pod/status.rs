@@ -1,0 +1,435 @@
+//! The status of a pod.
+
+use super::defaults::STATUSES;
+use super::rules::Rules;
+use crate::checks::resources::quantity;
+use crate::checks::{Report, Rule, ip, names, numbers, update};
+use crate::{Cursor, checks::go};
+use scantling_value::{ErrorList, FieldError, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+/// Checks a new status of a pod.
+pub(super) fn validate(pod: &Value, old: &Value, rules: &Rules<'_>, errors: &mut ErrorList) {
+    let root = Cursor::root(pod);
+    let (spec, at) = (root.field("spec"), root.field("status"));
+    let stored = old.get("status").cloned().unwrap_or_default();
+    conditions(&at.field("conditions"), errors);
+    nominated_node(&at.field("nominatedNodeName"), old, &stored, rules, errors);
+    let observed = at.field("observedGeneration");
+    if observed.int() < 0 {
+        errors.invalid(&observed, "must be a non-negative integer");
+    }
+    let class = at.field("qosClass");
+    if class.str() != stored.text("qosClass") {
+        errors.invalid(&class, update::IMMUTABLE);
+    }
+    let old_spec = old.get("spec").cloned().unwrap_or_default();
+    for list in STATUSES {
+        transitions(&at.field(list), stored.list(list), list, &old_spec, rules, errors);
+    }
+    claim_statuses(&at.field("resourceClaimStatuses"), &spec, errors);
+    extended_claims(&at.field("extendedResourceClaimStatus"), &spec, errors);
+    allocatable_claims(&at, &spec, errors);
+    volume_health(&at.field("volumeHealth"), &spec, errors);
+    pod_addresses(&at, &stored, errors);
+    host_addresses(&at, &stored, errors);
+    let is_windows = spec.field("os").field("name").str() == "windows";
+    for list in STATUSES {
+        for status in at.field(list).items() {
+            user(&status.field("user"), is_windows, errors);
+        }
+    }
+    for (list, containers) in [
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+    ] {
+        let containers = spec.field(containers);
+        for status in at.field(list).items() {
+            allocated_resources(&status, containers.list(), &at, errors);
+        }
+    }
+    for status in at.field("ephemeralContainerStatuses").items() {
+        let allocated = status.field("allocatedResourcesStatus");
+        if !allocated.list().is_empty() {
+            errors.forbidden(&allocated, "must not be specified in container status");
+        }
+    }
+    if rules.enabled("ImageVolumeWithDigest") {
+        STATUSES
+            .iter()
+            .for_each(|list| image_volumes(&at.field(list), errors));
+    }
+}
+
+fn conditions(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    for condition in at.items() {
+        let (observed, kind) = (condition.field("observedGeneration"), condition.field("type"));
+        if observed.int() < 0 {
+            errors.invalid(&observed, "must be a non-negative integer");
+        }
+        if !matches!(kind.str(), "PodScheduled" | "Ready" | "Initialized") {
+            let kind = kind.with_path(condition.path().field("Type"));
+            errors.invalid_for(&kind, names::label_key(kind.str()));
+        }
+    }
+}
+
+fn nominated_node(
+    at: &Cursor<'_, '_>,
+    old: &Value,
+    stored: &Value,
+    rules: &Rules<'_>,
+    errors: &mut ErrorList,
+) {
+    if at.str().is_empty() || at.str() == stored.text("nominatedNodeName") {
+        return;
+    }
+    errors.invalid_for(at, names::dns1123_subdomain(at.str()));
+    let is_bound = !old.text_at(["spec", "nodeName"]).is_empty();
+    if is_bound && rules.enabled("ClearingNominatedNodeNameAfterBinding") {
+        errors.forbidden(at, "may not be set on pods that are already bound to a node");
+    }
+}
+
+/// A container that has ended starts again only if its restart policy says so.
+fn transitions(
+    at: &Cursor<'_, '_>,
+    stored: &[Value],
+    list: &str,
+    spec: &Value,
+    rules: &Rules<'_>,
+    errors: &mut ErrorList,
+) {
+    let containers = match list {
+        "containerStatuses" => "containers",
+        "initContainerStatuses" => "initContainers",
+        _ => "",
+    };
+    if stored.is_empty() || (!containers.is_empty() && rules.has_restart_all() && restarts_all(spec)) {
+        return;
+    }
+    for (i, old) in stored.iter().enumerate() {
+        let Some(ended) = old.at(["state", "terminated"]) else {
+            continue;
+        };
+        let code = ended.get("exitCode").and_then(Value::as_int).unwrap_or(0);
+        let restarted =
+            |new: &&Value| new.text("name") == old.text("name") && new.at(["state", "terminated"]).is_none();
+        if at.list().iter().any(|new| restarted(&new))
+            && !may_restart(containers, old.text("name"), code, spec, rules)
+        {
+            let status = at.path().index(i);
+            let why = "may not be transitioned to non-terminated state";
+            errors.push_with(|| FieldError::forbidden(&status.field("state"), why));
+        }
+    }
+}
+
+/// Whether a rule of some container restarts all of them.
+fn restarts_all(spec: &Value) -> bool {
+    let containers = spec.list("initContainers").iter().chain(spec.list("containers"));
+    let mut rules = containers.flat_map(|container| container.list("restartPolicyRules"));
+    rules.any(|rule| rule.text("action") == "RestartAllContainers")
+}
+
+fn may_restart(list: &str, name: &str, code: i64, spec: &Value, rules: &Rules<'_>) -> bool {
+    let of_policy = |policy: &str| match policy {
+        "OnFailure" => code != 0,
+        "Never" => false,
+        _ => true,
+    };
+    if list.is_empty() {
+        return false;
+    }
+    let container = spec.list(list).iter().find(|c| c.text("name") == name);
+    if !rules.has_restart_rules() {
+        let is_sidecar =
+            list == "initContainers" && container.is_some_and(|c| c.text("restartPolicy") == "Always");
+        return is_sidecar || of_policy(spec.text("restartPolicy"));
+    }
+    let Some(container) = container else { return false };
+    let own = container.text("restartPolicy");
+    let matches = |rule: &&Value| {
+        let codes = rule.get("exitCodes");
+        let is_listed = codes.is_some_and(|c| c.list("values").iter().any(|v| v.as_int() == Some(code)));
+        codes.is_some_and(|codes| is_listed == (codes.text("operator") == "In"))
+    };
+    let rule = container.list("restartPolicyRules").iter().find(matches);
+    match rule.map(|rule| rule.text("action")) {
+        Some("Restart") if !own.is_empty() => true,
+        _ if matches!(own, "Always" | "OnFailure" | "Never") => of_policy(own),
+        _ => of_policy(spec.text("restartPolicy")),
+    }
+}
+
+fn claim_statuses(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let claims = spec.field("resourceClaims");
+    let mut seen = BTreeSet::new();
+    for status in at.items() {
+        let name = status.field("name");
+        if !claims.list().iter().any(|claim| claim.text("name") == name.str()) {
+            errors.invalid(&name, "must match the name of an entry in `spec.resourceClaims`");
+        }
+        if !seen.insert(name.str()) {
+            errors.duplicate(&name, name.str());
+        }
+        Rule::FormIfSet(names::dns1123_subdomain).check(&status.field("resourceClaimName"), errors);
+    }
+}
+
+fn extended_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if !at.is_set() {
+        return;
+    }
+    let mappings = at.field("requestMappings");
+    if mappings.list().is_empty() {
+        errors.required(&mappings, "at least one request mapping is required");
+    }
+    let container = |name: &str| {
+        let lists = [spec.field("containers"), spec.field("initContainers")];
+        lists
+            .iter()
+            .flat_map(Cursor::list)
+            .find(|c| c.text("name") == name)
+    };
+    let mut seen = BTreeSet::new();
+    for mapping in mappings.items() {
+        let parts = ["containerName", "resourceName", "requestName"].map(|field| mapping.field(field));
+        let [name, resource, request] = &parts;
+        match container(name.str()) {
+            Some(container) if container.at(["resources", "requests", resource.str()]).is_none() => {
+                let why = "must match the extended resource name of an entry in spec.initContainers.resources.requests \
+                           or spec.containers.resources.requests";
+                errors.invalid(resource, why);
+            }
+            Some(_) => {}
+            None => {
+                let why =
+                    "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+                errors.invalid(name, why);
+            }
+        }
+        let request_at = request.with_path(at.path().field("requestName"));
+        errors.invalid_for(&request_at, names::dns1123_label(request.str()));
+        if !seen.insert((name.str(), resource.str(), request.str())) {
+            parts.iter().for_each(|part| errors.duplicate(part, part.str()));
+        }
+    }
+    Rule::RequiredForm(names::dns1123_subdomain).check(&at.field("resourceClaimName"), errors);
+}
+
+fn allocatable_claims(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let own = [spec.field("resourceClaims"), at.field("resourceClaimStatuses")];
+    for status in at.field("nodeAllocatableResourceClaimStatuses").items() {
+        let name = status.field("resourceClaimName");
+        if name.str().is_empty() {
+            continue;
+        }
+        let is_own = |claim: &Value| claim.text("resourceClaimName") == name.str();
+        if !own.iter().flat_map(Cursor::list).any(is_own) {
+            errors.invalid(&name, "no mapping found in pod reference");
+        }
+        for mapped in status.field("mapping").items() {
+            allocatable_name(&mapped.field("name"), errors);
+            not_negative(&mapped.field("quantity"), errors);
+        }
+        for overhead in status.field("overhead").items() {
+            allocatable_name(&overhead.field("name"), errors);
+            let amounts = ["perPod", "perContainer"].map(|field| overhead.field(field));
+            if amounts.iter().any(Cursor::is_set) {
+                amounts.iter().for_each(|amount| not_negative(amount, errors));
+            } else {
+                let why = "at least one of perPod or perContainer must be set";
+                errors.invalid_value(&overhead, "", why);
+            }
+        }
+    }
+}
+
+fn allocatable_name(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if !crate::checks::resources::is_pod_level(at.str()) {
+        errors.invalid(at, "must be a node allocatable resource name");
+    }
+}
+
+fn not_negative(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if quantity(at.value()).sign() == Ordering::Less {
+        errors.invalid(at, "must be non-negative");
+    }
+}
+
+fn volume_health(at: &Cursor<'_, '_>, spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let volumes = spec.field("volumes");
+    for health in at.items() {
+        let name = health.field("name");
+        let is_known = volumes.list().iter().any(|v| v.text("name") == name.str());
+        if !name.str().is_empty() && !is_known {
+            errors.push_with(|| FieldError::not_found(name.path(), name.str()));
+        }
+    }
+}
+
+/// The texts of addresses in a list of a status.
+fn addresses<'v>(status: &'v Value, list: &str) -> Vec<&'v str> {
+    status
+        .list(list)
+        .iter()
+        .map(|address| address.text("ip"))
+        .collect()
+}
+
+fn pod_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
+    let (single, list) = (at.field("podIP"), at.field("podIPs"));
+    check_addresses(&list, &addresses(stored, "podIPs"), "PodIP", errors);
+    let first = list.list().first().map(|ip| ip.text("ip"));
+    if single.str().is_empty() != first.is_none() {
+        let shown = go::list("core/v1", "PodIP", list.value());
+        let why = "podIP and podIPs must either both be set or both be unset";
+        errors.invalid_value(&list, shown, why);
+    } else if let Some(first) = first.filter(|first| *first != single.str()) {
+        let at = list.path().index(0);
+        let why = "must be equal to `podIP`";
+        errors.push_with(|| FieldError::invalid(&at.field("ip"), first, why));
+    }
+}
+
+fn host_addresses(at: &Cursor<'_, '_>, stored: &Value, errors: &mut ErrorList) {
+    let list = at.field("hostIPs");
+    let Some(first) = list.list().first().map(|ip| ip.text("ip")) else {
+        return;
+    };
+    if first != at.field("hostIP").str() {
+        let at = list.path().index(0);
+        let why = "must be equal to `hostIP`";
+        errors.push_with(|| FieldError::invalid(&at.field("ip"), first, why));
+    }
+    check_addresses(&list, &addresses(stored, "hostIPs"), "HostIP", errors);
+}
+
+/// Addresses are valid, and at most one of each family.
+fn check_addresses(list: &Cursor<'_, '_>, stored: &[&str], name: &str, errors: &mut ErrorList) {
+    for (i, address) in list.items().enumerate() {
+        let ip = address.field("ip");
+        ip::legacy(&ip.with_path(list.path().index(i)), stored, errors);
+    }
+    let count = list.list().len();
+    if count < 2 {
+        return;
+    }
+    let texts: Vec<&str> = list.list().iter().map(|address| address.text("ip")).collect();
+    let parsed: Vec<_> = texts.iter().map(|text| ip::parse_sloppy(text)).collect();
+    if let Some(bad) = texts.iter().zip(&parsed).find(|(_, ip)| ip.is_none()) {
+        let why = format!("failed to check for dual stack with error:invalid IP: {}", bad.0);
+        errors.push_with(|| FieldError::internal(list.path(), why));
+    }
+    let is_v6 = parsed.iter().flatten().map(|ip| ip.to_canonical().is_ipv6());
+    let families: BTreeSet<bool> = is_v6.collect();
+    let is_dual = families.len() == 2 && parsed.iter().all(Option::is_some);
+    if !is_dual || count > 2 {
+        let shown = go::list("core/v1", name, list.value());
+        errors.invalid_value(list, shown, "may specify no more than one IP for each IP family");
+    }
+}
+
+fn user(at: &Cursor<'_, '_>, is_windows: bool, errors: &mut ErrorList) {
+    let linux = at.field("linux");
+    if !linux.is_set() {
+        return;
+    }
+    if is_windows {
+        return errors.forbidden(&linux, "cannot be set for a windows pod");
+    }
+    let (uid, gid) = (linux.field("uid"), linux.field("gid"));
+    numbers::between(&uid, 0, i64::from(u32::MAX), errors);
+    numbers::id(&gid, errors);
+    linux
+        .field("supplementalGroups")
+        .items()
+        .for_each(|group| numbers::id(&group, errors));
+}
+
+fn allocated_resources(
+    status: &Cursor<'_, '_>,
+    containers: &[Value],
+    pod: &Cursor<'_, '_>,
+    errors: &mut ErrorList,
+) {
+    const HEALTH: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
+    const MAX_MESSAGE: usize = 1024;
+    let name = status.field("name").str();
+    let container = containers.iter().find(|c| c.text("name") == name);
+    for allocated in status.field("allocatedResourcesStatus").items() {
+        let resource = allocated.field("name");
+        if let Some(why) = container.and_then(|c| allocation_fault(resource.str(), c, pod)) {
+            errors.invalid(&resource, why);
+        }
+        let mut seen = BTreeSet::new();
+        for device in allocated.field("resources").items() {
+            let [id, health, message] = ["resourceID", "health", "message"].map(|field| device.field(field));
+            if !HEALTH.contains(&health.str()) {
+                errors.not_supported(&health, HEALTH);
+            }
+            if message.is_set() {
+                match message.str().len() {
+                    0 => errors.required(&message, "must be non-empty if specified"),
+                    1..=MAX_MESSAGE => {}
+                    _ => errors.push_with(|| FieldError::too_long(message.path(), MAX_MESSAGE)),
+                }
+            }
+            if !seen.insert(id.str()) {
+                errors.duplicate(&id, id.str());
+            }
+        }
+    }
+}
+
+/// Why a container cannot have been given a resource, if it cannot.
+fn allocation_fault(resource: &str, container: &Value, pod: &Cursor<'_, '_>) -> Option<&'static str> {
+    let requests = |name: &str| container.at(["resources", "requests", name]);
+    let Some(claim) = resource.strip_prefix("claim:") else {
+        let why = "must match one of the container's resource requests";
+        return requests(resource).is_none().then_some(why);
+    };
+    let is_claimed = container
+        .list_at(["resources", "claims"])
+        .iter()
+        .any(|own| match own.text("request") {
+            "" => own.text("name") == claim,
+            request => claim.split_once('/') == Some((own.text("name"), request)),
+        });
+    let extended = pod.field("extendedResourceClaimStatus");
+    let is_extended = claim.split_once('/').is_some_and(|(claim, request)| {
+        extended.is_set()
+            && !claim.is_empty()
+            && !request.is_empty()
+            && claim == extended.field("resourceClaimName").str()
+            && extended.field("requestMappings").list().iter().any(|mapping| {
+                mapping.text("containerName") == container.text("name")
+                    && mapping.text("requestName") == request
+                    && quantity(requests(mapping.text("resourceName"))).sign() != Ordering::Equal
+            })
+    });
+    let why = "must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when \
+               container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty";
+    (!is_claimed && !is_extended).then_some(why)
+}
+
+fn image_volumes(at: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    const MAX: usize = 256;
+    for status in at.items() {
+        for mount in status.field("volumeMounts").items() {
+            let volume = mount.field("volumeStatus");
+            let image = volume.field("image");
+            if !image.is_set() {
+                continue;
+            }
+            let image = image.with_path(volume.path().field("imageVolumeStatus"));
+            let reference = image.field("imageRef");
+            Rule::RequiredFor("imageRef must not be empty").check(&reference, errors);
+            if reference.str().len() > MAX {
+                errors.push_with(|| FieldError::too_long(reference.path(), MAX));
+            }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Warnings about pods and templates that are valid.
+
+use super::annotations::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
+use super::containers_at;
+use super::prepare::app_armor_profile;
+use crate::checks::nodes::{deprecated_label, warn_about_requirements};
+use crate::checks::resources::quantity;
+use crate::checks::{ip, names};
+use crate::core::persistent_volume_claim::warn_about_spec;
+use crate::{Context, Cursor};
+use scantling_value::{PathBuf, Value, go};
+use std::collections::BTreeMap;
+
+/// Annotations that mean nothing any more.
+const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
+    (
+        "scheduler.alpha.kubernetes.io/critical-pod",
+        r#"non-functional in v1.16+; use the "priorityClassName" field instead"#,
+    ),
+    (
+        "security.alpha.kubernetes.io/sysctls",
+        r#"non-functional in v1.11+; use the "sysctls" field instead"#,
+    ),
+    (
+        "security.alpha.kubernetes.io/unsafe-sysctls",
+        r#"non-functional in v1.11+; use the "sysctls" field instead"#,
+    ),
+];
+
+/// Kinds of volumes that are on their way out: the field, its name in warnings, and the text.
+const DEPRECATED_VOLUMES: [(&str, &str, &str); 6] = [
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
+    (
+        "scaleIO",
+        "scaleIO",
+        "deprecated in v1.16, non-functional in v1.22+",
+    ),
+    (
+        "flocker",
+        "flocker",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "storageos",
+        "storageOS",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "quobyte",
+        "quobyte",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "glusterfs",
+        "glusterfs",
+        "deprecated in v1.25, non-functional in v1.26+",
+    ),
+];
+
+/// Adds the warnings about a pod or a template.
+pub(super) fn warn(at: &Cursor<'_, '_>, is_pod: bool, context: &Context<'_>, warnings: &mut Vec<String>) {
+    let (spec, metadata) = (at.field("spec"), at.field("metadata"));
+    let annotations = metadata.field("annotations");
+    let has = |key: &str| annotations.map().is_some_and(|map| map.contains_key(key));
+    node_labels(&spec, warnings);
+    for (key, why) in DEPRECATED_ANNOTATIONS {
+        if has(key) {
+            warnings.push(format!("{}: {why}", annotations.path().key(key)));
+        }
+    }
+    for volume in spec.field("volumes").items() {
+        volume_sources(&volume, context, warnings);
+    }
+    super::overlaps::warn(&spec.field("volumes"), warnings);
+    duplicates(&spec, "hostAliases", "ip", warnings);
+    duplicates(&spec, "imagePullSecrets", "name", warnings);
+    for secret in spec.field("imagePullSecrets").items() {
+        let name = secret.field("name");
+        if name.str().is_empty() {
+            warnings.push(format!("{}: invalid empty name \"\"", name.path()));
+        }
+    }
+    fractions(&spec.field("overhead"), warnings);
+    let security = spec.field("securityContext");
+    if !security.field("seccompProfile").is_set() && has(SECCOMP_POD) {
+        warnings.push(seccomp(&annotations, SECCOMP_POD));
+    }
+    let profile = security.field("appArmorProfile");
+    containers_at(&spec, |container| {
+        profile_annotations(container, &annotations, profile.value(), is_pod, warnings);
+        let resources = container.field("resources");
+        fractions(&resources.field("limits"), warnings);
+        fractions(&resources.field("requests"), warnings);
+        variables(&container.field("env"), warnings);
+    });
+    ports(&spec, warnings);
+    port_names(&spec, warnings);
+    let period = spec.field("terminationGracePeriodSeconds");
+    if period.int() < 0 {
+        let why = "must be >= 0; negative values are invalid and will be treated as 1";
+        warnings.push(format!("{}: {why}", period.path()));
+    }
+    missing_selectors(&spec, warnings);
+    let config = spec.field("dnsConfig");
+    for server in config.field("nameservers").items() {
+        warnings.extend(ip::warning(server.path(), server.str()));
+    }
+    for alias in spec.field("hostAliases").items() {
+        let address = alias.field("ip");
+        warnings.extend(ip::warning(address.path(), address.str()));
+    }
+}
+
+fn node_labels(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    for (key, entry) in spec.field("nodeSelector").entries() {
+        if let Some(why) = deprecated_label(key) {
+            warnings.push(format!("{}: {why}", entry.path()));
+        }
+    }
+    let affinity = spec.field("affinity");
+    let node = affinity.field("nodeAffinity");
+    let required = node.field("requiredDuringSchedulingIgnoredDuringExecution");
+    for term in required.field("nodeSelectorTerms").items() {
+        warn_about_requirements(&term.field("matchExpressions"), warnings);
+    }
+    for term in node
+        .field("preferredDuringSchedulingIgnoredDuringExecution")
+        .items()
+    {
+        preferred_term(&term.field("preference"), warnings);
+    }
+    for constraint in spec.field("topologySpreadConstraints").items() {
+        let key = constraint.field("topologyKey");
+        if let Some(why) = deprecated_label(key.str()) {
+            warnings.push(format!("{}: {} is {why}", key.path(), key.str()));
+        }
+        missing_selector(&constraint, warnings);
+    }
+}
+
+/// Adds the warnings about a term of a node selector whose values validation does not check.
+fn preferred_term(term: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    for expression in term.field("matchExpressions").items() {
+        let key = expression.field("key");
+        if let Some(why) = deprecated_label(key.str()) {
+            warnings.push(format!("{}: {} is {why}", key.path(), key.str()));
+        }
+        for value in expression.field("values").items() {
+            for why in names::label_value(value.str()) {
+                warnings.push(format!("{}: {} is invalid, {why}", value.path(), value.str()));
+            }
+        }
+    }
+}
+
+fn missing_selector(term: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    let selector = term.field("labelSelector");
+    if !selector.is_set() {
+        let why = "a null labelSelector results in matching no pod";
+        warnings.push(format!("{}: {why}", selector.path()));
+    }
+}
+
+fn missing_selectors(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    let affinity = spec.field("affinity");
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let affinity = affinity.field(kind);
+        for term in affinity
+            .field("requiredDuringSchedulingIgnoredDuringExecution")
+            .items()
+        {
+            missing_selector(&term, warnings);
+        }
+        for term in affinity
+            .field("preferredDuringSchedulingIgnoredDuringExecution")
+            .items()
+        {
+            missing_selector(&term.field("podAffinityTerm"), warnings);
+        }
+    }
+}
+
+fn volume_sources(volume: &Cursor<'_, '_>, context: &Context<'_>, warnings: &mut Vec<String>) {
+    let mut warn = |field: &str, shown: &str, why: &str| {
+        if volume.field(field).is_set() {
+            warnings.push(format!("{}: {why}", volume.path().field(shown)));
+        }
+    };
+    let [photon, others @ ..] = DEPRECATED_VOLUMES;
+    warn(photon.0, photon.1, photon.2);
+    if volume.field("gitRepo").is_set() {
+        let why = match (context.enabled)("GitRepoVolumeDriver") {
+            true => "deprecated in v1.11",
+            false => "deprecated in v1.11, and disabled by default in v1.33+",
+        };
+        warn("gitRepo", "gitRepo", why);
+    }
+    for (field, shown, why) in others {
+        warn(field, shown, why);
+    }
+    let ephemeral = volume.field("ephemeral");
+    let template = ephemeral.field("volumeClaimTemplate");
+    if template.is_set() {
+        warn_about_spec(&template.field("spec"), warnings);
+    }
+    for field in ["cephfs", "rbd"] {
+        if volume.field(field).is_set() {
+            let why = "deprecated in v1.28, non-functional in v1.31+";
+            warnings.push(format!("{}: {why}", volume.path().field(field)));
+        }
+    }
+}
+
+/// Adds warnings about fractions of bytes in a resource list.
+fn fractions(list: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    for name in ["memory", "ephemeral-storage"] {
+        let amount = list.field(name);
+        if amount.is_set() {
+            fraction(&amount.with_path(list.path().key(name)), warnings);
+        }
+    }
+}
+
+fn fraction(amount: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    let quantity = quantity(amount.value());
+    if quantity.scaled(-3) % 1000 != 0 {
+        let shown = go::quote(&quantity.canonical());
+        warnings.push(format!(
+            "{}: fractional byte value {shown} is invalid, must be an integer",
+            amount.path()
+        ));
+    }
+}
+
+fn duplicates(spec: &Cursor<'_, '_>, list: &str, field: &str, warnings: &mut Vec<String>) {
+    let list = spec.field(list);
+    for (i, item) in list.items().enumerate() {
+        let value = item.field(field);
+        if list
+            .list()
+            .iter()
+            .take(i)
+            .any(|other| other.text(field) == value.str())
+        {
+            warnings.push(format!(
+                "{}: duplicate {field} {}",
+                value.path(),
+                go::quote(value.str())
+            ));
+        }
+    }
+}
+
+fn seccomp(annotations: &Cursor<'_, '_>, key: &str) -> String {
+    let at = annotations.path().key(key);
+    format!(r#"{at}: non-functional in v1.27+; use the "seccompProfile" field instead"#)
+}
+
+/// Profiles in annotations have been replaced by fields.
+fn profile_annotations(
+    container: &Cursor<'_, '_>,
+    annotations: &Cursor<'_, '_>,
+    of_pod: Option<&Value>,
+    is_pod: bool,
+    warnings: &mut Vec<String>,
+) {
+    let Some(map) = annotations.map().filter(|map| !map.is_empty()) else {
+        return;
+    };
+    let (name, context) = (container.field("name").str(), container.field("securityContext"));
+    let key = format!("{SECCOMP_CONTAINER}{name}");
+    if !context.field("seccompProfile").is_set() && map.contains_key(&key) {
+        warnings.push(seccomp(annotations, &key));
+    }
+    let key = format!("{APP_ARMOR}{name}");
+    let Some(annotation) = map.get(&key).and_then(Value::as_str) else {
+        return;
+    };
+    let annotated = app_armor_profile(annotation);
+    let own = context.field("appArmorProfile").value();
+    // The preparation of a pod has set the field from the annotation.
+    let warns = match is_pod {
+        true => own.is_none_or(|own| Some(own) == annotated.as_ref()) && annotated.as_ref() != of_pod,
+        false => own.is_none() && (of_pod.is_none() || annotated.as_ref() != of_pod),
+    };
+    if warns {
+        let at = annotations.path().key(&key);
+        warnings.push(format!(
+            r#"{at}: deprecated since v1.30; use the "appArmorProfile" field instead"#
+        ));
+    }
+}
+
+/// A variable that is defined twice hides the first definition, unless it extends it.
+fn variables(list: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    for (i, variable) in list.items().enumerate() {
+        let name = variable.field("name").str();
+        if !list.list().iter().take(i).any(|other| other.text("name") == name) {
+            continue;
+        }
+        let (reference, value) = (format!("$({name})"), variable.field("value").str());
+        let extends = value != reference && value.contains(&reference);
+        if variable.field("valueFrom").is_set() || !extends {
+            warnings.push(format!(
+                "{}: hides previous definition of {}, which may be dropped when using apply",
+                variable.path(),
+                go::quote(name)
+            ));
+        }
+    }
+}
+
+/// A port with its position.
+struct Port<'v> {
+    at: PathBuf,
+    host_ip: &'v str,
+    host_port: i64,
+}
+
+fn ports(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    let mut known: BTreeMap<(i64, &str), Vec<Port<'_>>> = BTreeMap::new();
+    containers_at(spec, |container| {
+        for port in container.field("ports").items() {
+            let (protocol, number) = (port.field("protocol").str(), port.field("containerPort").int());
+            let own = Port {
+                at: port.path().into(),
+                host_ip: port.field("hostIP").str(),
+                host_port: port.field("hostPort").int(),
+            };
+            if !own.host_ip.is_empty() && own.host_port == 0 {
+                let name = port.field("name").str();
+                warnings.push(format!(
+                    "{}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} Protocol:{protocol} \
+                     HostIP:{}}}",
+                    own.at, own.host_ip
+                ));
+            }
+            let others = known.entry((number, protocol)).or_default();
+            for other in others.iter() {
+                let problem = if own.host_ip == other.host_ip && own.host_port == other.host_port {
+                    "duplicate"
+                } else if own.host_port == 0 || other.host_port == 0 {
+                    "overlapping"
+                } else if own.host_port == other.host_port
+                    && own.host_ip.is_empty() != other.host_ip.is_empty()
+                {
+                    "dangerously ambiguous"
+                } else {
+                    continue;
+                };
+                warnings.push(format!("{}: {problem} port definition with {}", own.at, other.at));
+            }
+            others.push(own);
+        }
+    });
+}
+
+fn port_names(spec: &Cursor<'_, '_>, warnings: &mut Vec<String>) {
+    let mut known: BTreeMap<&str, PathBuf> = BTreeMap::new();
+    containers_at(spec, |container| {
+        for port in container.field("ports").items() {
+            let name = port.field("name").str();
+            if name.is_empty() {
+                continue;
+            }
+            match known.get(name) {
+                Some(other) => warnings.push(format!(
+                    "{}: duplicate port name {} with {other}, services and probes that select ports by name will use {other}",
+                    port.path(),
+                    go::quote(name)
+                )),
+                None => {
+                    known.insert(name, port.path().into());
+                }
+            }
+        }
+    });
+}

@@ -16,10 +16,14 @@ mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
 mod deny_service_external_ips;
+mod limit_ranger;
 mod namespace_lifecycle;
 mod persistent_volume_claim_resize;
+mod pod_resources;
+mod pod_security;
 mod pod_topology_labels;
 mod priority;
+mod resource_quota;
 mod runtime_class;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
@@ -31,7 +35,9 @@ use std::fmt::Debug;
 /// The plugins that run before webhooks and policies, in kube-apiserver's order.
 pub const PLUGINS: &[&dyn Plugin] = &[
     &namespace_lifecycle::NamespaceLifecycle,
+    &limit_ranger::LimitRanger,
     &taint_nodes_by_condition::TaintNodesByCondition,
+    &pod_security::PodSecurity,
     &priority::Priority,
     &default_toleration_seconds::DefaultTolerationSeconds,
     &default_storage_class::DefaultStorageClass,
@@ -44,7 +50,7 @@ pub const PLUGINS: &[&dyn Plugin] = &[
 ];
 
 /// The plugins that run after webhooks and policies.
-pub const LAST_PLUGINS: &[&dyn Plugin] = &[];
+pub const LAST_PLUGINS: &[&dyn Plugin] = &[&resource_quota::ResourceQuota];
 
 /// An admission plugin. Defaults of the methods fit a plugin that does nothing in that phase.
 pub trait Plugin: Debug + Sync {
@@ -267,7 +273,7 @@ pub struct Cause {
     /// The message.
     pub message: String,
     /// The field.
-    pub field: &'static str,
+    pub field: String,
 }
 
 impl Denial {

@@ -38,7 +38,6 @@
 
 pub mod ast;
 pub mod check;
-pub mod data;
 pub mod env;
 pub mod estimate;
 pub mod issue;

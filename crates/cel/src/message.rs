@@ -4,12 +4,12 @@
 //! wrapper is what it wraps, and JSON is made of lists, maps and scalars. The errors are those of a server, which
 //! names the types of its own language.
 
-use crate::data::{duration, timestamp};
 use crate::overload::Ty;
 use crate::shape::ShapeKind;
 use crate::val::{Arena, Duration, EvalError, Opaque, Res, Timestamp, Val};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use scantling_notation::{duration, timestamp};
 use std::sync::Arc;
 
 /// A message type.

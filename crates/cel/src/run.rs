@@ -1,8 +1,8 @@
 //! How an overload runs and what a run costs: the two run-time columns of the overload row.
 
-use crate::data::regex::Pattern;
 use crate::estimate::{REGEX_FACTOR, TEXT_FACTOR, scaled, text_cost};
 use crate::val::{Arena, Res, Val};
+use scantling_notation::regex::Pattern;
 use std::fmt;
 
 /// How an overload runs. An implementation that meets a value of a type it does not take answers

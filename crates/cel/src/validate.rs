@@ -4,12 +4,12 @@ mod format;
 
 use crate::ast::{Expr, ExprId, ExprKind, Literal};
 use crate::check::{CheckedExpr, same};
-use crate::data::{duration, regex, timestamp};
 use crate::env::Validation;
 use crate::issue::Issues;
 use crate::stack::with_room;
 use crate::types::CelType;
 use crate::val::Timestamp;
+use scantling_notation::{duration, regex, timestamp};
 use std::sync::Arc;
 
 /// Looks into a checked expression for what would fail as soon as it ran, and for literals of mixed types.

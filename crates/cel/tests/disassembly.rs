@@ -80,5 +80,5 @@ fn listings() {
         let program = Program::compile(&env, &checked).expect(expression);
         writeln!(listings, "# {expression}\n{program}").expect("text takes whatever is written");
     }
-    expect_file!["data/listings.txt"].assert_eq(&listings);
+    expect_file!["data/disassembly.txt"].assert_eq(&listings);
 }

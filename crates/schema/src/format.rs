@@ -6,7 +6,7 @@ mod email;
 mod text;
 
 use crate::plan::{Purpose, Types};
-use scantling_cel::data::{duration, timestamp, url::Url};
+use scantling_notation::{duration, timestamp, url::Url};
 use scantling_value::Str;
 
 /// A format that means something for its type; the others are ignored.

@@ -14,6 +14,7 @@ mod fingerprint;
 pub mod gates;
 pub mod immutable;
 pub mod listtype;
+pub mod lower;
 pub mod meta;
 pub mod names;
 pub mod plan;

@@ -1,6 +1,6 @@
 //! `pattern`: a regular expression, compiled when it is first needed.
 
-use scantling_cel::data::regex;
+use scantling_notation::regex;
 use scantling_value::Str;
 use std::sync::OnceLock;
 

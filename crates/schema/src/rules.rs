@@ -3,7 +3,7 @@
 mod check;
 mod compile;
 mod cost;
-mod escape;
+pub(crate) mod escape;
 mod ready;
 mod run;
 mod shape;

@@ -5,7 +5,7 @@ mod jsonpath;
 
 use crate::status::{ApiError, ApiResult};
 use crate::tables::jsonpath::JsonPath;
-use scantling_cel::data::timestamp::{self, Moment};
+use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Map, Value, deadline};
 
 /// A column that a definition declares.

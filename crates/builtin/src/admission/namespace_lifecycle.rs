@@ -44,7 +44,7 @@ impl Plugin for NamespaceLifecycle {
         denial.causes.push(Cause {
             reason: "NamespaceTerminating",
             message: format!("namespace {name} is being terminated"),
-            field: "metadata.namespace",
+            field: "metadata.namespace".to_owned(),
         });
         Err(denial)
     }

@@ -1,6 +1,6 @@
 //! Schedules in the notation of cron, with the rules and error texts of `robfig/cron`.
 
-use scantling_cel::data::duration;
+use scantling_notation::duration;
 use scantling_notation::timestamp;
 use scantling_value::go;
 

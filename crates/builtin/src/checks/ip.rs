@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::Cursor;
-use scantling_cel::data::ip::Ip;
+use scantling_notation::ip::Ip;
 use scantling_value::{ErrorList, Path, go};
 use std::net::IpAddr;
 

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::Cursor;
-pub(crate) use scantling_cel::data::names::{config_key, form};
+pub(crate) use scantling_notation::names::{config_key, form};
 pub(crate) use scantling_schema::names::{
     dns1035_label, dns1123_label, dns1123_subdomain, label_key, label_value,
 };

@@ -1,10 +1,10 @@
 //! Named formats.
 
-use crate::data::format::NamedFormat;
 use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, RegexCost, Run, size};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use scantling_notation::format::NamedFormat;
 use std::sync::Arc;
 
 /// The name of the type.

@@ -1,11 +1,11 @@
 //! IP addresses and networks.
 
 use super::ordered::reading;
-use crate::data::ip::{Cidr, Ip};
 use crate::estimate::{TEXT_FACTOR, formula, text_cost};
 use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use scantling_notation::ip::{Cidr, Ip};
 use std::sync::Arc;
 
 /// The name of the type of addresses.

@@ -1,10 +1,10 @@
 //! Resource quantities.
 
 use super::ordered::{Ordered, compare_to, is_greater, is_less, key, reading, sign_of};
-use crate::data::quantity::Quantity;
 use crate::overload::{Library, Overload, Ty};
 use crate::run::Run;
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use scantling_notation::quantity::Quantity;
 use std::sync::Arc;
 
 /// The name of the type.

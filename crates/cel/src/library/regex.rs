@@ -1,10 +1,10 @@
 //! Matches of regular expressions.
 
-use crate::data::regex::Pattern;
 use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run};
 use crate::val::{Arena, EvalError, Res, Val};
+use scantling_notation::regex::Pattern;
 
 const S: Ty = Ty::String;
 const COMPLAINT: &str = "Illegal regex: ";

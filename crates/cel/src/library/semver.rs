@@ -1,10 +1,10 @@
 //! Semantic versions.
 
 use super::ordered::{Ordered, compare_to, is_greater, is_less, key, reading};
-use crate::data::semver::{Semver, SemverSyntax};
 use crate::overload::{Library, Overload, Ty};
 use crate::run::Run;
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use scantling_notation::semver::{Semver, SemverSyntax};
 use std::sync::Arc;
 
 /// The name of the type.

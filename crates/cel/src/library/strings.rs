@@ -2,6 +2,7 @@
 
 mod format;
 mod newest;
+pub(crate) mod template;
 
 pub use newest::NEWEST;
 

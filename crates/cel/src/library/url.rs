@@ -1,10 +1,10 @@
 //! URLs.
 
-use crate::data::url::Url;
 use crate::estimate::TEXT_FACTOR;
 use crate::overload::{Estimate, Library, Overload, ResultSize, Ty};
 use crate::run::{Actual, Run};
 use crate::val::{Arena, EvalError, Opaque, Res, Val};
+use scantling_notation::url::Url;
 use std::sync::Arc;
 
 /// The name of the type.

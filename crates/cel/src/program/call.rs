@@ -2,11 +2,11 @@
 
 use super::interpreter::Interpreter;
 use super::op::{ArgEvaluation, Binary, CallOp, Comparison, Op, Unary};
-use crate::data::regex::Pattern;
 use crate::estimate::text_cost;
 use crate::overload::{Overload, Ty};
 use crate::run::{Actual, Run};
 use crate::val::{Arena, EvalError, Owned, Res, Val, text_size};
+use scantling_notation::regex::Pattern;
 use smallvec::SmallVec;
 
 type Args<'a> = SmallVec<[Val<'a>; 4]>;

@@ -11,7 +11,6 @@ use super::op::{
 use super::{Program, fast_path};
 use crate::ast::{Comprehension, Expr, ExprId, ExprKind, Literal, MapEntry, StructField};
 use crate::check::{CheckedExpr, Reference};
-use crate::data::regex::Pattern;
 use crate::env::{Env, Semantics};
 use crate::message;
 use crate::overload::{Overload, Ty};
@@ -19,6 +18,7 @@ use crate::run::Run;
 use crate::stack::with_room;
 use crate::types::CelType;
 use crate::val::{Arena, EvalError, Owned, go_kind};
+use scantling_notation::regex::Pattern;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 

@@ -1,12 +1,12 @@
 //! The tree that a program walks.
 
 use super::constant_set::ConstantSet;
-use crate::data::regex::Pattern;
 use crate::message::Message;
 use crate::overload::Overload;
 use crate::run::Actual;
 use crate::shape::Shape;
 use crate::val::{Arena, EvalError, Owned, Res, Val};
+use scantling_notation::regex::Pattern;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 

@@ -1,15 +1,23 @@
-//! What is wrong with an expression, in the words of the reference implementation.
+//! Syntax-error diagnostics that match ANTLR's, message for message.
 //!
-//! The reference implementation is generated from a grammar by a parser generator, whose messages and alts of going
-//! on behind a mistake follow_state from the grammar as a graph of states. This reader therefore interprets that graph:
+//! kube-apiserver reports CEL syntax errors with the text that cel-go's generated parser produces. That parser comes
+//! from ANTLR 4, so the set of errors, their order, their positions and their wording all follow from ANTLR's
+//! `ALL(*)` prediction and its default error-recovery strategy. This module interprets the grammar the way ANTLR's
+//! runtime does, and nothing else in the crate depends on how it works. Its only entry point is [`diagnose`].
 //!
-//! 1. `grammar` is the grammar, `atn` the graph made of it;
-//! 2. `recognize` walks the graph along the tokens (`stream`), asks `predict` wherever alts role, and has `recover`
-//!    report what does not fit and find a place to go on from; its result is a `tree`;
-//! 3. `visit` turns the tree into an [`Ast`] and finds the mistakes that the grammar does not: bad literals,
-//!    reserved words, syntax that is switched off, bad arguments of macros.
+//! The stages, in the order in which a source passes through them:
 //!
-//! It is slower than [`super::parser`] and only runs where that has given up.
+//! 1. `grammar` holds the CEL grammar as data, and `atn` compiles it to an augmented transition network (ATN).
+//! 2. `stream` lexes on demand, because ANTLR reports lexer errors only up to the last token that the parser reads.
+//! 3. `recognize` walks the ATN along the tokens and builds a parse `tree`. At decision points it asks `predict`,
+//!    which simulates all alternatives in parallel over graph-structured stacks (`context`) and caches DFA states.
+//! 4. `recover` reports mismatches and resynchronizes: single-token deletion, single-token insertion, or skipping to
+//!    a token of the follow set.
+//! 5. `visit` lowers the parse tree to an [`Ast`] and reports the errors that the grammar cannot express: invalid
+//!    literals, reserved words, disabled syntax, bad macro arguments.
+//!
+//! It is an order of magnitude slower than [`super::parser`], so it runs only on sources that the parser rejects.
+//! Both accept the same language; a test compares them.
 
 mod atn;
 mod context;

@@ -1,8 +1,8 @@
 //! Reading values of the input as their shape says.
 
 use super::{Arena, Duration, EvalError, Res, Val};
-use crate::data::{base64, duration, timestamp};
 use crate::shape::{Shape, ShapeKind};
+use scantling_notation::{base64, duration, timestamp};
 use scantling_value::{Value, go};
 
 /// The shape of JSON that no schema describes.

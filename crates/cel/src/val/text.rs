@@ -1,7 +1,7 @@
 //! Values inside messages.
 
 use super::Val;
-use crate::data::{duration, timestamp};
+use scantling_notation::{duration, timestamp};
 use scantling_value::go;
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Durations and timestamps as values; their notations are in [`crate::data`].
+//! Durations and timestamps as values; their notations are in [`scantling_notation`].
 
 use super::EvalError;
-use crate::data::timestamp::Moment;
+use scantling_notation::timestamp::Moment;
 
 /// A span of time in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

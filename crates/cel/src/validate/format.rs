@@ -2,7 +2,7 @@
 
 use crate::ast::{Expr, ExprId, ExprKind};
 use crate::check::CheckedExpr;
-use crate::data::template::{self, Clause, Dialect};
+use crate::library::strings::template::{self, Clause, Dialect};
 use crate::types::CelType;
 
 /// A mistake and where it is.

@@ -1,7 +1,7 @@
 //! How the recordings write values.
 
-use scantling_cel::data::{duration, timestamp};
 use scantling_cel::val::{Arena, Val};
+use scantling_notation::{duration, timestamp};
 use scantling_value::go;
 
 /// A value as the recordings write it; what cannot be read is `<error>`.

@@ -1,7 +1,7 @@
 //! Formats that are a matter of characters.
 
 use regex::Regex;
-use scantling_cel::data::timestamp;
+use scantling_notation::timestamp;
 use std::sync::LazyLock;
 
 pub(super) fn all(s: &str, test: impl Fn(u8) -> bool) -> bool {

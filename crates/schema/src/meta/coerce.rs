@@ -2,7 +2,7 @@
 //!
 //! The texts of errors are those of Go's JSON decoder, names of Go types included.
 
-use scantling_cel::data::timestamp::{self, Moment};
+use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Map, Path, Segment, TextList, Value, go, same_text};
 
 /// How `metadata` is brought into form.

@@ -3,7 +3,7 @@
 use scantling_cel::shape::is_reserved;
 
 /// The name by which expressions know a field, or `None` where it cannot be written as an identifier.
-pub(super) fn escape(name: &str) -> Option<String> {
+pub(crate) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }

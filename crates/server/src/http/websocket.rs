@@ -17,7 +17,7 @@ use hyper::http::request::Parts;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use scantling_cel::data::url::Url;
+use scantling_notation::url::Url;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::WebSocketStream;

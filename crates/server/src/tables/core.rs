@@ -3,7 +3,7 @@
 use super::{CREATED, Cell, Column, Columns, NAME, age};
 use crate::kinds::builtin::event;
 use crate::rest::write::metadata_str;
-use scantling_cel::data::timestamp;
+use scantling_notation::timestamp;
 use scantling_value::Value;
 
 fn column(name: &str, description: &str) -> Column {

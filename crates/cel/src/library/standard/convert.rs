@@ -1,11 +1,11 @@
 //! Conversions between types.
 
 use super::A;
-use crate::data::{duration, number, timestamp};
 use crate::estimate::formula;
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run};
 use crate::val::{Arena, Duration, EvalError, Res, Timestamp, Val};
+use scantling_notation::{duration, number, timestamp};
 use scantling_value::go;
 
 type Convert = for<'a> fn(&'a Arena, Val<'a>) -> Res<'a>;

@@ -1,10 +1,10 @@
 //! Functions on strings.
 
-use crate::data::regex::Pattern;
 use crate::estimate::{formula, text_cost};
 use crate::overload::{Estimate, Library, Overload, Ty};
 use crate::run::{Actual, Run, size};
 use crate::val::{Arena, EvalError, Res, Val};
+use scantling_notation::regex::Pattern;
 
 const TWO: &[Ty] = &[Ty::String, Ty::String];
 

@@ -1,9 +1,9 @@
 //! The fields of timestamps and the lengths of durations.
 
-use crate::data::timestamp::{self, CivilTime};
 use crate::overload::{Library, Overload, Ty};
 use crate::run::Run;
 use crate::val::{Arena, EvalError, Res, Timestamp, Val};
+use scantling_notation::timestamp::{self, CivilTime};
 
 /// The rows of the functions that ask a timestamp for a field, at UTC and in a time zone.
 macro_rules! fields {

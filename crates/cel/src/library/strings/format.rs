@@ -4,9 +4,9 @@
 //! thousands and powers of ten, and shows what stands in lists and maps as it would stand in an expression. The newer
 //! one ([`plain`]) writes plain numbers, and texts in lists and maps as they are.
 
-use crate::data::template::{Clause, Dialect, interpolate};
-use crate::data::{duration, timestamp};
+use crate::library::strings::template::{Clause, Dialect, interpolate};
 use crate::val::{Arena, EvalError, List, Map, Res, Val};
+use scantling_notation::{duration, timestamp};
 use scantling_value::deadline;
 use scantling_value::go::{float_v, quote};
 use std::fmt::Write;

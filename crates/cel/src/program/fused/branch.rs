@@ -9,7 +9,6 @@ use super::test::{
     Test, TextConstant, TextSource,
 };
 use super::{MAX_CACHED_SEARCHES, SlotIndex};
-use crate::data::regex::Pattern;
 use crate::program::Program;
 use crate::program::fold::{ALL_CONDITION_COST, EXISTS_CONDITION_COST};
 use crate::program::op::{
@@ -19,6 +18,7 @@ use crate::program::op::{
 use crate::run::Actual;
 use crate::shape::{Shape, ShapeKind};
 use crate::val::Owned;
+use scantling_notation::regex::Pattern;
 use std::sync::Arc;
 
 /// A variable that tests are about.

@@ -2,13 +2,13 @@
 
 use super::SlotIndex;
 use super::fields::{JsonTypes, ObjectIndex};
-use crate::data::regex::Pattern;
 use crate::estimate::text_cost;
 use crate::program::constant_set::ConstantSet;
 use crate::program::op::{FoldStep, Op, Relation};
 use crate::run::RegexCost;
 use crate::shape::Shape;
 use crate::val::text_size;
+use scantling_notation::regex::Pattern;
 use scantling_value::same_text;
 use std::sync::Arc;
 

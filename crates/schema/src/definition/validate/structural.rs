@@ -2,7 +2,7 @@
 
 use crate::document::{Additional, Schema};
 use foldhash::HashSet;
-use scantling_cel::data::regex::Pattern;
+use scantling_notation::regex::Pattern;
 use scantling_value::{ErrorList, FieldError, Path, Value};
 
 /// Everything that keeps a schema from being structural, sorted by text.

@@ -5,7 +5,7 @@ use super::scan::Scanner;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ciborium_ll::{Header, simple};
-use scantling_cel::data::timestamp::{self, CivilTime, Moment};
+use scantling_notation::timestamp::{self, CivilTime, Moment};
 use scantling_value::{Map, Str, Value, go};
 use std::collections::HashSet;
 

@@ -3,7 +3,7 @@
 use super::core::{RestStrategy, ValidationContext};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use scantling_cel::data::names;
+use scantling_notation::names;
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 

@@ -3,7 +3,7 @@
 
 use super::core::{RestStrategy, ValidationContext, unqualified_finalizers};
 use crate::discovery::api_version;
-use scantling_cel::data::names;
+use scantling_notation::names;
 use scantling_schema::DecodeError;
 use scantling_schema::core::CoreKind;
 use scantling_schema::meta::{self, NameRule, Scope};

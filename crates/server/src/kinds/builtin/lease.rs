@@ -1,7 +1,7 @@
 //! What is particular about leases.
 
 use super::core::{RestStrategy, ValidationContext};
-use scantling_cel::data::names;
+use scantling_notation::names;
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 

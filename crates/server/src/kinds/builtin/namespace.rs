@@ -2,7 +2,7 @@
 
 use super::core::{RestStrategy, ValidationContext, WritePart};
 use crate::rest::write::metadata_mut;
-use scantling_cel::data::names;
+use scantling_notation::names;
 use scantling_schema::meta::{NameRule, Scope};
 use scantling_value::{ErrorList, FieldError, Map, Path, Value};
 

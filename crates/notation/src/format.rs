@@ -1,6 +1,6 @@
 //! The named formats of text that Kubernetes checks names and values by.
 
-use super::{names, timestamp, url::Url};
+use crate::{names, timestamp, url::Url};
 
 /// A named format. Two formats of the same name are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Spans of time as text, in nanoseconds.
 
-use super::regex::Pattern;
+use crate::regex::Pattern;
 use std::sync::LazyLock;
 
 /// Beyond any span: 2^63 nanoseconds. A negative span may have exactly that many.

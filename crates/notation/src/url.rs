@@ -1,6 +1,6 @@
 //! URLs as the OpenAPI format `uri` and the functions over URLs read them: absolute, or an absolute path.
 
-use super::ip;
+use crate::ip;
 use scantling_value::go::quote;
 
 /// A parsed URL. Parts are unescaped, apart from the query and opaque data.

@@ -7,11 +7,11 @@
     reason = "functions around tests, which the lints do not take for tests"
 )]
 
-use scantling_cel::data::quantity::Quantity;
-use scantling_cel::data::regex::Pattern;
-use scantling_cel::data::timestamp::{self, CivilTime};
-use scantling_cel::data::url::Url;
-use scantling_cel::data::{duration, number};
+use scantling_notation::quantity::Quantity;
+use scantling_notation::regex::Pattern;
+use scantling_notation::timestamp::{self, CivilTime};
+use scantling_notation::url::Url;
+use scantling_notation::{duration, number};
 use scantling_value::{Limits, Value, go, json};
 use std::cmp::Ordering;
 use std::fmt::Write;

@@ -1,0 +1,386 @@
+//! `PodSecurity`: pods meet the Pod Security Standard that the labels of their namespace ask for.
+//!
+//! The label `enforce` refuses pods; `warn` adds warnings about pods and workloads. `audit` has no effect that clients
+//! see.
+
+mod standards;
+
+use super::{Action, Cause, Denial, Effects, Found, Lookup, Plugin, Request, RequestSubresource};
+use crate::Subresource;
+use scantling_value::{ErrorList, FieldError, Path, Value, aggregate, go};
+use standards::{Violations, evaluate};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The plugin.
+#[derive(Debug)]
+pub(super) struct PodSecurity;
+
+/// The most pods of a namespace that are checked when its labels change.
+const MAX_PODS: usize = 3000;
+
+/// Resources with a pod template, and where it is.
+const WORKLOADS: &[(&str, &str, &[&str])] = &[
+    ("", "podtemplates", &["template"]),
+    ("", "replicationcontrollers", &["spec", "template"]),
+    ("apps", "daemonsets", &["spec", "template"]),
+    ("apps", "deployments", &["spec", "template"]),
+    ("apps", "replicasets", &["spec", "template"]),
+    ("apps", "statefulsets", &["spec", "template"]),
+    ("batch", "cronjobs", &["spec", "jobTemplate", "spec", "template"]),
+    ("batch", "jobs", &["spec", "template"]),
+];
+
+fn template_path(request: &Request<'_>) -> Option<&'static [&'static str]> {
+    let row = WORKLOADS
+        .iter()
+        .find(|(group, resource, _)| request.is_for(group, resource));
+    row.map(|(_, _, path)| *path)
+}
+
+/// Whether a request writes the spec of a pod.
+fn writes_pod(request: &Request<'_>) -> bool {
+    let writes_spec = matches!(
+        request.subresource,
+        RequestSubresource::Of(Subresource::None | Subresource::EphemeralContainers | Subresource::Resize)
+    );
+    request.is_resource("", "pods") && writes_spec
+}
+
+impl Plugin for PodSecurity {
+    fn name(&self) -> &'static str {
+        "PodSecurity"
+    }
+
+    fn handles(&self, request: &Request<'_>) -> bool {
+        let is_handled =
+            writes_pod(request) || request.is_for("", "namespaces") || template_path(request).is_some();
+        is_handled && request.action != Action::Delete
+    }
+
+    fn lookups(&self, object: &Value, request: &Request<'_>) -> Vec<Lookup> {
+        if !request.is_for("", "namespaces") {
+            return vec![Lookup::one("", "Namespace", request.namespace)];
+        }
+        match request.old {
+            Some(old) if Policy::of(object).0.tightens(&Policy::of(old).0) => {
+                vec![Lookup::all("", "Pod").within(object.text_at(["metadata", "name"]))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn check(
+        &self,
+        object: &Value,
+        request: &Request<'_>,
+        found: &Found<'_>,
+        effects: &mut Effects,
+    ) -> Result<(), Box<Denial>> {
+        if request.is_for("", "namespaces") {
+            return check_namespace(object, request, found, effects);
+        }
+        let Some(namespace) = found.one() else {
+            return Ok(());
+        };
+        let (policy, _) = Policy::of(namespace);
+        if let Some(path) = template_path(request) {
+            if let Some(template) = object.at(path.iter().copied()).filter(|t| !t.is_null()) {
+                warn(template, policy.warn, effects);
+            }
+            return Ok(());
+        }
+        if request.old.is_some_and(|old| !changes_images(object, old)) {
+            return Ok(());
+        }
+        let violations = evaluate(object, policy.enforce);
+        if !violations.is_empty() {
+            let why = format!(
+                "violates PodSecurity \"{}\": {}",
+                policy.enforce,
+                violations.details()
+            );
+            return Err(refuse(object, request, &why));
+        }
+        warn(object, policy.warn, effects);
+        Ok(())
+    }
+}
+
+/// The refusal of a pod. A name that is still to be generated is left out.
+fn refuse(pod: &Value, request: &Request<'_>, why: &str) -> Box<Denial> {
+    let mut denial = request.forbidden(pod, why);
+    if request.name.is_empty() && pod.text_at(["metadata", "name"]).is_empty() {
+        denial.message = format!("{} is forbidden: {why}", request.resource);
+        denial.name.clear();
+    }
+    denial
+}
+
+fn warn(pod: &Value, level: LevelVersion, effects: &mut Effects) {
+    let violations = evaluate(pod, level);
+    if !violations.is_empty() {
+        let warning = format!("would violate PodSecurity \"{level}\": {}", violations.details());
+        effects.warnings.push(warning);
+    }
+}
+
+/// Whether an update changes what the standards look at: images, and the number of containers.
+fn changes_images(pod: &Value, old: &Value) -> bool {
+    let is_changed = |field: &str| {
+        let [new, old] = [pod, old].map(|p| p.list_at(["spec", field]));
+        let same = |(a, b): (&Value, &Value)| a.text("image") == b.text("image");
+        new.len() != old.len() || !new.iter().zip(old).all(same)
+    };
+    let stored = old.list_at(["spec", "ephemeralContainers"]);
+    let is_new = |container: &Value| {
+        let same_name = |s: &&Value| s.text("name") == container.text("name");
+        stored
+            .iter()
+            .find(same_name)
+            .is_none_or(|s| s.text("image") != container.text("image"))
+    };
+    is_changed("containers")
+        || is_changed("initContainers")
+        || pod.list_at(["spec", "ephemeralContainers"]).iter().any(is_new)
+}
+
+fn check_namespace(
+    namespace: &Value,
+    request: &Request<'_>,
+    found: &Found<'_>,
+    effects: &mut Effects,
+) -> Result<(), Box<Denial>> {
+    let (policy, errors) = Policy::of(namespace);
+    let stored = request.old.map(Policy::of);
+    let is_stored = stored.is_some_and(|(_, stored)| *stored == *errors);
+    if !errors.is_empty() && !is_stored {
+        return Err(invalid(namespace, &errors));
+    }
+    let name = namespace.text_at(["metadata", "name"]);
+    warn_about_pods(name, found.all(), policy.enforce, &mut effects.warnings);
+    Ok(())
+}
+
+fn invalid(namespace: &Value, errors: &ErrorList) -> Box<Denial> {
+    let name = namespace.text_at(["metadata", "name"]);
+    let causes = errors.iter().map(|e| Cause {
+        reason: e.reason(),
+        message: e.message(),
+        field: e.field().to_owned(),
+    });
+    Box::new(Denial {
+        code: 422,
+        reason: "Invalid",
+        message: format!(
+            "Namespace {} is invalid: {}",
+            go::quote(name),
+            aggregate(errors.iter())
+        ),
+        group: String::new(),
+        kind: "Namespace".to_owned(),
+        name: name.to_owned(),
+        causes: causes.collect(),
+    })
+}
+
+/// Adds warnings about the pods of a namespace that a new level would refuse, grouped by reason.
+fn warn_about_pods(namespace: &str, pods: &[Value], level: LevelVersion, warnings: &mut Vec<String>) {
+    let pods = one_per_controller_first(pods);
+    if pods.len() > MAX_PODS {
+        warnings.push(format!(
+            "new PodSecurity enforce level only checked against the first {MAX_PODS} of {} existing pods",
+            pods.len()
+        ));
+    }
+    let mut names_by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for pod in pods.into_iter().take(MAX_PODS) {
+        let violations = evaluate(pod, level);
+        if !violations.is_empty() {
+            let names = names_by_reason.entry(violations.reasons()).or_default();
+            names.push(pod.text_at(["metadata", "name"]));
+        }
+    }
+    if names_by_reason.is_empty() {
+        return;
+    }
+    warnings.push(format!(
+        "existing pods in namespace {} violate the new PodSecurity enforce level \"{level}\"",
+        go::quote(namespace)
+    ));
+    let mut details: Vec<String> = names_by_reason
+        .into_iter()
+        .map(|(reasons, names)| {
+            let first = names.iter().min().copied().unwrap_or_default();
+            match names.len() - 1 {
+                0 => format!("{first}: {reasons}"),
+                1 => format!("{first} (and 1 other pod): {reasons}"),
+                others => format!("{first} (and {others} other pods): {reasons}"),
+            }
+        })
+        .collect();
+    details.sort_unstable();
+    warnings.extend(details);
+}
+
+fn one_per_controller_first(pods: &[Value]) -> Vec<&Value> {
+    let controller = |pod: &Value| {
+        let mut owners = pod.list_at(["metadata", "ownerReferences"]).iter();
+        let owner = owners.find(|o| o.get("controller").and_then(Value::as_bool) == Some(true));
+        owner.map(|o| o.text("uid").to_owned())
+    };
+    let mut seen = BTreeSet::new();
+    let is_first = |pod: &&Value| controller(pod).is_none_or(|uid| seen.insert(uid));
+    let (mut first, others): (Vec<&Value>, Vec<&Value>) = pods.iter().partition(is_first);
+    first.extend(others);
+    first
+}
+
+/// A standard, in the order of strictness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Privileged,
+    Baseline,
+    Restricted,
+}
+
+impl Level {
+    fn parse(text: &str) -> Option<Level> {
+        match text {
+            "privileged" => Some(Level::Privileged),
+            "baseline" => Some(Level::Baseline),
+            "restricted" => Some(Level::Restricted),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Level::Privileged => "privileged",
+            Level::Baseline => "baseline",
+            Level::Restricted => "restricted",
+        }
+    }
+}
+
+/// A version of the standards: the latest one, or that of a minor release of Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    Latest,
+    Minor(u32),
+}
+
+impl Version {
+    fn parse(text: &str) -> Option<Version> {
+        if text == "latest" {
+            return Some(Version::Latest);
+        }
+        let minor = text.strip_prefix("v1.")?;
+        let is_plain = minor.bytes().all(|b| b.is_ascii_digit()) && (minor == "0" || !minor.starts_with('0'));
+        minor.parse().ok().filter(|_| is_plain).map(Version::Minor)
+    }
+}
+
+/// A standard with its version: `baseline:latest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LevelVersion {
+    level: Level,
+    version: Version,
+}
+
+impl fmt::Display for LevelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.level.name())?;
+        match self.version {
+            Version::Latest => f.write_str("latest"),
+            Version::Minor(minor) => write!(f, "v1.{minor}"),
+        }
+    }
+}
+
+/// What the labels of a namespace ask for.
+struct Policy {
+    enforce: LevelVersion,
+    warn: LevelVersion,
+}
+
+const LABELS: &str = "pod-security.kubernetes.io/";
+const LEVELS_TEXT: &str = "must be one of privileged, baseline, restricted";
+const VERSIONS_TEXT: &str = "must be \"latest\" or \"v1.x\"";
+
+impl Policy {
+    /// The policy of a namespace, and the errors of its labels. Errors enforce the strictest standard, and warn of none.
+    fn of(namespace: &Value) -> (Policy, ErrorList) {
+        let mut errors = ErrorList::new();
+        let label = |name: &str| {
+            let label = namespace.at(["metadata", "labels", &format!("{LABELS}{name}")]);
+            label.and_then(Value::as_str)
+        };
+        let mut refuse = |name: &str, value: &str, why: &str| {
+            let (metadata, key) = (Path::ROOT.field("metadata"), format!("{LABELS}{name}"));
+            let labels = metadata.field("labels");
+            errors.push(FieldError::invalid(&labels.key(&key), value, why));
+        };
+        let mut mode = |name: &str, fallback: Level| {
+            let mut result = LevelVersion {
+                level: Level::Privileged,
+                version: Version::Latest,
+            };
+            if let Some(text) = label(name) {
+                result.level = Level::parse(text).unwrap_or_else(|| {
+                    refuse(name, text, LEVELS_TEXT);
+                    fallback
+                });
+            }
+            let name = format!("{name}-version");
+            if let Some(text) = label(&name) {
+                result.version = Version::parse(text).unwrap_or_else(|| {
+                    refuse(&name, text, VERSIONS_TEXT);
+                    Version::Latest
+                });
+            }
+            result
+        };
+        let enforce = mode("enforce", Level::Restricted);
+        mode("audit", Level::Privileged);
+        let mut warn = mode("warn", Level::Privileged);
+        let enforces_valid_level = label("enforce").and_then(Level::parse).is_some();
+        if label("warn").is_none() && enforces_valid_level && enforce.level > warn.level {
+            warn.level = enforce.level;
+            if label("warn-version").is_none() {
+                warn.version = enforce.version;
+            }
+        }
+        (Policy { enforce, warn }, errors)
+    }
+
+    /// Whether pods that another policy allowed may be refused.
+    fn tightens(&self, old: &Policy) -> bool {
+        let is_same_version = self.enforce.version == old.enforce.version;
+        self.enforce != old.enforce
+            && self.enforce.level != Level::Privileged
+            && !(is_same_version && self.enforce.level <= old.enforce.level)
+    }
+}
+
+impl Violations {
+    /// The reasons, joined by commas.
+    fn reasons(&self) -> String {
+        let reasons: Vec<&str> = self.0.iter().map(|(reason, _)| reason.as_str()).collect();
+        reasons.join(", ")
+    }
+
+    /// The reasons with their details in parentheses.
+    fn details(&self) -> String {
+        let details: Vec<String> = self
+            .0
+            .iter()
+            .map(|(reason, detail)| format!("{reason} ({detail})"))
+            .collect();
+        details.join(", ")
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -25,6 +25,22 @@ pub trait BuiltinKind: Debug + Sync {
     /// Adds warnings about an object that is valid.
     fn warn(&self, _object: &Value, _write: &Write<'_>, _warnings: &mut Vec<String>) {}
 
+    /// The grace period of a deletion in seconds, given the one that was requested; `None` if objects of the kind are
+    /// deleted at once.
+    fn grace_period(&self, _object: &Value, _requested: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// Converts an object of a served version to the hub version.
+    fn to_hub(&self, _version: &str, object: Value) -> Value {
+        object
+    }
+
+    /// Converts an object of the hub version to a served version.
+    fn from_hub(&self, _version: &str, object: Value) -> Value {
+        object
+    }
+
     /// A field as field selectors see it; [`KindFacts::selectable`] lists which there are.
     fn selectable_field(&self, object: &Value, field: &str) -> String {
         match object.at(field.split('.')) {
@@ -56,6 +72,30 @@ pub struct KindFacts {
     pub delete_returns_object: bool,
     /// Whether `metadata.generation` starts at 1 and counts changes of the spec.
     pub has_generation: bool,
+    /// Whether the metadata that all kinds share are validated together with the object; otherwise they are validated
+    /// once the object is valid.
+    pub validates_metadata: bool,
+    /// Whether finalizers must be standard ones or name a domain.
+    pub qualifies_finalizers: bool,
+    /// The fields that a write to the status leaves as they are.
+    pub status_keeps: &'static [&'static [&'static str]],
+    /// What a deletion does to dependents if its options do not say so.
+    pub garbage_collection: GarbageCollection,
+    /// The warning about a deletion that orphans dependents by default.
+    pub orphan_warning: Option<&'static str>,
+    /// Whether kube-apiserver serves reads from its watch cache.
+    pub is_cached: bool,
+}
+
+/// What a deletion does to dependents if its options do not say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GarbageCollection {
+    /// They are deleted.
+    Delete,
+    /// They stay.
+    Orphan,
+    /// The kind has no dependents: options that concern them are ignored.
+    Unsupported,
 }
 
 impl KindFacts {
@@ -71,6 +111,12 @@ impl KindFacts {
             unconditional_update: true,
             delete_returns_object: false,
             has_generation: false,
+            validates_metadata: true,
+            qualifies_finalizers: true,
+            status_keeps: &[&["spec"]],
+            garbage_collection: GarbageCollection::Delete,
+            orphan_warning: None,
+            is_cached: true,
         }
     }
 }

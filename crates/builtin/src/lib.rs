@@ -38,10 +38,11 @@ mod scheduling;
 mod storage;
 
 pub use autoscaling::{autoscaler_from_v1, autoscaler_to_v1};
+pub use core::event::event_field;
 pub use core::service::allocate as services;
 pub use core::validate_binding;
 pub use cursor::Cursor;
-pub use kind::{BuiltinKind, Context, KindFacts, Operation, Subresource, Write};
+pub use kind::{BuiltinKind, Context, GarbageCollection, KindFacts, Operation, Subresource, Write};
 
 /// The kinds of all groups.
 const GROUPS: &[&[&dyn BuiltinKind]] = &[

@@ -111,6 +111,16 @@ const FIXED: [&str; 11] = [
     "WatchList",
 ];
 
+/// Whether a gate of Kubernetes is on unless it is set. Gates that were removed because their features became general are
+/// on.
+pub fn is_on_by_default(name: &str) -> bool {
+    if let Some(switch) = SWITCHES.iter().find(|switch| switch.name == name) {
+        return *(switch.field)(&mut Gates::default());
+    }
+    let known = KUBERNETES.iter().find(|known| known.names.contains(&name));
+    known.is_none_or(|known| known.default)
+}
+
 /// The result of applying settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {

@@ -23,7 +23,6 @@ use crate::http::reply::{Content, Reply};
 use crate::http::send::{Held, ResponseBody};
 use crate::http::transport;
 use crate::http::websocket::Upgrade;
-use crate::kinds::builtin;
 use crate::kinds::definitions::GROUP;
 use crate::kinds::kind::{Document, Kinds};
 use crate::metrics::{Answered, Label, Metrics};
@@ -87,6 +86,8 @@ pub(crate) struct Api {
     /// Definitions are compiled against these, and share their parts through these.
     pub(crate) compiler: crate::kinds::definitions::Compiler,
     pub(crate) crds: CrdBarrier,
+    /// Held while a Service takes addresses and ports.
+    pub(crate) services: tokio::sync::Mutex<()>,
     /// The definitions that requests of this server have written, and the controller has not yet seen.
     pub(crate) pending: crate::kinds::definitions::PendingDefinitions,
 }
@@ -356,7 +357,7 @@ impl Api {
         if let Target::Object(path) = target {
             return self.object(head, &path, body, label).await;
         }
-        if let Some(offered) = routed(&target, accept.encodings) {
+        if let Some(offered) = routed(&self.kinds.load(), &target, accept.encodings) {
             if head.method != Method::GET {
                 return Err(ApiError::no_such_method());
             }
@@ -402,13 +403,13 @@ impl Api {
             }
             Target::Resources(GroupVersion { group, version }) => {
                 match discovery::resources(&kinds, &group, &version) {
-                    Some(found) if builtin::has_group(&group) => document(found, accept),
+                    Some(found) if kinds.has_builtin_group(&group) => document(found, accept),
                     // What definitions make is described in what every server speaks.
                     Some(found) => {
                         let encodings = Encoding::USUAL;
                         document(found, Accept { encodings, ..accept })
                     }
-                    None if builtin::has_group(&group) => Err(ApiError::no_resource()),
+                    None if kinds.has_builtin_group(&group) => Err(ApiError::no_resource()),
                     None => Ok(Reply::page_not_found()),
                 }
             }
@@ -459,7 +460,7 @@ impl Api {
         label: &Label,
     ) -> ApiResult<Reply> {
         let kinds = self.kinds.load_full();
-        let built_in = builtin::has_group(&path.gv.group);
+        let built_in = kinds.has_builtin_group(&path.gv.group);
         let found = kinds.get(&path.gv.group, &path.resource).and_then(|kind| {
             let version = kind.served_version(&path.gv.version)?;
             // Namespaced objects are named within a namespace, others without one; lists may cross namespaces.
@@ -517,8 +518,7 @@ impl Api {
             None => true,
             Some("status") => call.version.has_status(),
             Some("scale") => call.version.scale.is_some(),
-            Some("finalize") => call.version.finalize && head.method == Method::PUT,
-            Some(_) => false,
+            Some(name) => call.version.subresource(name).is_some(),
         };
         if !known {
             return Err(ApiError::not_found(
@@ -580,8 +580,8 @@ impl Api {
                 }
                 Err(ApiError::bad_request("name must be provided"))
             }
-            (&Method::PUT, Some(name), None | Some("status" | "finalize")) => write.update(name).await,
-            (&Method::PUT, Some(name), Some(_)) => crate::rest::scale::update(&mut write, name).await,
+            (&Method::PUT, Some(name), Some("scale")) => crate::rest::scale::update(&mut write, name).await,
+            (&Method::PUT, Some(name), _) => write.update(name).await,
             (&Method::PATCH, Some(name), _) => write.patch(name).await,
             (_, Some(name), _) => write.delete(name).await,
             (_, None, _) => write.delete_collection().await,

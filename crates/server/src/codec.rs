@@ -7,3 +7,4 @@ pub(crate) mod pretty;
 pub(crate) mod protobuf;
 pub(crate) mod scheme;
 pub(crate) mod text;
+pub(crate) mod typed;

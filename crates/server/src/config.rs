@@ -44,6 +44,8 @@ pub struct Config {
     pub etcd_prefix: String,
     /// Feature gates that are not at their default.
     pub feature_gates: BTreeMap<String, bool>,
+    /// Whether only the built-in kinds are served that controllers of custom resources cannot do without.
+    pub crds_only: bool,
     /// The time that running requests get to end after a stop.
     pub shutdown_grace_period: Duration,
     /// Limits on connections and on memory held for clients.
@@ -125,6 +127,7 @@ impl Default for Config {
             strict_transport_security_directives: Vec::new(),
             etcd_prefix: "/registry".to_owned(),
             feature_gates: BTreeMap::new(),
+            crds_only: false,
             shutdown_grace_period: Duration::from_secs(10),
             connections: ConnectionLimits::default(),
         }

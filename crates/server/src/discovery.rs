@@ -1,7 +1,6 @@
 //! Discovery: which groups, versions and resources there are, in the plain and the aggregated form.
 
 use crate::codec::media::{self, Accept, Encoding};
-use crate::kinds::builtin;
 use crate::kinds::kind::{Kind, Kinds, Version};
 use base64::Engine as _;
 use scantling_schema::definition::compare_versions;
@@ -123,7 +122,7 @@ fn group_entry(kinds: &Kinds, name: &str) -> Option<Value> {
 /// built in.
 pub(crate) fn served_versions(kinds: &Kinds, group: &str) -> Vec<String> {
     let mut out = versions(kinds.overshadowed(group));
-    out.retain(|version| !builtin::serves(group, version));
+    out.retain(|version| !kinds.serves_builtin(group, version));
     out.extend(versions(kinds.in_group(group)));
     out
 }
@@ -191,8 +190,8 @@ fn resource(kind: &Kind) -> Value {
     ]
     .into_iter()
     .collect();
-    if kind.review.is_none() {
-        m.insert("storageVersionHash", storage_hash(kind).into());
+    if let Some(hash) = storage_hash(kind) {
+        m.insert("storageVersionHash", hash.into());
     }
     if !kind.short_names.is_empty() {
         m.insert("shortNames", texts(&kind.short_names));
@@ -204,16 +203,13 @@ fn resource(kind: &Kind) -> Value {
 }
 
 /// By which clients see that the stored form of a kind has changed.
-fn storage_hash(kind: &Kind) -> String {
-    let stored = match kind.group.as_str() {
-        // Servers store definitions in their first version, and clients compare hashes.
-        crate::kinds::definitions::GROUP => "v1beta1",
-        // What is but a view of other objects is stored as they are.
-        _ => kind.storage_version().map_or("v1", |v| v.name.as_str()),
-    };
-    let digest: [u8; 32] =
-        sha2::Sha256::digest(format!("{}/{stored}/{}", kind.own_group(), kind.kind)).into();
-    base64::engine::general_purpose::STANDARD.encode(&digest[..8])
+fn storage_hash(kind: &Kind) -> Option<String> {
+    if kind.built_in {
+        return kind.storage_hash.map(str::to_owned);
+    }
+    let stored = kind.storage_version().map_or("v1", |v| v.name.as_str());
+    let digest: [u8; 32] = sha2::Sha256::digest(format!("{}/{stored}/{}", kind.group, kind.kind)).into();
+    Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
 }
 
 struct Subresource<'a> {
@@ -221,22 +217,24 @@ struct Subresource<'a> {
     kind: &'a str,
     group: &'a str,
     version: &'a str,
-    verbs: &'static [&'static str],
+    verbs: &'a [&'static str],
 }
 
 const SUB_VERBS: &[&str] = &["get", "patch", "update"];
 
 fn subresources<'a>(kind: &'a Kind, version: &'a Version) -> Vec<Subresource<'a>> {
-    let mut out = Vec::new();
-    if version.finalize {
-        out.push(Subresource {
-            name: "finalize",
-            kind: &kind.kind,
-            group: "",
-            version: "",
-            verbs: &["update"],
+    if kind.built_in {
+        let own = version.subresources.iter();
+        let listed = own.map(|s| Subresource {
+            name: s.name,
+            kind: s.kind,
+            group: s.group.unwrap_or_default(),
+            version: s.version.unwrap_or_default(),
+            verbs: &s.verbs,
         });
+        return listed.collect();
     }
+    let mut out = Vec::new();
     if version.has_status() {
         out.push(Subresource {
             name: "status",

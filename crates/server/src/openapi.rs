@@ -131,7 +131,7 @@ fn index(kinds: &Kinds) -> Value {
         let url = format!("/openapi/v3/{path}?hash={hash}");
         paths.insert(path, object([("serverRelativeURL", url.into())]));
     };
-    routes::names().for_each(|name| add(name, route_hash()));
+    routes::names(kinds).for_each(|name| add(name, route_hash()));
     for group in kinds.groups() {
         for version in served_versions(kinds, group) {
             add(path_of(group, &version), hash_of(kinds, group, &version));
@@ -266,7 +266,11 @@ impl<'n> Subject<'n> {
         let (group, version) = match name.split('/').collect::<Vec<_>>().as_slice() {
             ["api", version] => ("", *version),
             ["apis", group, version] => (*group, *version),
-            _ => return routes::names().any(|n| n == name).then_some(Subject::Route(name)),
+            _ => {
+                return routes::names(kinds)
+                    .any(|n| n == name)
+                    .then_some(Subject::Route(name));
+            }
         };
         kinds_of(kinds, group, version).next()?;
         Some(Subject::Kinds(group, version))
@@ -282,7 +286,7 @@ impl<'n> Subject<'n> {
     fn document(&self, kinds: &Kinds) -> Result<Value, String> {
         match self {
             Subject::Kinds(group, version) => document(kinds, group, version),
-            Subject::Route(name) => routes::document(name),
+            Subject::Route(name) => routes::document(kinds, name),
         }
     }
 }

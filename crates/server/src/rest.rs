@@ -1,5 +1,6 @@
 //! The REST verbs: decoding bodies, reads, lists, watches, writes, patches, deletions and their options.
 
+pub(crate) mod admission;
 pub(crate) mod body;
 pub(crate) mod conversion;
 pub(crate) mod delete;
@@ -14,6 +15,7 @@ pub(crate) mod render;
 pub(crate) mod review;
 pub(crate) mod scale;
 pub(crate) mod selector;
+pub(crate) mod services;
 pub(crate) mod view;
 pub(crate) mod watch;
 pub(crate) mod write;

@@ -10,7 +10,7 @@ use crate::http::compute::Pool;
 use crate::http::listen;
 use crate::http::memory::Memory;
 use crate::http::tls;
-use crate::kinds::builtin;
+use crate::kinds::builtin::{self, BuiltinSet};
 use crate::kinds::definitions::{Compiler, PendingDefinitions};
 use crate::kinds::kind::Kinds;
 use crate::metrics::Metrics;
@@ -116,7 +116,11 @@ impl Server {
         }
         let compiler = Compiler::new(gates, &metrics);
         let mut kinds = Kinds::default();
-        for kind in builtin::kinds(&compiler) {
+        let set = match config.crds_only {
+            true => BuiltinSet::CrdsOnly,
+            false => BuiltinSet::Default,
+        };
+        for kind in builtin::kinds(&compiler, set).map_err(fail)? {
             kinds.insert(Arc::new(kind));
         }
         let keys = KeySpace::new(&config.etcd_prefix).map_err(|e| StartError(e.to_string()))?;
@@ -145,6 +149,7 @@ impl Server {
             upgraded: TaskTracker::new(),
             compiler,
             crds: CrdBarrier::default(),
+            services: tokio::sync::Mutex::default(),
             pending: PendingDefinitions::default(),
         });
         let store_failed = |e: StoreError| StartError(format!("the store does not answer: {e}"));

@@ -1,6 +1,6 @@
 //! HorizontalPodAutoscaler, in the form of `autoscaling/v2`.
 
-use super::{DEFAULT_CPU_UTILIZATION, cpu_utilization, metrics};
+use super::{DEFAULT_CPU_UTILIZATION, autoscaler_from_v1, autoscaler_to_v1, cpu_utilization, metrics};
 use crate::checks::update::keep;
 use crate::checks::{Report, Rule, numbers, resources};
 use crate::prepare::{self, object_if_set, object_in, set_default};
@@ -25,6 +25,20 @@ const DIRECTIONS: [&str; 2] = ["scaleUp", "scaleDown"];
 impl BuiltinKind for HorizontalPodAutoscaler {
     fn facts(&self) -> &'static KindFacts {
         &FACTS
+    }
+
+    fn to_hub(&self, version: &str, mut object: Value) -> Value {
+        if let ("v1", Some(members)) = (version, object.as_object_mut()) {
+            autoscaler_from_v1(members);
+        }
+        object
+    }
+
+    fn from_hub(&self, version: &str, mut object: Value) -> Value {
+        if let ("v1", Some(members)) = (version, object.as_object_mut()) {
+            autoscaler_to_v1(members);
+        }
+        object
     }
 
     fn default(&self, object: &mut Map, _context: &Context<'_>) {

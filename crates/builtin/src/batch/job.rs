@@ -4,7 +4,7 @@ use super::{GROUP, job_spec, job_status};
 use crate::apps::template;
 use crate::checks::{Report, labels, names};
 use crate::prepare::{self, object_if_set, object_in, objects_in, set_default, set_default_text};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Subresource, Write};
+use crate::{BuiltinKind, Context, Cursor, GarbageCollection, KindFacts, Operation, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// Pods that run to completion.
@@ -14,6 +14,11 @@ pub(super) struct Job;
 const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name", "metadata.namespace", "status.successful"],
     has_generation: true,
+    garbage_collection: GarbageCollection::Orphan,
+    orphan_warning: Some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+         propagationPolicy=Orphan to suppress this warning",
+    ),
     ..KindFacts::new(GROUP, "Job")
 };
 

@@ -5,7 +5,7 @@ use crate::apps::template;
 use crate::checks::{Report, apply, labels, numbers};
 use crate::core::pod_template;
 use crate::prepare::{self, object_if_set, object_in, set_default};
-use crate::{BuiltinKind, Context, Cursor, KindFacts, Subresource, Write};
+use crate::{BuiltinKind, Context, Cursor, GarbageCollection, KindFacts, Subresource, Write};
 use scantling_value::{ErrorList, Map, Value};
 
 /// A number of equal pods; the predecessor of ReplicaSets.
@@ -15,6 +15,7 @@ pub(super) struct ReplicationController;
 const FACTS: KindFacts = KindFacts {
     selectable: &["metadata.name", "metadata.namespace", "status.replicas"],
     has_generation: true,
+    garbage_collection: GarbageCollection::Orphan,
     ..KindFacts::new("", "ReplicationController")
 };
 

@@ -164,10 +164,21 @@ impl<'a> FieldManager<'a> {
     /// Fields that writes to this resource leave as they are, in a version: `status` for the object itself, `spec`
     /// and `metadata` for its status.
     #[must_use]
-    pub fn resets<'f>(mut self, api_version: &str, fields: impl IntoIterator<Item = &'f str>) -> Self {
-        let set = fields
+    pub fn resets<'f>(self, api_version: &str, fields: impl IntoIterator<Item = &'f str>) -> Self {
+        let fields: Vec<[&str; 1]> = fields.into_iter().map(|name| [name]).collect();
+        self.resets_paths(api_version, fields.iter().map(|field| &field[..]))
+    }
+
+    /// As [`FieldManager::resets`], of fields by the names on the way to them.
+    #[must_use]
+    pub fn resets_paths<'f>(
+        mut self,
+        api_version: &str,
+        paths: impl IntoIterator<Item = &'f [&'f str]>,
+    ) -> Self {
+        let set = paths
             .into_iter()
-            .map(|name| FieldPath::from_names([name]))
+            .map(|path| FieldPath::from_names(path.iter().copied()))
             .collect();
         self.reset.insert(api_version.into(), set);
         self

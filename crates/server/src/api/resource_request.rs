@@ -102,9 +102,11 @@ impl<'a> ResourceRequest<'a> {
             && no_protobuf.is_none()
             && crate::codec::protobuf::has_form(&self.api_version(), &self.kind.kind);
         let has_columns = match self.path.subresource.as_deref() {
-            Some("status") => self.kind.strategy.status_has_columns(),
-            Some("finalize") => false,
-            _ => true,
+            Some("status" | "approval" | "ephemeralcontainers" | "resize") => {
+                self.kind.strategy.status_has_columns()
+            }
+            Some("scale") | None => true,
+            Some(_) => !self.kind.built_in,
         };
         let offer = match (has_form, has_columns) {
             (false, true) => media::Supported::Custom,

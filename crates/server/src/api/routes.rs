@@ -2,19 +2,18 @@
 
 use super::{RequestMeta, ResourceRequest};
 use crate::codec::media::{self, Encoding, Encodings, Route};
-use crate::kinds::builtin;
-use crate::kinds::kind::{Kind, Version};
+use crate::kinds::kind::{Kind, Kinds, Version};
 use crate::request::{ObjectPath, Query, Target};
 use crate::rest::patch;
 use crate::status::{ApiError, ApiResult};
 use hyper::Method;
 
 /// What is offered at a path that takes `GET` alone; nothing where every method is answered alike.
-pub(super) fn routed(target: &Target, encodings: Encodings) -> Option<Encodings> {
+pub(super) fn routed(kinds: &Kinds, target: &Target, encodings: Encodings) -> Option<Encodings> {
     match target {
         Target::Version => Some(&[Encoding::Json]),
         Target::CoreVersions => Some(encodings),
-        Target::Resources(gv) if builtin::serves(&gv.group, &gv.version) => Some(encodings),
+        Target::Resources(gv) if kinds.serves_builtin(&gv.group, &gv.version) => Some(encodings),
         _ => None,
     }
 }
@@ -28,19 +27,40 @@ pub(super) fn check_route(
     version: &Version,
 ) -> ApiResult<()> {
     let named = path.name.is_some();
-    let methods: &[&str] = match path.subresource.as_deref() {
-        _ if !path.ends => &[],
-        _ if kind.review.is_some() && !named && !path.watch => &["POST"],
-        _ if kind.review.is_some() => &[],
-        _ if path.watch => &["GET"],
-        Some("status") if version.has_status() => &["GET", "PUT", "PATCH"],
-        Some("finalize") if version.finalize => &["PUT"],
-        Some(_) => &[],
-        None if named => &["GET", "PUT", "PATCH", "DELETE"],
-        None if kind.namespaced && path.namespace.is_none() => &["GET"],
-        None if kind.strategy.deletes_collections() => &["GET", "POST", "DELETE"],
-        None => &["GET", "POST"],
+    let all: &[(&str, &str)] = match path.subresource.as_deref() {
+        Some(_) if !path.watch => &[
+            ("get", "GET"),
+            ("create", "POST"),
+            ("update", "PUT"),
+            ("patch", "PATCH"),
+            ("delete", "DELETE"),
+        ],
+        _ if path.watch => &[("watch", "GET")],
+        None if named => &[
+            ("get", "GET"),
+            ("update", "PUT"),
+            ("patch", "PATCH"),
+            ("delete", "DELETE"),
+        ],
+        // Objects of all namespaces can be listed; anything else needs a namespace.
+        None if kind.namespaced && path.namespace.is_none() => &[("list", "GET")],
+        _ => &[
+            ("list", "GET"),
+            ("create", "POST"),
+            ("deletecollection", "DELETE"),
+        ],
     };
+    let verbs: &[&str] = match path.subresource.as_deref() {
+        None => kind.verbs(),
+        Some(name) => version.subresource(name).map_or(&[], |s| &s.verbs),
+    };
+    // A subresource may be followed by a path of its own (`pods/x/proxy/a/b`), which nothing here serves.
+    let verbs = if path.ends { verbs } else { &[] };
+    let methods: Vec<&str> = all
+        .iter()
+        .filter(|(verb, _)| verbs.contains(verb))
+        .map(|(_, method)| *method)
+        .collect();
     if methods.is_empty() {
         return Err(ApiError::no_resource());
     }
@@ -71,10 +91,11 @@ pub(super) fn check_verb(call: &ResourceRequest<'_>, method: &Method) -> ApiResu
     let sub = call.path.subresource.is_some();
     let refused = match *method {
         Method::GET | Method::HEAD | Method::PUT | Method::PATCH => return Ok(()),
+        Method::POST | Method::DELETE if sub && call.kind.built_in => return Ok(()),
         Method::POST if sub => "create",
         Method::DELETE if sub => "delete",
         Method::POST => return Ok(()),
-        Method::DELETE if call.path.name.is_some() || call.kind.strategy.deletes_collections() => {
+        Method::DELETE if call.path.name.is_some() || call.kind.has_verb("deletecollection") => {
             return Ok(());
         }
         // A method that means nothing has no verb, either.

@@ -265,7 +265,7 @@ impl Stored {
     }
 
     /// The stored form of an object that is in the version that is stored. Custom resources are stored in CBOR where
-    /// that is encodings, as by a kube-apiserver; no text says where in it the resource version would belong.
+    /// CBOR is enabled, as by a kube-apiserver; no text says where in it the resource version would belong.
     fn encoded(call: &ResourceRequest<'_>, object: &Value) -> Stored {
         if call.kind.built_in || !call.api.encodings.contains(&Encoding::Cbor) {
             return Stored::whole(object);

@@ -2,13 +2,12 @@
 
 mod conditions;
 
-use crate::api::{Api, ResourceRequest};
+use crate::api::Api;
 use crate::codec::text::Stored;
 use crate::controllers::crd::delete_all;
 use crate::rest::delete;
-use crate::rest::read::{self, store_error};
+use crate::rest::read;
 use crate::rest::write::{metadata_str, timestamp};
-use crate::status::{ApiError, ApiResult, GroupResource};
 use conditions::Left;
 use scantling_store::{Entry, EntryChange, ListRequest, ReadAt, StoreError};
 use scantling_value::{Map, Value};
@@ -50,47 +49,6 @@ fn write_of(namespace: &Value, expected: u64) -> scantling_store::Write {
     }
     let value = Stored::whole(namespace).value;
     scantling_store::Write::Update { value, expected }
-}
-
-/// Objects are created only in namespaces that are there and not on their way out.
-pub(crate) async fn is_open(call: &ResourceRequest<'_>, object: &Value) -> ApiResult<()> {
-    let Some(namespace) = &call.path.namespace else {
-        return Ok(());
-    };
-    let api = call.api;
-    let about = GroupResource {
-        group: "",
-        kind: "namespaces",
-    };
-    let missing = || ApiError::not_found(about, namespace);
-    let key = api
-        .keys
-        .object("", "namespaces", None, namespace)
-        .map_err(|_| missing())?;
-    let mut entry = api
-        .store
-        .get(&key, ReadAt::AtLeast(0))
-        .await
-        .map_err(store_error)?;
-    if entry.is_none() {
-        // It may be too new for what this server remembers.
-        entry = api.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
-    }
-    let entry = entry.ok_or_else(missing)?;
-    if metadata_str(&read::stored(&entry)?, "deletionTimestamp").is_empty() {
-        return Ok(());
-    }
-    let name = match (metadata_str(object, "name"), metadata_str(object, "generateName")) {
-        ("", "") => "Unknown",
-        ("", prefix) => prefix,
-        (name, _) => name,
-    };
-    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-    Err(ApiError::forbidden(call.group_resource(), name, &why).cause(
-        "NamespaceTerminating",
-        &format!("namespace {namespace} is being terminated"),
-        "metadata.namespace",
-    ))
 }
 
 /// The namespaces that are being emptied.

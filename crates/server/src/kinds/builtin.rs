@@ -1,220 +1,231 @@
-//! The core kinds that clients cannot do without.
+//! Built-in kinds, registered from the table of API types.
 
-mod config_map;
-mod core;
-pub(crate) mod event;
-mod lease;
-mod namespace;
-mod secret;
+mod typed;
 
-use self::core::Core;
+use self::typed::Typed;
 use crate::codec::text;
 use crate::kinds::definitions::{self, Compiler, Definitions};
-use crate::kinds::kind::{Kind, ServedIncarnation, Version};
+use crate::kinds::kind::{Kind, ServedIncarnation, Subresource, Version};
 use crate::kinds::strategy::Strategy;
 use crate::openapi::models;
 use crate::rest::review::ReviewKind;
 use crate::tables::{self, Columns};
-use scantling_admit::{FieldValidation, Refusal};
+use scantling_admit::{FieldValidation, Refusal, Scale};
+use scantling_apitypes::{Resource, Scope, Table};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::Finding;
-use scantling_schema::core::CoreKind;
 use scantling_schema::definition::ApiVersion;
+use scantling_schema::meta;
 use scantling_schema::structural::Structural;
 use scantling_value::{Map, go};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// The groups whose kinds are built in, in the order in which servers list them.
-pub(crate) const GROUPS: [&str; 6] = [
+/// The order in which kube-apiserver lists the built-in groups: by the priority of their APIService, then by name.
+const GROUP_ORDER: [&str; 22] = [
     "",
+    "apiregistration.k8s.io",
+    "apps",
     EVENTS,
-    AUTHENTICATION,
-    AUTHORIZATION,
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
     definitions::GROUP,
-    COORDINATION,
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "storagemigration.k8s.io",
 ];
 
-/// The place of a group among all; those that definitions make stand last.
+/// The place of a group among all; those of custom resources come last.
 pub(crate) fn rank(group: &str) -> usize {
-    let place = GROUPS.iter().position(|g| *g == group);
-    place.unwrap_or(GROUPS.len())
+    let place = GROUP_ORDER.iter().position(|g| *g == group);
+    place.unwrap_or(GROUP_ORDER.len())
 }
 
-/// Whether the kinds of a group are built in.
-pub(crate) fn has_group(group: &str) -> bool {
-    GROUPS.contains(&group)
-}
-
-/// The group that events have for themselves, beside the core group: its kind is another view of the same objects.
+/// The group of events whose fields have other names. Its objects are those of the core group.
 pub(crate) const EVENTS: &str = "events.k8s.io";
 
-/// The group of leases.
-pub(crate) const COORDINATION: &str = "coordination.k8s.io";
+/// The resources that a server with `--crds-only` has: what controllers of custom resources cannot do without.
+const WITH_CRDS_ONLY: [(&str, &str); 10] = [
+    ("", "namespaces"),
+    ("", "events"),
+    ("", "configmaps"),
+    ("", "secrets"),
+    (EVENTS, "events"),
+    ("coordination.k8s.io", "leases"),
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    (definitions::GROUP, definitions::PLURAL),
+];
 
-/// The group of reviews of who asks.
-pub(crate) const AUTHENTICATION: &str = "authentication.k8s.io";
+/// Which built-in kinds a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BuiltinSet {
+    /// All that a kube-apiserver serves by default.
+    Default,
+    /// Those that controllers of custom resources cannot do without.
+    CrdsOnly,
+}
 
-/// The group of reviews of what one may do.
-pub(crate) const AUTHORIZATION: &str = "authorization.k8s.io";
-
-/// Whether a group and version has kinds that are built in.
-pub(crate) fn serves(group: &str, version: &str) -> bool {
-    match group {
-        "" | EVENTS | AUTHENTICATION | AUTHORIZATION | COORDINATION => version == "v1",
-        definitions::GROUP => matches!(version, "v1" | "v1beta1"),
-        _ => false,
+impl BuiltinSet {
+    fn has(self, resource: &Resource) -> bool {
+        match self {
+            // By default, kube-apiserver serves stable versions only.
+            BuiltinSet::Default => !resource.version.contains("alpha") && !resource.version.contains("beta"),
+            BuiltinSet::CrdsOnly => {
+                BuiltinSet::Default.has(resource) && WITH_CRDS_ONLY.contains(&(resource.group, resource.name))
+            }
+        }
     }
 }
 
-/// The kinds that are there before any definition.
-pub(crate) fn kinds(compiler: &Compiler) -> Vec<Kind> {
-    let namespaces = Version {
-        status: true,
-        finalize: true,
-        ..version("v1", tables::core::namespaces())
-    };
-    let events = version("v1", tables::core::events());
-    // What is stored is an event of the core group.
-    let new_events = Version {
-        storage: false,
-        ..version("v1", tables::core::events())
-    };
-    let config_maps = version("v1", tables::core::config_maps());
-    let secrets = version("v1", tables::core::secrets());
-    let leases = version("v1", tables::core::leases());
-    let definitions = |api: ApiVersion| Version {
-        status: true,
-        storage: api == ApiVersion::V1,
-        deprecation: api.deprecation().map(str::to_owned),
-        ..version(api.as_str(), tables::core::definitions())
-    };
-    vec![
-        Kind {
-            short_names: vec!["ns".to_owned()],
-            ..core_kind(CoreKind::Namespace, "", "namespaces", "Namespace", namespaces)
-        },
-        Kind {
-            short_names: vec!["ev".to_owned()],
-            namespaced: true,
-            ..core_kind(CoreKind::Event, "", "events", "Event", events)
-        },
-        Kind {
-            short_names: vec!["ev".to_owned()],
-            namespaced: true,
-            ..core_kind(CoreKind::NewEvent, EVENTS, "events", "Event", new_events)
-        },
-        Kind {
-            short_names: vec!["cm".to_owned()],
-            namespaced: true,
-            ..core_kind(CoreKind::ConfigMap, "", "configmaps", "ConfigMap", config_maps)
-        },
-        Kind {
-            namespaced: true,
-            ..core_kind(CoreKind::Secret, "", "secrets", "Secret", secrets)
-        },
-        Kind {
-            namespaced: true,
-            ..core_kind(CoreKind::Lease, COORDINATION, "leases", "Lease", leases)
-        },
-        Kind {
-            short_names: vec!["crd".to_owned(), "crds".to_owned()],
-            categories: vec!["api-extensions".to_owned()],
-            ..kind(
-                definitions::GROUP,
-                definitions::PLURAL,
-                "CustomResourceDefinition",
-                [ApiVersion::V1, ApiVersion::V1Beta1].map(definitions).into(),
-                Definitions::new(compiler.clone()),
-            )
-        },
-        review(ReviewKind::Access),
-        review(ReviewKind::Rules),
-        review(ReviewKind::User),
-    ]
-}
-
-/// A kind of reviews.
-fn review(review: ReviewKind) -> Kind {
-    let (group, plural, name, core) = match review {
-        ReviewKind::Access => (
-            AUTHORIZATION,
-            "selfsubjectaccessreviews",
-            "SelfSubjectAccessReview",
-            CoreKind::AccessReview,
-        ),
-        ReviewKind::Rules => (
-            AUTHORIZATION,
-            "selfsubjectrulesreviews",
-            "SelfSubjectRulesReview",
-            CoreKind::RulesReview,
-        ),
-        ReviewKind::User => (
-            AUTHENTICATION,
-            "selfsubjectreviews",
-            "SelfSubjectReview",
-            CoreKind::SelfReview,
-        ),
-    };
-    Kind {
-        review: Some(review),
-        ..core_kind(core, group, plural, name, version("v1", Columns::new(&[])))
+/// The built-in kinds of a server; fails if the table lacks a type of one of them.
+pub(crate) fn kinds(compiler: &Compiler, set: BuiltinSet) -> Result<Vec<Kind>, String> {
+    let mut by_name: BTreeMap<(&str, &str), Vec<&'static Resource>> = BTreeMap::new();
+    for resource in Table::latest().resources() {
+        if set.has(resource) {
+            let versions = by_name.entry((resource.group, resource.name)).or_default();
+            versions.push(resource);
+        }
     }
+    by_name
+        .into_values()
+        .map(|versions| kind(&versions, compiler))
+        .collect()
 }
 
-/// A core kind for all of the cluster, in its one version.
-fn core_kind(
-    core: CoreKind,
-    group: &'static str,
-    plural: &str,
-    name: &'static str,
-    version: Version,
-) -> Kind {
-    kind(group, plural, name, vec![version], Core::new(core, group, name))
-}
-
-/// A kind for all of the cluster, with nothing beyond its names.
-fn kind(
-    group: &str,
-    plural: &str,
-    name: &str,
-    versions: Vec<Version>,
-    strategy: impl Strategy + 'static,
-) -> Kind {
-    Kind {
+/// A kind of the table in its served versions.
+fn kind(versions: &[&'static Resource], compiler: &Compiler) -> Result<Kind, String> {
+    let [first, ..] = versions else {
+        return Err("a kind without versions".to_owned());
+    };
+    let (group, name) = (first.group, first.kind());
+    let hub = hub(group, versions);
+    let strategy: Arc<dyn Strategy> = match group {
+        definitions::GROUP => Arc::new(Definitions::new(compiler.clone())),
+        _ => {
+            let scope = match first.scope() {
+                Scope::Namespaced => meta::Scope::Namespaced,
+                Scope::Cluster => meta::Scope::Cluster,
+            };
+            let names: Vec<&'static str> = versions.iter().map(|v| v.version).collect();
+            let typed = Typed::new(group, name, scope, &names, hub);
+            Arc::new(typed.ok_or_else(|| format!("the table of API types has no {group} {name}"))?)
+        }
+    };
+    let mut served: Vec<Version> = versions.iter().map(|v| version(v, hub)).collect();
+    if group == definitions::GROUP {
+        served.push(Version {
+            deprecation: ApiVersion::V1Beta1.deprecation().map(str::to_owned),
+            name: ApiVersion::V1Beta1.as_str().to_owned(),
+            storage: false,
+            ..version(first, hub)
+        });
+    }
+    let own = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect();
+    Ok(Kind {
         group: group.to_owned(),
-        plural: plural.to_owned(),
-        singular: name.to_lowercase(),
+        plural: first.name.to_owned(),
+        singular: first.singular().to_owned(),
         kind: name.to_owned(),
         list_kind: format!("{name}List"),
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        namespaced: false,
-        versions,
-        strategy: Arc::new(strategy),
+        short_names: own(first.short_names()),
+        categories: own(first.categories()),
+        namespaced: first.scope() == Scope::Namespaced,
+        versions: served,
+        strategy,
         leaving: false,
         terminating: false,
-        review: None,
+        review: ReviewKind::find(group, name),
         servable: true,
         built_in: true,
+        verbs: first.verbs(),
+        storage_hash: first.storage_version_hash(),
         mark: env!("CARGO_PKG_VERSION").to_owned(),
         serial: text::next_serial(),
         incarnation: ServedIncarnation::since(0),
+    })
+}
+
+/// The group and version in which objects are stored: the newest stable version. Events of both groups are stored in the
+/// core group.
+fn hub(group: &'static str, versions: &[&'static Resource]) -> (&'static str, &'static str) {
+    if group == EVENTS {
+        return ("", "v1");
+    }
+    let newest = versions.iter().map(|v| v.version).max();
+    (group, newest.unwrap_or("v1"))
+}
+
+/// A served version of a built-in kind.
+fn version(resource: &'static Resource, hub: (&str, &str)) -> Version {
+    let subresources: Vec<Subresource> = resource
+        .subresources
+        .iter()
+        .map(|s| {
+            let (group, version, kind) = s.kind();
+            Subresource {
+                name: s.name,
+                group,
+                version,
+                kind,
+                verbs: s.verbs(),
+            }
+        })
+        .collect();
+    let has = |name: &str| subresources.iter().any(|s| s.name == name);
+    Version {
+        name: resource.version.to_owned(),
+        served: true,
+        storage: (resource.group, resource.version) == hub,
+        deprecation: None,
+        status: has("status"),
+        scale: has("scale").then(|| Scale {
+            spec_replicas: ".spec.replicas".into(),
+            status_replicas: ".status.replicas".into(),
+            label_selector: None,
+        }),
+        subresources,
+        columns: columns(resource.group, resource.kind()),
+        selectable: Vec::new(),
     }
 }
 
-/// A version that is served and stored, without subresources.
-fn version(name: &str, columns: Columns) -> Version {
-    Version {
-        name: name.to_owned(),
-        served: true,
-        storage: true,
-        deprecation: None,
-        status: false,
-        scale: None,
-        finalize: false,
-        columns,
-        selectable: Vec::new(),
+/// The columns of a kind in tables.
+fn columns(group: &str, kind: &str) -> Columns {
+    match (group, kind) {
+        ("", "Namespace") => tables::core::namespaces(),
+        ("" | EVENTS, "Event") => tables::core::events(),
+        ("", "ConfigMap") => tables::core::config_maps(),
+        ("", "Secret") => tables::core::secrets(),
+        ("coordination.k8s.io", "Lease") => tables::core::leases(),
+        (definitions::GROUP, _) => tables::core::definitions(),
+        _ => tables::core::default(),
     }
+}
+
+/// All built-in kinds, for tests.
+#[cfg(test)]
+pub(crate) fn test_kinds() -> crate::kinds::kind::Kinds {
+    let metrics = crate::metrics::Metrics::new();
+    let compiler = Compiler::new(scantling_schema::gates::Gates::default(), &metrics);
+    let mut all = crate::kinds::kind::Kinds::default();
+    for kind in kinds(&compiler, BuiltinSet::Default).unwrap() {
+        all.insert(Arc::new(kind));
+    }
+    all
 }
 
 /// Puts what metadata get from the server alone back as they were. Another uid stays, to be refused.

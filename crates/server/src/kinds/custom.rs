@@ -1,7 +1,7 @@
 //! Custom resources: kinds that definitions make.
 
 use crate::kinds::kind::{Kind, Version};
-use crate::kinds::strategy::Strategy;
+use crate::kinds::strategy::{Strategy, WriteContext};
 use crate::rest::conversion::Webhook;
 use crate::status::{ApiError, ApiResult};
 use scantling_admit::{
@@ -205,7 +205,13 @@ impl Strategy for Custom {
         Ok(())
     }
 
-    fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
+    fn decide(
+        &self,
+        version: &Version,
+        operation: Operation<'_>,
+        object: Value,
+        _context: &WriteContext<'_>,
+    ) -> Outcome {
         let clock = clock();
         let options = Options {
             gates: self.gates,
@@ -221,6 +227,10 @@ impl Strategy for Custom {
                 stats: Default::default(),
             },
         }
+    }
+
+    fn takes_strategic_patches(&self) -> bool {
+        false
     }
 
     fn object_type(&self, version: &str) -> Option<&ObjectType> {

@@ -12,7 +12,7 @@ use crate::codec::text::Stored;
 use crate::kinds::builtin;
 use crate::kinds::custom::{Compiled, Custom};
 use crate::kinds::kind::{Kind, Kinds, ServedIncarnation, Version};
-use crate::kinds::strategy::Strategy;
+use crate::kinds::strategy::{Strategy, WriteContext};
 use crate::metrics::{Conversions, Metrics};
 use crate::rest::body::DecodedBody;
 use crate::rest::conversion::Webhook;
@@ -167,6 +167,8 @@ pub(crate) fn kind(
         terminating: definition.is("Terminating"),
         servable: spec.is_servable(),
         built_in: false,
+        verbs: Vec::new(),
+        storage_hash: None,
         mark: entry.mod_revision.to_string(),
         serial: crate::codec::text::next_serial(),
         incarnation,
@@ -196,7 +198,7 @@ fn version(definition: &Definition, v: &definition::Version) -> Version {
         deprecation: spec.deprecation(v),
         status: subresources.is_some_and(|s| s.status),
         scale,
-        finalize: false,
+        subresources: Vec::new(),
         columns: Columns::new(&columns),
         selectable: spec
             .selectable_fields_of(v)
@@ -328,11 +330,17 @@ impl Strategy for Definitions {
         Some(bare)
     }
 
-    fn kept_by_status(&self) -> &'static [&'static str] {
-        &["spec"]
+    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"]]
     }
 
-    fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome {
+    fn decide(
+        &self,
+        version: &Version,
+        operation: Operation<'_>,
+        object: Value,
+        _context: &WriteContext<'_>,
+    ) -> Outcome {
         let mut outcome = Outcome {
             object,
             refusal: None,
@@ -368,7 +376,7 @@ impl Strategy for Definitions {
         Some("precondition failed")
     }
 
-    fn strategic_schema(&self) -> Option<&Structural> {
+    fn strategic_schema(&self, _version: &Version) -> Option<&Structural> {
         Some(self.v1.strategic())
     }
 

@@ -14,6 +14,9 @@ use scantling_admit::Scale;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch as signal;
 
+/// The built-in groups whose keys name the group. The keys of other built-in groups begin with the resource.
+const STORED_BY_GROUP: [&str; 2] = [definitions::GROUP, "apiregistration.k8s.io"];
+
 /// A kind of object, in all its versions.
 #[derive(Debug)]
 pub(crate) struct Kind {
@@ -37,8 +40,11 @@ pub(crate) struct Kind {
     pub(crate) review: Option<ReviewKind>,
     /// Whether there can be objects: some schemas are accepted that make none.
     pub(crate) servable: bool,
-    /// Built-in kinds list their verbs in another order.
     pub(crate) built_in: bool,
+    /// The verbs of a built-in kind; those of custom resources follow from their state.
+    pub(crate) verbs: Vec<&'static str>,
+    /// The hash of the stored version that discovery lists; custom resources compute it.
+    pub(crate) storage_hash: Option<&'static str>,
     /// Changes whenever anything about the kind does.
     pub(crate) mark: String,
     /// The same for this process alone: what is noted about entries counts for one state of their kind.
@@ -78,6 +84,17 @@ impl ServedIncarnation {
     }
 }
 
+/// A subresource of a built-in kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Subresource {
+    pub(crate) name: &'static str,
+    /// The group of its kind, where it is not that of the resource.
+    pub(crate) group: Option<&'static str>,
+    pub(crate) version: Option<&'static str>,
+    pub(crate) kind: &'static str,
+    pub(crate) verbs: Vec<&'static str>,
+}
+
 /// One version of a kind.
 #[derive(Debug)]
 pub(crate) struct Version {
@@ -88,8 +105,8 @@ pub(crate) struct Version {
     pub(crate) deprecation: Option<String>,
     pub(crate) status: bool,
     pub(crate) scale: Option<Scale>,
-    /// Whether what holds its objects has an endpoint of its own.
-    pub(crate) finalize: bool,
+    /// The subresources of a built-in kind.
+    pub(crate) subresources: Vec<Subresource>,
     pub(crate) columns: Columns,
     /// The fields beside name and namespace that field selectors may use: `spec.color`.
     pub(crate) selectable: Vec<String>,
@@ -104,7 +121,7 @@ impl Kind {
     /// The group that keys name. Servers store the kinds that they brought along from the start as if they had none;
     /// definitions came later.
     pub(crate) fn key_group(&self) -> &str {
-        match self.built_in && self.group != definitions::GROUP {
+        match self.built_in && !STORED_BY_GROUP.contains(&self.group.as_str()) {
             true => "",
             false => &self.group,
         }
@@ -144,18 +161,7 @@ impl Kind {
     }
 
     /// The verbs that discovery lists.
-    pub(crate) fn verbs(&self) -> &'static [&'static str] {
-        const ALL: &[&str] = &[
-            "create",
-            "delete",
-            "deletecollection",
-            "get",
-            "list",
-            "patch",
-            "update",
-            "watch",
-        ];
-        const ONE_BY_ONE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+    pub(crate) fn verbs(&self) -> &[&'static str] {
         const CUSTOM: &[&str] = &[
             "delete",
             "deletecollection",
@@ -167,19 +173,25 @@ impl Kind {
             "watch",
         ];
         const ENDING: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
-        if self.review.is_some() {
-            return &["create"];
-        }
         match self.built_in {
             false if self.terminating => ENDING,
             false => CUSTOM,
-            true if self.strategy.deletes_collections() => ALL,
-            true => ONE_BY_ONE,
+            true => &self.verbs,
         }
+    }
+
+    /// Whether the kind has a verb.
+    pub(crate) fn has_verb(&self, verb: &str) -> bool {
+        self.verbs().contains(&verb)
     }
 }
 
 impl Version {
+    /// The subresource of a built-in kind with this name.
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|s| s.name == name)
+    }
+
     /// Whether the status has an endpoint of its own.
     pub(crate) fn has_status(&self) -> bool {
         self.status
@@ -254,6 +266,18 @@ impl Kinds {
         self.by_name.get(group)?.get(plural)
     }
 
+    /// Whether the kinds of a group are built in.
+    pub(crate) fn has_builtin_group(&self, group: &str) -> bool {
+        let first = self.by_name.get(group).and_then(|kinds| kinds.values().next());
+        first.is_some_and(|kind| kind.built_in)
+    }
+
+    /// Whether a version of a group has kinds that are built in.
+    pub(crate) fn serves_builtin(&self, group: &str, version: &str) -> bool {
+        let mut kinds = self.in_group(group).filter(|kind| kind.built_in);
+        kinds.any(|kind| kind.served_version(version).is_some())
+    }
+
     /// Adds or replaces a kind.
     pub(crate) fn insert(&mut self, kind: Arc<Kind>) {
         let plural = Arc::from(kind.plural.as_str());
@@ -285,7 +309,7 @@ impl Kinds {
 
     /// Where the kinds are that definitions make in a group.
     fn of_definitions(&mut self, group: &str) -> &mut ByName {
-        match builtin::has_group(group) {
+        match self.has_builtin_group(group) {
             true => &mut self.overshadowed,
             false => &mut self.by_name,
         }
@@ -314,7 +338,7 @@ impl Kinds {
 
     /// The kinds that documents list in a version of a group, by plural name.
     pub(crate) fn listed(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Kind>> {
-        let listed = match builtin::has_group(group) && !builtin::serves(group, version) {
+        let listed = match self.has_builtin_group(group) && !self.serves_builtin(group, version) {
             true => &self.overshadowed,
             false => &self.by_name,
         };

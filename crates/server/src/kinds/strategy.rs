@@ -1,18 +1,30 @@
-//! What is particular about the objects of a kind; everything else is one pipeline for all kinds.
+//! The behaviour of a kind; everything else is one pipeline for all kinds.
 
 use crate::kinds::custom::ByWebhook;
 use crate::kinds::kind::{Kind, Version};
 use crate::openapi::models;
 use crate::rest::body::DecodedBody;
 use crate::status::ApiResult;
-use scantling_admit::{FieldValidation, Operation, Outcome, Refusal, Stats};
+use scantling_admit::{FieldValidation, Operation, Outcome, Refusal};
+use scantling_builtin::{GarbageCollection, Subresource};
 use scantling_merge::typed::ObjectType;
 use scantling_schema::publish::Format;
 use scantling_schema::structural::Structural;
 use scantling_value::Value;
 use std::fmt::Debug;
 
-/// The particulars of a kind.
+/// What the rules of a kind may depend on besides the object and the operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteContext<'a> {
+    /// The subresource that is written.
+    pub(crate) subresource: Subresource,
+    /// The time of the request.
+    pub(crate) now: &'a str,
+    /// The name of the user who sent the request.
+    pub(crate) user: &'a str,
+}
+
+/// The behaviour of a kind.
 pub(crate) trait Strategy: Debug + Send + Sync {
     /// The kind with the webhook that converts its objects, if one does.
     fn by_webhook(&self) -> Option<ByWebhook<'_>> {
@@ -67,18 +79,14 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         1
     }
 
-    /// Decides about a write of an object that is in form.
-    fn decide(&self, version: &Version, operation: Operation<'_>, object: Value) -> Outcome;
-
-    /// Decides about a write to what holds an object, for kinds that have an endpoint for that.
-    fn finalize(&self, _old: &Value, object: Value) -> Outcome {
-        Outcome {
-            object,
-            refusal: None,
-            warnings: Vec::new(),
-            stats: Stats::default(),
-        }
-    }
+    /// Prepares and validates a write of an object that is normalized.
+    fn decide(
+        &self,
+        version: &Version,
+        operation: Operation<'_>,
+        object: Value,
+        context: &WriteContext<'_>,
+    ) -> Outcome;
 
     /// Whether the status shows as a table, as the object does.
     fn status_has_columns(&self) -> bool {
@@ -90,9 +98,9 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         None
     }
 
-    /// What writes to the status leave alone, whatever they say of it.
-    fn kept_by_status(&self) -> &'static [&'static str] {
-        &["spec", "metadata"]
+    /// The fields that a write to the status leaves as they are.
+    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"], &["metadata"]]
     }
 
     /// The type by which fields of a version are owned and merged; none if the kind does not have that version.
@@ -104,7 +112,7 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     }
 
     /// An object of such a version as this kind has it, with what is unknown there.
-    fn of_other(&self, api_version: &str, _object: Value) -> Result<DecodedBody, String> {
+    fn of_other(&self, _version: &Version, api_version: &str, _object: Value) -> Result<DecodedBody, String> {
         Err(format!("{api_version} is no other version of the kind"))
     }
 
@@ -148,19 +156,24 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     }
 
     /// The schema by which strategic merge patches merge, for kinds that understand them.
-    fn strategic_schema(&self) -> Option<&Structural> {
+    fn strategic_schema(&self, _version: &Version) -> Option<&Structural> {
         None
+    }
+
+    /// Whether the kind takes strategic merge patches: built-in kinds do.
+    fn takes_strategic_patches(&self) -> bool {
+        true
     }
 
     /// The media types of patches that the kind understands.
     fn patch_types(&self) -> &'static [&'static str] {
-        match self.strategic_schema() {
-            None => &[
+        match self.takes_strategic_patches() {
+            false => &[
                 "application/json-patch+json",
                 "application/merge-patch+json",
                 "application/apply-patch+yaml",
             ],
-            Some(_) => &[
+            true => &[
                 "application/json-patch+json",
                 "application/merge-patch+json",
                 "application/strategic-merge-patch+json",
@@ -174,24 +187,30 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         None
     }
 
-    /// Why the object of this name is never deleted, if it is not.
-    fn protects(&self, _name: &str) -> Option<&'static str> {
-        None
-    }
-
     /// Whether something other than finalizers in its metadata holds an object that is being deleted.
     fn is_held(&self, _object: &Value) -> bool {
         false
     }
 
-    /// Whether others may depend on its objects, so that a deletion says what becomes of them.
-    fn has_dependents(&self) -> bool {
-        true
+    /// What a deletion does to dependents if its options do not say so.
+    fn garbage_collection(&self) -> GarbageCollection {
+        GarbageCollection::Delete
     }
 
-    /// Whether all objects of a collection can be deleted at once.
-    fn deletes_collections(&self) -> bool {
-        true
+    /// The warning about a deletion that orphans dependents by default.
+    fn orphan_warning(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether a DELETE returns the deleted object; otherwise it returns a `Status`.
+    fn returns_deleted(&self) -> bool {
+        false
+    }
+
+    /// The grace period of a deletion in seconds, given the one that was requested; `None` if the object is deleted at
+    /// once.
+    fn grace_period(&self, _object: &Value, _requested: Option<i64>) -> Option<i64> {
+        None
     }
 
     /// The stored object as its first deletion leaves it, for kinds whose objects are never deleted at once; or why it

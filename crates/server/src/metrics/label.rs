@@ -165,8 +165,8 @@ impl Label {
             label.subresource = match path.subresource.as_deref() {
                 Some("status") if version.has_status() => "status",
                 Some("scale") if version.scale.is_some() => "scale",
-                Some("finalize") if version.finalize => "finalize",
-                _ => "",
+                Some(name) => version.subresource(name).map_or("", |s| s.name),
+                None => "",
             };
             label.scope = if path.name.is_some() || method == Method::POST {
                 "resource"

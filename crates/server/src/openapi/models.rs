@@ -1,10 +1,8 @@
 //! The schemas of built-in kinds: their facts are those of the table of API types, their descriptions our own.
 
 use super::{SHARED, object};
-use crate::kinds::builtin;
-use crate::kinds::definitions;
 use scantling_apitypes::openapi::{COMPONENTS, Descriptions};
-use scantling_apitypes::{Definition, Extensions, Table};
+use scantling_apitypes::{Definition, Extensions, Package, Table};
 use scantling_schema::document::Schema;
 use scantling_schema::structural::{Additional, Interner, Structural};
 use scantling_value::{Limits, Map, Value, yaml};
@@ -71,13 +69,10 @@ impl Descriptions for Own {
 
 /// The package of the models of a group and version; groups that definitions make have their names reversed.
 pub(crate) fn package(group: &str, version: &str) -> String {
-    let package = match group {
-        "" => "io.k8s.api.core".to_owned(),
-        definitions::GROUP => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
-        _ if builtin::has_group(group) => {
-            format!("io.k8s.api.{}", group.strip_suffix(".k8s.io").unwrap_or(group))
-        }
-        _ => {
+    let of_table = table_package(group).map(Package::model);
+    let package = match of_table.as_deref().and_then(|model| model.rsplit_once('.')) {
+        Some((package, _)) => package.to_owned(),
+        None => {
             let mut parts: Vec<&str> = group.split('.').collect();
             parts.reverse();
             parts.join(".")
@@ -86,10 +81,16 @@ pub(crate) fn package(group: &str, version: &str) -> String {
     format!("{package}.{version}")
 }
 
+/// A package of the table whose types belong to a group.
+fn table_package(group: &str) -> Option<&'static Package> {
+    let mut packages = Table::latest().packages().iter();
+    packages.find(|package| package.group == Some(group))
+}
+
 /// Whether a kind of a group has the name of a model that is built in, or of its list.
 pub(super) fn is_taken(group: &str, name: &str) -> bool {
     let model = name.strip_suffix("List").unwrap_or(name);
-    !builtin::has_group(group) && Table::latest().model(model).is_some()
+    table_package(group).is_none() && Table::latest().model(model).is_some()
 }
 
 /// The model of a built-in kind.
@@ -249,8 +250,10 @@ mod tests {
         for (group, version, kind) in [
             ("", "v1", "Namespace"),
             ("", "v1", "Event"),
-            (crate::kinds::builtin::EVENTS, "v1", "Event"),
-            (crate::kinds::builtin::COORDINATION, "v1", "Lease"),
+            ("events.k8s.io", "v1", "Event"),
+            ("coordination.k8s.io", "v1", "Lease"),
+            ("apps", "v1", "Deployment"),
+            ("apiregistration.k8s.io", "v1", "APIService"),
             (crate::kinds::definitions::GROUP, "v1", "CustomResourceDefinition"),
             (
                 crate::kinds::definitions::GROUP,

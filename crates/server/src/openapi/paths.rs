@@ -178,7 +178,7 @@ impl<'a> Writer<'a> {
             );
         }
         let mut collection_ops = vec![list("", LIST), create];
-        if self.kind.strategy.deletes_collections() {
+        if self.kind.has_verb("deletecollection") {
             collection_ops.push(operation(
                 "delete",
                 "delete",
@@ -247,7 +247,7 @@ impl<'a> Writer<'a> {
             &["200", "202"],
         ));
         self.path(&mut out, format!("{base}/{{name}}"), item, scope, ops);
-        if self.version.finalize {
+        if self.version.subresource("finalize").is_some() {
             let mut ops = three("finalize of ", "Finalize", Answer::Object);
             ops.retain(|o| o.method == "put");
             self.path(&mut out, format!("{base}/{{name}}/finalize"), item, scope, ops);

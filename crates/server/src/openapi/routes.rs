@@ -3,13 +3,13 @@
 use super::paths::{First, word};
 use super::{META, models, object, reference};
 use crate::codec::media::Encoding;
-use crate::kinds::builtin;
+use crate::kinds::kind::Kinds;
 use scantling_value::{Map, Value};
 
 /// A path that is answered with a document of a fixed type.
-struct Route {
+struct Route<'n> {
     path: String,
-    tag: &'static str,
+    tag: &'n str,
     description: &'static str,
     operation: String,
     model: String,
@@ -17,8 +17,10 @@ struct Route {
 }
 
 /// The names of these documents.
-pub(super) fn names() -> impl Iterator<Item = String> {
-    let groups = builtin::GROUPS.iter().filter(|g| !g.is_empty());
+pub(super) fn names(kinds: &Kinds) -> impl Iterator<Item = String> {
+    let groups = kinds
+        .groups()
+        .filter(|g| !g.is_empty() && kinds.has_builtin_group(g));
     let groups = groups.map(|g| format!("apis/{g}"));
     ["version", "api", "apis"]
         .map(str::to_owned)
@@ -27,8 +29,8 @@ pub(super) fn names() -> impl Iterator<Item = String> {
 }
 
 /// The document of a name.
-pub(super) fn document(name: &str) -> Result<Value, String> {
-    let route = route(name).ok_or_else(|| format!("there is no route {name}"))?;
+pub(super) fn document(kinds: &Kinds, name: &str) -> Result<Value, String> {
+    let route = route(kinds, name).ok_or_else(|| format!("there is no route {name}"))?;
     let schema = object([("schema", reference(&route.model))]);
     let content = route.encodings.iter().map(|e| (e.content_type(), schema.clone()));
     let answers = [
@@ -64,7 +66,7 @@ pub(super) fn document(name: &str) -> Result<Value, String> {
     ]))
 }
 
-fn route(name: &str) -> Option<Route> {
+fn route<'n>(kinds: &Kinds, name: &'n str) -> Option<Route<'n>> {
     let group = name.strip_prefix("apis/");
     let (tag, description, operation, model, encodings): (_, _, _, _, &[Encoding]) = match (name, group) {
         ("version", _) => (
@@ -89,8 +91,8 @@ fn route(name: &str) -> Option<Route> {
             Encoding::USUAL,
         ),
         (_, Some(group)) => {
-            let known = builtin::GROUPS.iter().find(|g| **g == group && !g.is_empty())?;
-            let tag = known.split_once('.').map_or(*known, |(tag, _)| tag);
+            let known = Some(group).filter(|g| !g.is_empty() && kinds.has_builtin_group(g))?;
+            let tag = known.split_once('.').map_or(known, |(tag, _)| tag);
             (
                 tag,
                 "get information of a group",
@@ -117,14 +119,15 @@ mod tests {
 
     #[test]
     fn every_name_has_a_document_with_its_model() {
-        for name in names() {
-            let document = document(&name).unwrap();
+        let kinds = crate::kinds::builtin::test_kinds();
+        for name in names(&kinds) {
+            let document = document(&kinds, &name).unwrap();
             let schemas = document.at(["components", "schemas"]).and_then(Value::as_object);
             assert!(
                 schemas.is_some_and(|s| s.values().all(|s| s.get("type").is_some())),
                 "{name}"
             );
         }
-        assert!(document("apis/example.com").is_err() && document("apis/").is_err());
+        assert!(document(&kinds, "apis/example.com").is_err() && document(&kinds, "apis/").is_err());
     }
 }

@@ -5,12 +5,15 @@ use crate::codec::scheme::Scheme;
 use crate::codec::text::Stored;
 use crate::http::reply::Reply;
 use crate::request::parse_uint;
+use crate::rest::admission::Admission;
 use crate::rest::body;
 use crate::rest::options::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 use crate::rest::read::{self, Selection, store_error};
-use crate::rest::write::{Write, metadata_mut, metadata_str, set_version, timestamp};
+use crate::rest::write::{Part, Write, metadata_mut, metadata_str, set_version, timestamp};
 use crate::status::{self, ApiError, ApiResult, GroupResource};
 use scantling_apitypes::Table;
+use scantling_builtin::GarbageCollection;
+use scantling_builtin::admission::Action;
 use scantling_schema::core::{decode_delete_options, decode_delete_options_text};
 use scantling_store::{Entry, StoreError};
 use scantling_value::{Map, Value};
@@ -21,7 +24,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// What became of an object.
 pub(crate) enum Deleted {
     /// It is gone.
-    Gone { uid: String },
+    Gone(Value),
     /// It is gone, and nobody knows what it was.
     Unread,
     /// It is marked; finalizers hold it.
@@ -33,9 +36,18 @@ impl Write<'_> {
     pub(crate) async fn delete(&mut self, name: &str) -> ApiResult<Reply> {
         let call = self.call;
         let options = self.delete_options()?;
+        if options.propagation.is_none()
+            && options.orphan_dependents.is_none()
+            && let Some(warning) = call.kind.strategy.orphan_warning()
+        {
+            self.warnings.push(warning.to_owned());
+        }
         match self.delete_object(name, &options).await? {
-            Deleted::Gone { uid } => {
-                let done = status::success(call.group_resource(), name, &uid);
+            Deleted::Gone(object) if call.kind.strategy.returns_deleted() => {
+                call.shape()?.object(200, object)
+            }
+            Deleted::Gone(object) => {
+                let done = status::success(call.group_resource(), name, metadata_str(&object, "uid"));
                 Ok(Reply::object(200, &done, call.shape()?.wanted.encoding))
             }
             Deleted::Unread => {
@@ -119,9 +131,6 @@ impl Write<'_> {
     /// Deletes one object of the call's collection.
     pub(crate) async fn delete_object(&self, name: &str, options: &DeleteOptions) -> ApiResult<Deleted> {
         let call = self.call;
-        if let Some(why) = call.kind.strategy.protects(name) {
-            return Err(ApiError::forbidden(call.group_resource(), name, why));
-        }
         let key = call.key(name)?;
         loop {
             let entry = call.live(&key, name).await?;
@@ -143,6 +152,7 @@ impl Write<'_> {
                 return Err(ApiError::conflict(call.group_resource(), name, &why));
             }
             self.preconditions(name, &uid, entry.mod_revision, options)?;
+            self.check_deletion(name, &object, options).await?;
             if metadata_str(&object, "deletionTimestamp").is_empty()
                 && let Some(marked) = call
                     .kind
@@ -158,15 +168,30 @@ impl Write<'_> {
             if call.kind.strategy.is_held(&object) {
                 return Ok(Deleted::Held(object));
             }
-            let before: Vec<String> = finalizers(&object);
-            let after = match call.kind.strategy.has_dependents() {
-                true => with_propagation(&before, options),
-                false => without_propagation(&before),
+            let grace = match self.grace(&object, options) {
+                Grace::Pending => return Ok(Deleted::Held(object)),
+                Grace::None => None,
+                Grace::Period { seconds, deadline } => {
+                    mark_gracefully(&mut object, seconds, &deadline);
+                    Some(seconds)
+                }
             };
-            if !after.is_empty() {
-                let marked = mark(&mut object, &after);
+            let before: Vec<String> = finalizers(&object);
+            let after = match call.kind.strategy.garbage_collection() {
+                GarbageCollection::Unsupported => without_propagation(&before),
+                default => with_propagation(&before, options, default),
+            };
+            if !after.is_empty() || grace.is_some() {
+                let marked = match after.is_empty() {
+                    true => grace.is_some(),
+                    false => mark(&mut object, &after) || grace.is_some(),
+                };
+                let is_held = !after.is_empty() || grace.is_some_and(|seconds| seconds > 0);
                 if options.dry_run || !(marked || after != before) {
-                    return Ok(Deleted::Held(object));
+                    return Ok(match is_held {
+                        true => Deleted::Held(object),
+                        false => Deleted::Gone(object),
+                    });
                 }
                 let Stored { value, .. } = Stored::encode(call, &object).await?;
                 let write = scantling_store::Write::Update {
@@ -176,15 +201,81 @@ impl Write<'_> {
                 match call.api.store.write(&key, write).await {
                     Ok(event) => {
                         set_version(&mut object, event.revision);
-                        return Ok(Deleted::Held(object));
+                        if is_held {
+                            return Ok(Deleted::Held(object));
+                        }
+                        // The object shows that it is being deleted before it is gone.
+                        let expected = event.revision;
+                        let delete = scantling_store::Write::Delete { expected };
+                        match call.api.store.write(&key, delete).await {
+                            Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(Deleted::Gone(object)),
+                            Err(StoreError::Conflict { .. }) => continue,
+                            Err(e) => return Err(store_error(e)),
+                        }
                     }
                     Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => continue,
                     Err(e) => return Err(store_error(e)),
                 }
             }
             if options.dry_run || self.take_out(&key, &entry).await? {
-                return Ok(Deleted::Gone { uid });
+                return Ok(Deleted::Gone(object));
             }
+        }
+    }
+
+    /// Runs the validating phase of admission for a deletion.
+    async fn check_deletion(&self, name: &str, object: &Value, options: &DeleteOptions) -> ApiResult<()> {
+        let admission = Admission {
+            action: Action::Delete,
+            part: Part::Whole,
+            name,
+            old: Some(object),
+        };
+        let mut warnings = Vec::new();
+        let mut write = Write {
+            call: self.call,
+            head: self.head,
+            body: self.body.clone(),
+            warnings: &mut warnings,
+            text: None,
+        };
+        write.check_admission(&admission, object, options.dry_run).await
+    }
+
+    /// The grace period of a deletion.
+    fn grace(&self, object: &Value, options: &DeleteOptions) -> Grace {
+        // A negative period means the shortest one.
+        let requested = options.grace_period.map(|s| if s < 0 { 1 } else { s });
+        let Some(seconds) = self.call.kind.strategy.grace_period(object, requested) else {
+            return Grace::None;
+        };
+        let now = jiff::Timestamp::now();
+        let after = |from: jiff::Timestamp, seconds: i64| {
+            from.checked_add(jiff::SignedDuration::from_secs(seconds))
+                .unwrap_or(from)
+        };
+        let deadline = metadata_str(object, "deletionTimestamp");
+        if deadline.is_empty() {
+            let deadline = format_time(after(now, seconds));
+            return Grace::Period { seconds, deadline };
+        }
+        let current = object
+            .at(["metadata", "deletionGracePeriodSeconds"])
+            .and_then(Value::as_int);
+        match (current, requested) {
+            (None | Some(0), _) => Grace::None,
+            // A pending deletion can only be sped up.
+            (Some(current), Some(requested)) if requested < current => {
+                let begun = deadline.parse().map_or(now, |deadline| after(deadline, -current));
+                let deadline = after(begun, requested);
+                let (deadline, seconds) = match deadline < now {
+                    true => (now, requested.min(1)),
+                    false => (deadline, requested),
+                };
+                let deadline = format_time(deadline);
+                Grace::Period { seconds, deadline }
+            }
+            (Some(_), _) => Grace::Pending,
         }
     }
 
@@ -246,6 +337,32 @@ impl Write<'_> {
     }
 }
 
+/// What the grace period means for a deletion.
+enum Grace {
+    /// Objects of the kind, or this one, are deleted at once.
+    None,
+    /// The object goes at a time; with no seconds left, it goes now.
+    Period { seconds: i64, deadline: String },
+    /// A deletion with a grace period is under way already.
+    Pending,
+}
+
+fn format_time(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Marks an object as being deleted with a grace period.
+fn mark_gracefully(object: &mut Value, seconds: i64, deadline: &str) {
+    if let Some(m) = metadata_mut(object) {
+        let generation = m.get("generation").and_then(Value::as_int).unwrap_or(0);
+        if generation > 0 && m.get("deletionTimestamp").is_none() {
+            m.insert("generation", Value::Int(generation.saturating_add(1)));
+        }
+        m.insert("deletionTimestamp", deadline.into());
+        m.insert("deletionGracePeriodSeconds", Value::Int(seconds));
+    }
+}
+
 pub(crate) fn finalizers(object: &Value) -> Vec<String> {
     finalizers_in(object.get("metadata").and_then(Value::as_object))
 }
@@ -258,12 +375,13 @@ pub(crate) fn finalizers_in(part: Option<&Map>) -> Vec<String> {
 }
 
 /// The finalizers that a deletion leaves: those there are, and the one that says what becomes of dependents.
-fn with_propagation(before: &[String], options: &DeleteOptions) -> Vec<String> {
+fn with_propagation(before: &[String], options: &DeleteOptions, default: GarbageCollection) -> Vec<String> {
     let has = |f: &str| before.iter().any(|b| b == f);
     let (orphan, foreground) = match (options.propagation, options.orphan_dependents) {
         (Some(p), _) => (p == Propagation::Orphan, p == Propagation::Foreground),
         (None, Some(orphan)) => (orphan, false),
-        (None, None) => (has(ORPHAN), has(FOREGROUND)),
+        (None, None) if has(ORPHAN) || has(FOREGROUND) => (has(ORPHAN), has(FOREGROUND)),
+        (None, None) => (default == GarbageCollection::Orphan, false),
     };
     let mut after = without_propagation(before);
     if orphan {

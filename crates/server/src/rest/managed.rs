@@ -78,10 +78,8 @@ fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
     let (kind, version) = (versions.kind, versions.hub);
     let asked = api_version(&kind.group, &version.name);
     let mut manager = FieldManager::new(versions, &asked, &kind.kind);
-    match part {
-        Part::Status => manager = manager.subresource("status"),
-        Part::Finalizers => manager = manager.subresource("finalize"),
-        Part::Whole | Part::Scale => {}
+    if let Some(name) = part.subresource_name() {
+        manager = manager.subresource(name);
     }
     if let Some(blank) = kind.strategy.empty_object(version) {
         manager = manager.beginning_with(blank);
@@ -91,7 +89,7 @@ fn manager<'a>(versions: &'a KindVersions<'_>, part: Part) -> FieldManager<'a> {
         Part::Status => {
             for version in kind.versions.iter().filter(|v| v.status) {
                 let name = api_version(&kind.group, &version.name);
-                manager = manager.resets(&name, kind.strategy.kept_by_status().iter().copied());
+                manager = manager.resets_paths(&name, kind.strategy.kept_by_status().iter().copied());
             }
         }
         // What the version of the request leaves to another endpoint; other versions may differ.

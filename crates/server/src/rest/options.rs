@@ -129,6 +129,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) resource_version: Option<String>,
     pub(crate) propagation: Option<Propagation>,
     pub(crate) orphan_dependents: Option<bool>,
+    /// The grace period in seconds, if one is asked for.
+    pub(crate) grace_period: Option<i64>,
     /// Whether only an object is meant that cannot be read any more.
     pub(crate) unreadable: bool,
 }
@@ -163,11 +165,11 @@ impl DeleteOptions {
                 resource_version = text(b.at(["preconditions", "resourceVersion"]));
                 policy = text(b.get("propagationPolicy"));
                 orphan = b.get("orphanDependents").and_then(Value::as_bool);
-                grace = b.get("gracePeriodSeconds").is_some();
+                grace = b.get("gracePeriodSeconds").and_then(Value::as_int);
                 unreadable = b.get(IGNORE_ERRORS).and_then(Value::as_bool) == Some(true);
             }
             None => {
-                grace = query.int("gracePeriodSeconds")?.is_some();
+                grace = query.int("gracePeriodSeconds")?;
                 dry_run = query.all("dryRun").into_iter().map(str::to_owned).collect();
                 uid = query.get("uid").filter(|u| !u.is_empty()).map(str::to_owned);
                 resource_version = query
@@ -201,7 +203,7 @@ impl DeleteOptions {
         }
         if unreadable {
             let others = [
-                ("gracePeriodSeconds", grace),
+                ("gracePeriodSeconds", grace.is_some()),
                 ("preconditions", uid.is_some() || resource_version.is_some()),
                 ("orphanDependents", orphan.is_some()),
                 ("propagationPolicy", policy.is_some()),
@@ -220,6 +222,7 @@ impl DeleteOptions {
             resource_version,
             propagation,
             orphan_dependents: orphan,
+            grace_period: grace,
             unreadable,
         })
     }

@@ -55,11 +55,7 @@ impl Write<'_> {
             Err(PatchError::Syntax(why)) => return Err(ApiError::bad_request(why)),
             read => read.map_err(patch_error),
         };
-        let part = match call.path.subresource.as_deref() {
-            Some("status") => Part::Status,
-            Some(_) => Part::Scale,
-            None => Part::Whole,
-        };
+        let part = Part::from_path(call.path.subresource.as_deref());
         let (status, object) = match (ty, part) {
             (PatchType::Apply, _) => self.apply(name, part, &options, &patch).await?,
             (_, Part::Scale) => (200, self.patch_scale(name, &options, &patch).await?),
@@ -79,7 +75,7 @@ impl Write<'_> {
             false => PatchType::from_media_type(media::essence(self.head.content_type.as_deref())),
         };
         asked
-            .filter(|ty| *ty != PatchType::Strategic || strategy.strategic_schema().is_some())
+            .filter(|ty| *ty != PatchType::Strategic || strategy.takes_strategic_patches())
             .ok_or_else(|| ApiError::unsupported_media_type(&taken(&**strategy, self.head.encodings)))
     }
 
@@ -105,7 +101,7 @@ impl Write<'_> {
         options: &WriteOptions,
         patch: &ApiResult<Patch<'_>>,
     ) -> ApiResult<Value> {
-        let schema = self.call.kind.strategy.strategic_schema();
+        let schema = self.call.kind.strategy.strategic_schema(self.call.version);
         let change = |old: &Value, _: &Memo| {
             let patch = patch.as_ref().map_err(ApiError::clone)?;
             Ok(Change {

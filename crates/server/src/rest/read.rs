@@ -122,7 +122,7 @@ pub(crate) fn stored(entry: &Entry) -> ApiResult<Value> {
     Ok(object)
 }
 
-/// Decodes JSON, which is what this server writes; or CBOR, which it writes where that is encodings; or protobuf, in which
+/// Decodes JSON, which is what this server writes; or CBOR, which it writes where CBOR is enabled; or protobuf, in which
 /// a kube-apiserver writes its own kinds.
 fn decode(value: &[u8]) -> Result<Value, String> {
     if cbor::is_tagged(value) {

@@ -26,6 +26,18 @@ pub(crate) enum ReviewKind {
     User,
 }
 
+impl ReviewKind {
+    /// The review that a kind is, if it is one.
+    pub(crate) fn find(group: &str, kind: &str) -> Option<ReviewKind> {
+        match (group, kind) {
+            ("authorization.k8s.io", "SelfSubjectAccessReview") => Some(ReviewKind::Access),
+            ("authorization.k8s.io", "SelfSubjectRulesReview") => Some(ReviewKind::Rules),
+            ("authentication.k8s.io", "SelfSubjectReview") => Some(ReviewKind::User),
+            _ => None,
+        }
+    }
+}
+
 impl Write<'_> {
     /// POST of a review.
     pub(crate) async fn answer(&mut self, review: ReviewKind) -> ApiResult<Reply> {

@@ -4,6 +4,7 @@ use crate::api::ResourceRequest;
 use crate::codec::cbor;
 use crate::codec::media::{Encoding, View};
 use crate::codec::protobuf;
+use crate::codec::typed;
 use crate::http::reply::Reply;
 use crate::kinds::builtin::findings;
 use crate::rest::body;
@@ -19,7 +20,7 @@ use crate::rest::write::{
 use crate::status::{ApiError, ApiResult};
 use crate::tables::{Column, Columns};
 use scantling_admit::{FieldValidation, Scale, Scaled};
-use scantling_schema::core::CoreKind;
+use scantling_apitypes::{Definition, Table};
 use scantling_value::{Limits, Map, Value, go, json, yaml};
 use std::sync::LazyLock;
 
@@ -132,12 +133,17 @@ const NOT_DECODED: &str = "no kind is registered for the type v1.Scale in scheme
 /// The table of types in which a server looks up what a patch made of a scale.
 const SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
 
+/// The type of scales.
+fn definition() -> &'static Definition {
+    Table::latest().known("autoscaling/v1", "Scale")
+}
+
 /// Reads a scale; the texts are warnings about it.
 fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, Vec<String>)> {
     let (sent, found) = match form {
         Encoding::Json => {
             check_type(&json::decode_any_range(text, Limits::SERVER).ok()?).ok()?;
-            let read = CoreKind::Scale.decode_text(text).ok()?;
+            let read = typed::decode_text(definition(), text).ok()?;
             let found = findings(&read.findings);
             (read.members.into(), found)
         }
@@ -149,7 +155,7 @@ fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, 
         Encoding::Cbor => check(cbor::decode(text).ok()?).ok()?,
         Encoding::Protobuf => {
             let envelope = protobuf::open(text).ok()?;
-            check(protobuf::read(&envelope, CoreKind::Scale.definition()).ok()?).ok()?
+            check(protobuf::read(&envelope, definition()).ok()?).ok()?
         }
     };
     match mode {
@@ -162,7 +168,7 @@ fn decode(text: &[u8], form: Encoding, mode: FieldValidation) -> Option<(Value, 
 /// Checks that a document is a scale; returns it in form, and what it has that a scale has not.
 pub(crate) fn check(document: Value) -> Result<(Value, Vec<String>), String> {
     check_type(&document)?;
-    let decoded = CoreKind::Scale.decode(document).map_err(|e| e.to_string())?;
+    let decoded = typed::decode(definition(), document).map_err(|e| e.to_string())?;
     Ok((decoded.members.into(), findings(&decoded.findings)))
 }
 

@@ -13,7 +13,9 @@ use crate::codec::text::{
 };
 use crate::http::reply::Reply;
 use crate::kinds::kind::Kind;
+use crate::kinds::strategy::WriteContext;
 use crate::request::parse_uint;
+use crate::rest::admission::Admission;
 use crate::rest::body::{self, DecodedBody};
 use crate::rest::conversion::{Memo, with_conversions};
 use crate::rest::managed;
@@ -22,6 +24,8 @@ use crate::rest::read::{self, store_error};
 use crate::status::{ApiError, ApiResult};
 use bytes::Bytes;
 use scantling_admit::{FieldValidation, Operation};
+use scantling_builtin::Subresource;
+use scantling_builtin::admission::Action;
 use scantling_merge::apply::TypeCheck;
 use scantling_store::{Entry, Event, MaybeCompressed, ReadAt, StoreError};
 use scantling_value::{Map, Value};
@@ -53,9 +57,45 @@ const TRIES: usize = 8;
 pub(crate) enum Part {
     Whole,
     Status,
-    /// What holds it, and all else but its status.
-    Finalizers,
     Scale,
+    /// Another subresource whose object is the object itself.
+    Other(Subresource),
+}
+
+impl Part {
+    /// The part that a subresource in a path names.
+    pub(crate) fn from_path(subresource: Option<&str>) -> Part {
+        match subresource {
+            None => Part::Whole,
+            Some("scale") => Part::Scale,
+            Some("finalize") => Part::Other(Subresource::Finalize),
+            Some("approval") => Part::Other(Subresource::Approval),
+            Some("ephemeralcontainers") => Part::Other(Subresource::EphemeralContainers),
+            Some("resize") => Part::Other(Subresource::Resize),
+            Some(_) => Part::Status,
+        }
+    }
+
+    /// The subresource as the rules of built-in kinds see it.
+    pub(crate) fn subresource(self) -> Subresource {
+        match self {
+            Part::Whole | Part::Scale => Subresource::None,
+            Part::Status => Subresource::Status,
+            Part::Other(subresource) => subresource,
+        }
+    }
+
+    /// The subresource that managers of fields record; the scale is managed apart.
+    pub(crate) fn subresource_name(self) -> Option<&'static str> {
+        match self {
+            Part::Whole | Part::Scale | Part::Other(Subresource::None) => None,
+            Part::Status | Part::Other(Subresource::Status) => Some("status"),
+            Part::Other(Subresource::Finalize) => Some("finalize"),
+            Part::Other(Subresource::Approval) => Some("approval"),
+            Part::Other(Subresource::EphemeralContainers) => Some("ephemeralcontainers"),
+            Part::Other(Subresource::Resize) => Some("resize"),
+        }
+    }
 }
 
 /// What is asked of a stored object.
@@ -162,13 +202,20 @@ impl Write<'_> {
         let asked_version = metadata_str(&object, "resourceVersion").to_owned();
         remove_system_fields(&mut object);
         self.unite_owners(&mut object, ownership);
-        crate::controllers::namespaces::is_open(call, &object).await?;
         let mut typed = TypeCheck::Unknown;
         if let Ownership::Update = ownership {
             let by = self.manager(options);
             let updated = managed::after_update(call, Part::Whole, None, object, &by).await?;
             (object, typed) = (updated.object, updated.typed);
         }
+        let name = metadata_str(&object, "name").to_owned();
+        let admission = Admission {
+            action: Action::Create,
+            part: Part::Whole,
+            name: &name,
+            old: None,
+        };
+        self.admit(&admission, &mut object).await?;
         let mut tries = 0;
         loop {
             let identity = identity();
@@ -178,11 +225,17 @@ impl Write<'_> {
             } else {
                 std::mem::take(&mut object)
             };
-            let outcome = call
-                .kind
-                .strategy
-                .decide(call.version, Operation::Create(&identity), next);
+            let mut next = next;
+            let _allocated = call.allocate(&mut next, None, options.dry_run).await?;
+            let outcome = call.kind.strategy.decide(
+                call.version,
+                Operation::Create(&identity),
+                next,
+                &self.context(Part::Whole, &identity.created),
+            );
             let mut admitted = self.outcome(outcome, source, None)?;
+            self.check_admission(&admission, &admitted, options.dry_run)
+                .await?;
             if !options.dry_run && parse_uint(&asked_version).is_ok_and(|v| v != 0) {
                 return Err(ApiError::internal(
                     "resourceVersion should not be set on objects to be created",
@@ -254,11 +307,7 @@ impl Write<'_> {
         body::check_version_matches_path(call, &object)?;
         check_namespace_matches_path(call, &mut object)?;
         check_name_matches_path(&object, name)?;
-        let part = match call.path.subresource.as_deref() {
-            None => Part::Whole,
-            Some("finalize") => Part::Finalizers,
-            Some(_) => Part::Status,
-        };
+        let part = Part::from_path(call.path.subresource.as_deref());
         let uid = metadata_str(&object, "uid").to_owned();
         if call.kind.strategy.creates_on_update() && part == Part::Whole {
             let key = call.key(name)?;
@@ -365,12 +414,26 @@ impl Write<'_> {
             (object, typed) = (updated.object, updated.typed);
         }
         let (strategy, version) = (&call.kind.strategy, call.version);
-        let outcome = match part {
-            Part::Status => strategy.decide(version, Operation::UpdateStatus(&old), object),
-            Part::Finalizers => strategy.finalize(&old, object),
-            Part::Whole | Part::Scale => strategy.decide(version, Operation::Update(&old), object),
+        let admission = Admission {
+            action: Action::Update,
+            part,
+            name,
+            old: Some(&old),
         };
+        self.admit(&admission, &mut object).await?;
+        let _allocated = match part {
+            Part::Whole => call.allocate(&mut object, Some(&old), options.dry_run).await?,
+            _ => None,
+        };
+        let operation = match part {
+            Part::Status => Operation::UpdateStatus(&old),
+            Part::Whole | Part::Scale | Part::Other(_) => Operation::Update(&old),
+        };
+        let now = timestamp();
+        let outcome = strategy.decide(version, operation, object, &self.context(part, &now));
         let mut admitted = self.outcome(outcome, source, Some(&old))?;
+        self.check_admission(&admission, &admitted, options.dry_run)
+            .await?;
         set_version(&mut admitted, entry.mod_revision);
         managed::keep_times(&old, &mut admitted);
         if options.dry_run {
@@ -457,6 +520,15 @@ impl Write<'_> {
                 }
                 Err(e) => return Err(e),
             }
+        }
+    }
+
+    /// What the rules of the kind may depend on.
+    fn context<'c>(&'c self, part: Part, now: &'c str) -> WriteContext<'c> {
+        WriteContext {
+            subresource: part.subresource(),
+            now,
+            user: self.head.user.as_deref().map_or("", |user| &user.name),
         }
     }
 

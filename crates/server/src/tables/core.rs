@@ -1,8 +1,8 @@
 //! The tables of built-in kinds. Their cells are made, not found by a path.
 
 use super::{CREATED, Cell, Column, Columns, NAME, age};
-use crate::kinds::builtin::event;
 use crate::rest::write::metadata_str;
+use scantling_builtin::event_field;
 use scantling_notation::timestamp;
 use scantling_value::Value;
 
@@ -26,6 +26,21 @@ fn wide(name: &str, description: &str) -> Column {
 
 fn name(object: &Value, _now: i64) -> Value {
     metadata_str(object, "name").into()
+}
+
+/// The table of a kind without columns of its own.
+pub(crate) fn default() -> Columns {
+    let created = Column {
+        kind: "date".to_owned(),
+        ..column("Created At", CREATED)
+    };
+    Columns::made([
+        (column("Name", NAME), Cell::Made(name)),
+        (
+            created,
+            Cell::Made(|d, _| metadata_str(d, "creationTimestamp").into()),
+        ),
+    ])
 }
 
 /// The table of definitions.
@@ -228,12 +243,12 @@ fn at<'a>(object: &'a Value, path: &[&str]) -> &'a str {
 
 /// A text of an event of either group, by the name that it has in the core group.
 fn event_str<'a>(event: &'a Value, name: &str) -> &'a str {
-    event::field(event, name).and_then(Value::as_str).unwrap_or("")
+    event_field(event, name).and_then(Value::as_str).unwrap_or("")
 }
 
 /// A text in a part of an event of either group.
 fn part_str<'a>(event: &'a Value, part: &str, name: &str) -> &'a str {
-    event::field(event, part).map_or("", |part| at(part, &[name]))
+    event_field(event, part).map_or("", |part| at(part, &[name]))
 }
 
 /// How long ago a time was.
@@ -265,7 +280,7 @@ fn count(event: &Value, _now: i64) -> Value {
     let count = match event.get("series") {
         Some(series) => series.get("count").and_then(Value::as_int).unwrap_or(0),
         // An event that stands for itself may come without a count.
-        None => event::field(event, "count")
+        None => event_field(event, "count")
             .and_then(Value::as_int)
             .filter(|c| *c != 0)
             .unwrap_or(1),

@@ -3,7 +3,6 @@
 use super::{PAUSE, write};
 use crate::api::Api;
 use crate::codec::text::Stored;
-use crate::kinds::builtin;
 use crate::kinds::definitions::{self, GROUP, PLURAL};
 use crate::rest::read;
 use crate::rest::write::timestamp;
@@ -91,7 +90,7 @@ async fn step(api: &Arc<Api>, name: &str) -> Result<Step, StoreError> {
         let spec = &definition.spec;
         let prefix = api.keys.collection(&spec.group, &spec.names.plural)?;
         // In a group that is built in, what is there belongs to the kind that is built in, not to the definition.
-        if !builtin::has_group(&spec.group) && delete_all(api, &prefix).await?.objects > 0 {
+        if !api.kinds.load().has_builtin_group(&spec.group) && delete_all(api, &prefix).await?.objects > 0 {
             return Ok(Step::Waiting);
         }
         terminating("False", "InstanceDeletionCompleted", "removed all instances")

@@ -2,9 +2,10 @@
 
 use super::client::Answer;
 use crate::codec::scheme::Scheme;
+use crate::codec::typed;
 use crate::kinds::definitions::GROUP;
 use crate::rest::body::well_formed_type_meta;
-use scantling_schema::core::CoreKind;
+use scantling_apitypes::Table;
 use scantling_schema::meta;
 use scantling_schema::names::group_version;
 use scantling_value::{ErrorList, Limits, Map, Path, Value, aggregate, go, json, yaml};
@@ -129,7 +130,10 @@ impl ConversionRequest<'_> {
         }
         // Whatever the objects are, and however deep: they are read later.
         let objects = take_objects(&mut review);
-        let read = CoreKind::ConversionReview.decode(review);
+        let read = typed::decode(
+            Table::latest().known("apiextensions/v1", "ConversionReview"),
+            review,
+        );
         let read = read.map_err(|e| Fault::ResourceRequest(e.to_string()))?.members;
         let expected = group_version_kind(&wanted, KIND);
         let is_strict = self.version == ReviewVersion::V1;

@@ -130,7 +130,10 @@ impl Write<'_> {
                 if !call.kind.is_also(api_version, kind) {
                     return undecodable(call.kind.mismatch(api_version, kind));
                 }
-                let read = call.kind.strategy.of_other(api_version, std::mem::take(object));
+                let read = call
+                    .kind
+                    .strategy
+                    .of_other(call.version, api_version, std::mem::take(object));
                 let sent = match read {
                     Ok(sent) => sent,
                     Err(why) => return undecodable(why),

@@ -1,4 +1,4 @@
-//! Whether a certificate and a private key belong together, in the words of Go, which servers pass on as warnings.
+//! Checks that a certificate and a private key belong together. Messages are those of Go's `tls` package.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -17,11 +17,11 @@ struct Block {
 }
 
 /// What is wrong with a pair, if anything is.
-pub(super) fn fault(certificates: &[u8], key: &[u8]) -> Option<String> {
-    judge(certificates, key).err()
+pub(super) fn mismatch(certificates: &[u8], key: &[u8]) -> Option<String> {
+    check(certificates, key).err()
 }
 
-fn judge(certificates: &[u8], key: &[u8]) -> Result<(), String> {
+fn check(certificates: &[u8], key: &[u8]) -> Result<(), String> {
     let leaf = first(blocks(certificates), |label| label == "CERTIFICATE").map_err(|skipped| {
         match skipped.as_slice() {
             [] => "tls: failed to find any PEM data in certificate input".to_owned(),
@@ -203,7 +203,7 @@ mod tests {
             (&certificate, no_key, Some("tls: failed to parse private key")),
         ];
         for (certificate, key, want) in table {
-            let found = fault(certificate.as_bytes(), key.as_bytes());
+            let found = mismatch(certificate.as_bytes(), key.as_bytes());
             assert_eq!(found.as_deref(), want);
         }
     }

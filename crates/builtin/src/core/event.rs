@@ -1,0 +1,290 @@
+//! Event, in its two groups: the core group, in which events are stored, and `events.k8s.io`, which has other names for
+//! some fields and stricter rules.
+
+use crate::checks::Report;
+use crate::checks::metadata::qualified_finalizer;
+use crate::checks::update::IMMUTABLE;
+use crate::{BuiltinKind, Cursor, GarbageCollection, KindFacts, Operation, Write};
+use scantling_notation::names;
+use scantling_schema::meta::{self, NameRule, Scope};
+use scantling_value::{BadValue, ErrorList, FieldError, Map, Path, Value};
+
+/// An event of the core group.
+#[derive(Debug)]
+pub(crate) struct Event;
+
+/// An event of the group `events.k8s.io`. Its hub form is the event of the core group.
+#[derive(Debug)]
+pub(crate) struct RegardingEvent;
+
+const FACTS: KindFacts = KindFacts {
+    names: NameRule::PathSegment,
+    selectable: &[
+        "metadata.name",
+        "metadata.namespace",
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ],
+    creates_on_update: true,
+    validates_metadata: false,
+    qualifies_finalizers: false,
+    garbage_collection: GarbageCollection::Unsupported,
+    is_cached: false,
+    ..KindFacts::new("", "Event")
+};
+
+const REGARDING_FACTS: KindFacts = KindFacts {
+    group: "events.k8s.io",
+    selectable: &[
+        "metadata.name",
+        "metadata.namespace",
+        "regarding.kind",
+        "regarding.namespace",
+        "regarding.name",
+        "regarding.uid",
+        "regarding.apiVersion",
+        "regarding.resourceVersion",
+        "regarding.fieldPath",
+        "reason",
+        "reportingController",
+        "type",
+    ],
+    ..FACTS
+};
+
+/// The fields that have two names: that of the core group, and that of `events.k8s.io`.
+const NAMES: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+/// A field of an event of either group, by its name in the core group.
+pub fn event_field<'e>(event: &'e Value, name: &str) -> Option<&'e Value> {
+    let other = || NAMES.iter().find(|(core, _)| *core == name);
+    event.get(name).or_else(|| event.get(other()?.1))
+}
+
+impl BuiltinKind for Event {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+        check(&Cursor::root(object), "reportingComponent", errors);
+    }
+
+    fn selectable_field(&self, object: &Value, field: &str) -> String {
+        let text = |field: &str| object.at(field.split('.')).and_then(Value::as_str);
+        let found = match field {
+            // Events of the new style have no source: the reporting component stands for it.
+            "source" => text("source.component").or_else(|| text("reportingComponent")),
+            field => text(field),
+        };
+        found.unwrap_or_default().to_owned()
+    }
+}
+
+impl BuiltinKind for RegardingEvent {
+    fn facts(&self) -> &'static KindFacts {
+        &REGARDING_FACTS
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        check(&root, "reportingController", errors);
+        match write.operation {
+            Operation::Create => {
+                let at = Path::ROOT.field("metadata");
+                let metadata = object.get("metadata");
+                let names = NameRule::Subdomain;
+                errors.extend(meta::check_new(metadata, Scope::Namespaced, names, &at));
+                check_finalizers(&root, errors);
+                check_series(&root, errors);
+                check_style(&root, errors);
+            }
+            Operation::Update(old) => {
+                check_finalizers(&root, errors);
+                if object.get("series") != old.get("series") {
+                    check_series(&root, errors);
+                }
+                check_unchanged(old, object, errors);
+            }
+        }
+    }
+
+    fn to_hub(&self, _version: &str, object: Value) -> Value {
+        renamed(object, "v1", |(core, regarding)| (regarding, core))
+    }
+
+    fn from_hub(&self, _version: &str, object: Value) -> Value {
+        renamed(object, "events.k8s.io/v1", |names| names)
+    }
+}
+
+/// Renames the fields that have two names.
+fn renamed(
+    object: Value,
+    api_version: &str,
+    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) -> Value {
+    let Value::Object(mut members) = object else {
+        return object;
+    };
+    for (from, to) in NAMES.map(direction) {
+        if let Some(value) = members.remove(from) {
+            members.insert(to, value);
+        }
+    }
+    members.insert("apiVersion", api_version.into());
+    members.into()
+}
+
+/// Rules for all events. An event with an `eventTime` is of the new style and must meet more of them.
+fn check(event: &Cursor<'_, '_>, reporter: &str, errors: &mut ErrorList) {
+    let involved_object = event.field("involvedObject");
+    let involved = involved_object.field("namespace");
+    let own = event.value().map_or("", |e| e.text_at(["metadata", "namespace"]));
+    let is_new = event.field("eventTime").is_set();
+    let fits = match involved.str().is_empty() {
+        true => own == "default" || (is_new && own == "kube-system"),
+        false => is_new || involved.str() == own,
+    };
+    if !fits {
+        errors.invalid_value(&involved, involved.str(), "does not match event.namespace");
+    }
+    if !is_new {
+        return;
+    }
+    let component = event.field("reportingComponent");
+    let component = component.with_path(event.path().field(reporter));
+    if component.str().is_empty() {
+        errors.required(&component, "");
+    }
+    for why in names::label_key(component.str()) {
+        errors.invalid_value(&component, component.str(), why);
+    }
+    for (name, most) in [
+        ("reportingInstance", 128),
+        ("action", 128),
+        ("reason", 128),
+        ("message", 1024),
+    ] {
+        let text = event.field(name);
+        if text.str().is_empty() && name != "message" {
+            errors.required(&text, "");
+        }
+        if text.str().len() > most {
+            let why = format!("can have at most {most} characters");
+            errors.invalid_value(&text, "", why);
+        }
+    }
+}
+
+fn check_finalizers(event: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let metadata = event.field("metadata");
+    for finalizer in metadata.field("finalizers").items() {
+        qualified_finalizer(&finalizer, errors);
+    }
+}
+
+/// A series has several events and the time of the last one.
+fn check_series(event: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let series = event.field("series");
+    if !series.is_set() {
+        return;
+    }
+    let count = series.field("count");
+    if count.int() < 2 {
+        errors.invalid_value(&count, "", "should be at least 2");
+    }
+    let last = series.field("lastObservedTime");
+    if !last.is_set() {
+        errors.required(&last, "");
+    }
+}
+
+/// New events are of the new style and have no deprecated field.
+fn check_style(event: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let time = event.field("eventTime");
+    if !time.is_set() {
+        errors.required(&time, "");
+    }
+    let ty = event.field("type");
+    if !matches!(ty.str(), "Normal" | "Warning") {
+        errors.invalid_value(&ty, "", format!("has invalid value: {}", ty.str()));
+    }
+    for name in ["firstTimestamp", "lastTimestamp", "count", "source"] {
+        let field = event.field(name);
+        if field.is_set() && !field.map().is_some_and(Map::is_empty) {
+            errors.invalid_value(&field, "", "needs to be unset");
+        }
+    }
+}
+
+/// Only the series may change.
+fn check_unchanged(old: &Value, new: &Value, errors: &mut ErrorList) {
+    const FIXED: [&str; 13] = [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingComponent",
+        "reportingInstance",
+    ];
+    for name in FIXED.into_iter().filter(|name| old.get(name) != new.get(name)) {
+        let reported = match name {
+            "reportingComponent" => "reportingController",
+            name => name,
+        };
+        let value = || bad_value(name, new.get(name));
+        errors.push_with(|| FieldError::invalid(&Path::ROOT.field(reported), value(), IMMUTABLE));
+    }
+}
+
+/// A field as errors show it: structs have all fields, under their Go names.
+fn bad_value(name: &str, value: Option<&Value>) -> BadValue {
+    const SOURCE: [(&str, &str); 2] = [("Component", "component"), ("Host", "host")];
+    const REFERENCE: [(&str, &str); 7] = [
+        ("Kind", "kind"),
+        ("Namespace", "namespace"),
+        ("Name", "name"),
+        ("UID", "uid"),
+        ("APIVersion", "apiVersion"),
+        ("ResourceVersion", "resourceVersion"),
+        ("FieldPath", "fieldPath"),
+    ];
+    let fields: &[(&str, &str)] = match (name, value) {
+        ("source", _) => &SOURCE,
+        ("involvedObject" | "related", Some(_)) => &REFERENCE,
+        ("related" | "eventTime" | "firstTimestamp" | "lastTimestamp", None) => return Value::Null.into(),
+        ("count", None) => return Value::Int(0).into(),
+        (_, value) => return value.cloned().unwrap_or_else(|| "".into()).into(),
+    };
+    let member = |(go_name, name): &(&str, &str)| {
+        let text = value.map_or("", |part| part.text(name));
+        format!("\"{go_name}\":{}", Value::from(text).to_json())
+    };
+    let members: Vec<String> = fields.iter().map(member).collect();
+    BadValue::Raw(format!("{{{}}}", members.join(",")))
+}

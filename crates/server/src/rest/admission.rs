@@ -1,0 +1,230 @@
+//! Built-in admission plugins: fetches the objects that they need and applies their verdicts.
+
+use crate::api::{Api, ResourceRequest};
+use crate::kinds::kind::Kind;
+use crate::rest::read::{self, store_error};
+use crate::rest::write::{Part, Write, timestamp};
+use crate::status::{ApiError, ApiResult};
+use scantling_builtin::Context;
+use scantling_builtin::admission::{
+    Action, Denial, Effects, Found, LAST_PLUGINS, Lookup, PLUGINS, Plugin, Request, RequestSubresource,
+};
+use scantling_schema::gates::is_on_by_default;
+use scantling_store::{ListRequest, ReadAt, StoreError};
+use scantling_value::{Map, Value};
+use std::sync::Arc;
+
+/// How often the validating phase is repeated if a quota changes meanwhile.
+const MAX_TRIES: usize = 5;
+
+/// A write as admission sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Admission<'a> {
+    pub(crate) action: Action,
+    pub(crate) part: Part,
+    /// The name; empty if the server shall generate it.
+    pub(crate) name: &'a str,
+    /// The stored object, on updates and deletions.
+    pub(crate) old: Option<&'a Value>,
+}
+
+fn plugins() -> impl Iterator<Item = &'static dyn Plugin> {
+    let all = PLUGINS.iter().chain(LAST_PLUGINS).copied();
+    all.filter(|plugin| plugin.is_on_by_default())
+}
+
+impl Admission<'_> {
+    fn request<'r>(&'r self, call: &'r ResourceRequest<'_>, now: &'r str, user: &'r str) -> Request<'r> {
+        let subresource = match (self.part, call.path.subresource.as_deref()) {
+            (Part::Scale, _) => RequestSubresource::Other("scale"),
+            (Part::Whole, Some(other)) => RequestSubresource::Other(other),
+            (part, _) => RequestSubresource::Of(part.subresource()),
+        };
+        Request {
+            action: self.action,
+            group: &call.kind.group,
+            resource: &call.kind.plural,
+            subresource,
+            namespace: call.path.namespace.as_deref().unwrap_or_default(),
+            name: self.name,
+            old: self.old,
+            context: Context {
+                enabled: is_on_by_default,
+                now,
+                user,
+            },
+        }
+    }
+}
+
+impl Write<'_> {
+    fn user_name(&self) -> &str {
+        self.head.user.as_deref().map_or("", |user| &user.name)
+    }
+
+    /// Runs the mutating phase.
+    pub(crate) async fn admit(&self, admission: &Admission<'_>, object: &mut Value) -> ApiResult<()> {
+        let call = self.call;
+        let now = timestamp();
+        let request = admission.request(call, &now, self.user_name());
+        for plugin in plugins().filter(|plugin| plugin.handles(&request)) {
+            let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
+            if let Some(members) = object.as_object_mut() {
+                plugin
+                    .mutate(members, &request, &Found::new(&found))
+                    .map_err(|denial| denied(*denial))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the validating phase. Unless nothing is to be stored, it stores the usage that quotas count.
+    pub(crate) async fn check_admission(
+        &mut self,
+        admission: &Admission<'_>,
+        object: &Value,
+        dry_run: bool,
+    ) -> ApiResult<()> {
+        let call = self.call;
+        let now = timestamp();
+        for plugin in plugins() {
+            let mut tries = 0;
+            loop {
+                let request = admission.request(call, &now, self.user_name());
+                if !plugin.handles(&request) {
+                    break;
+                }
+                let found = call.api.find_all(&plugin.lookups(object, &request)).await?;
+                let mut effects = Effects::default();
+                plugin
+                    .check(object, &request, &Found::new(&found), &mut effects)
+                    .map_err(|denial| denied(*denial))?;
+                tries += 1;
+                if dry_run || call.api.store_updates(&effects.updates).await? || tries >= MAX_TRIES {
+                    self.warnings.extend(effects.warnings);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Api {
+    /// The kind of a group by its name.
+    pub(crate) fn kind_named(&self, group: &str, kind: &str) -> Option<Arc<Kind>> {
+        let kinds = self.kinds.load();
+        let mut in_group = kinds.in_group(group);
+        in_group.find(|k| k.kind == kind).cloned()
+    }
+
+    /// The objects that lookups name, per lookup. A kind that is not served has no objects.
+    async fn find_all(&self, lookups: &[Lookup]) -> ApiResult<Vec<Vec<Value>>> {
+        let mut all = Vec::with_capacity(lookups.len());
+        for lookup in lookups {
+            all.push(self.find(lookup).await?);
+        }
+        Ok(all)
+    }
+
+    async fn find(&self, lookup: &Lookup) -> ApiResult<Vec<Value>> {
+        let Some(kind) = self.kind_named(lookup.group, lookup.kind) else {
+            return Ok(Vec::new());
+        };
+        let namespace = Some(lookup.namespace.as_str()).filter(|ns| !ns.is_empty());
+        let Some(name) = &lookup.name else {
+            return self.list_stored(&kind, namespace).await;
+        };
+        let Ok(key) = self.keys.object(kind.key_group(), &kind.plural, namespace, name) else {
+            return Ok(Vec::new());
+        };
+        let mut entry = self
+            .store
+            .get(&key, ReadAt::AtLeast(0))
+            .await
+            .map_err(store_error)?;
+        if entry.is_none() {
+            // It may be newer than what this server remembers.
+            entry = self.store.get(&key, ReadAt::Latest).await.map_err(store_error)?;
+        }
+        entry.iter().map(|entry| read::stored(entry)).collect()
+    }
+
+    /// All stored objects of a kind, or those of a namespace.
+    pub(crate) async fn list_stored(&self, kind: &Kind, namespace: Option<&str>) -> ApiResult<Vec<Value>> {
+        let prefix = match namespace {
+            Some(ns) => self.keys.namespace(kind.key_group(), &kind.plural, ns),
+            None => self.keys.collection(kind.key_group(), &kind.plural),
+        };
+        let Ok(prefix) = prefix else {
+            return Ok(Vec::new());
+        };
+        let request = ListRequest {
+            prefix,
+            at: ReadAt::Latest,
+            ..ListRequest::default()
+        };
+        let page = self.store.list(request).await.map_err(store_error)?;
+        page.entries.iter().map(|entry| read::stored(entry)).collect()
+    }
+
+    /// Stores objects that admission changed; false if one of them has changed meanwhile.
+    async fn store_updates(&self, updates: &[Value]) -> ApiResult<bool> {
+        for object in updates {
+            let text = |field: &str| object.text_at(["metadata", field]);
+            let (group, _) = scantling_schema::names::group_version(object.text("apiVersion"));
+            let Some(kind) = self.kind_named(group, object.text("kind")) else {
+                return Err(ApiError::internal_error(
+                    "admission changed an object of an unknown kind",
+                ));
+            };
+            let namespace = Some(text("namespace")).filter(|ns| !ns.is_empty());
+            let key = self
+                .keys
+                .object(kind.key_group(), &kind.plural, namespace, text("name"))
+                .map_err(store_error)?;
+            let expected = crate::request::parse_uint(text("resourceVersion")).map_err(ApiError::internal)?;
+            let value = crate::codec::text::Stored::whole(object).value;
+            match self
+                .store
+                .write(&key, scantling_store::Write::Update { value, expected })
+                .await
+            {
+                Ok(_) => {}
+                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => return Ok(false),
+                Err(e) => return Err(store_error(e)),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The error that a denial becomes.
+fn denied(denial: Denial) -> ApiError {
+    let mut details = Map::new();
+    for (key, value) in [
+        ("group", &denial.group),
+        ("kind", &denial.kind),
+        ("name", &denial.name),
+    ] {
+        if !value.is_empty() {
+            details.insert(key, value.as_str().into());
+        }
+    }
+    if !denial.causes.is_empty() {
+        let causes = denial.causes.iter().map(|cause| {
+            let entries = [
+                ("reason", Value::from(cause.reason)),
+                ("message", cause.message.as_str().into()),
+                ("field", cause.field.as_str().into()),
+            ];
+            Value::Object(entries.into_iter().collect())
+        });
+        details.insert("causes", Value::Array(causes.collect()));
+    }
+    let error = ApiError::new(denial.code, denial.reason, denial.message);
+    match details.is_empty() {
+        true => error,
+        false => error.details(details),
+    }
+}

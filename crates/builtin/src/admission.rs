@@ -11,7 +11,7 @@
 //! Webhooks and policies run after the plugins of [`PLUGINS`] and before those of [`LAST_PLUGINS`], in both phases.
 //! A deletion only has a validating phase; its object is the stored one.
 
-mod classes;
+pub(crate) mod classes;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;

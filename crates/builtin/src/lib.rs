@@ -20,6 +20,7 @@ mod autoscaling;
 mod batch;
 mod certificates;
 mod checks;
+pub mod columns;
 mod coordination;
 mod core;
 mod cursor;

@@ -174,6 +174,33 @@ pub fn seconds(nanos: i64) -> f64 {
     (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9
 }
 
+/// A number of seconds as people read it: two units at most, fewer the longer it is. Negative spans are invalid, but for
+/// one second, which clocks may differ by.
+pub fn human_duration(seconds: i64) -> String {
+    let (minute, hour, day) = (60, 3600, 86_400);
+    let year = 365 * day;
+    let two = |whole: i64, unit: &str, rest: i64, small: &str| {
+        if rest == 0 {
+            format!("{whole}{unit}")
+        } else {
+            format!("{whole}{unit}{rest}{small}")
+        }
+    };
+    match seconds {
+        s if s < -1 => "<invalid>".to_owned(),
+        s if s < 0 => "0s".to_owned(),
+        s if s < 2 * minute => format!("{s}s"),
+        s if s < 10 * minute => two(s / minute, "m", s % minute, "s"),
+        s if s < 3 * hour => format!("{}m", s / minute),
+        s if s < 8 * hour => two(s / hour, "h", s % hour / minute, "m"),
+        s if s < 2 * day => format!("{}h", s / hour),
+        s if s < 8 * day => two(s / day, "d", s % day / hour, "h"),
+        s if s < 2 * year => format!("{}d", s / day),
+        s if s < 8 * year => two(s / year, "y", s % year / day, "d"),
+        s => format!("{}y", s / year),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

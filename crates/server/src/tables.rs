@@ -5,6 +5,7 @@ mod jsonpath;
 
 use crate::status::{ApiError, ApiResult};
 use crate::tables::jsonpath::JsonPath;
+use scantling_notation::duration::human_duration;
 use scantling_notation::timestamp::{self, Moment};
 use scantling_value::{Map, Value, deadline};
 
@@ -198,32 +199,6 @@ fn age(time: Moment, now: i64) -> String {
         return "<unknown>".to_owned();
     }
     human_duration(now.saturating_sub(time.seconds).clamp(-MOST, MOST))
-}
-
-/// A duration as people read it: two units at most, fewer the longer it is.
-fn human_duration(seconds: i64) -> String {
-    let (minute, hour, day) = (60, 3600, 86_400);
-    let year = 365 * day;
-    let two = |whole: i64, unit: &str, rest: i64, small: &str| {
-        if rest == 0 {
-            format!("{whole}{unit}")
-        } else {
-            format!("{whole}{unit}{rest}{small}")
-        }
-    };
-    match seconds {
-        s if s < -1 => "<invalid>".to_owned(),
-        s if s < 0 => "0s".to_owned(),
-        s if s < 2 * minute => format!("{s}s"),
-        s if s < 10 * minute => two(s / minute, "m", s % minute, "s"),
-        s if s < 3 * hour => format!("{}m", s / minute),
-        s if s < 8 * hour => two(s / hour, "h", s % hour / minute, "m"),
-        s if s < 2 * day => format!("{}h", s / hour),
-        s if s < 8 * day => two(s / day, "d", s % day / hour, "h"),
-        s if s < 2 * year => format!("{}d", s / day),
-        s if s < 8 * year => two(s / year, "y", s % year / day, "d"),
-        s => format!("{}y", s / year),
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,19 @@
 use scantling_value::Value;
 use std::cmp::Reverse;
 
+/// The annotations that mark the default storage class.
+pub(crate) const STORAGE_CLASS_DEFAULTS: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+
 /// Whether an object has an annotation with the value `true`.
 fn has_flag(object: &Value, annotation: &str) -> bool {
     object.text_at(["metadata", "annotations", annotation]) == "true"
 }
 
 /// The name of the default class: of those that carry one of the annotations, the newest, then the first by name.
-pub(super) fn default_class<'c>(classes: &'c [Value], annotations: &[&str]) -> Option<&'c str> {
+pub(crate) fn default_class<'c>(classes: &'c [Value], annotations: &[&str]) -> Option<&'c str> {
     let marked = classes
         .iter()
         .filter(|c| annotations.iter().any(|a| has_flag(c, a)));

@@ -1,6 +1,6 @@
 //! `DefaultStorageClass`: claims without a class get the default one.
 
-use super::classes::default_class;
+use super::classes::{STORAGE_CLASS_DEFAULTS, default_class};
 use super::{Action, Denial, Found, Lookup, Plugin, Request};
 use crate::core::persistent_volume_claim::BETA_CLASS_ANNOTATION;
 use crate::edit::object_in;
@@ -9,11 +9,6 @@ use scantling_value::{Map, Value};
 /// The plugin.
 #[derive(Debug)]
 pub(super) struct DefaultStorageClass;
-
-const DEFAULT_ANNOTATIONS: [&str; 2] = [
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-];
 
 fn has_class(claim: &Value) -> bool {
     let is_set = |path: &[&str]| claim.at(path.iter().copied()).is_some_and(|v| !v.is_null());
@@ -37,7 +32,7 @@ impl Plugin for DefaultStorageClass {
     }
 
     fn mutate(&self, object: &mut Map, _request: &Request<'_>, found: &Found<'_>) -> Result<(), Box<Denial>> {
-        let default = default_class(found.all(), &DEFAULT_ANNOTATIONS);
+        let default = default_class(found.all(), &STORAGE_CLASS_DEFAULTS);
         if let (Some(class), Some(spec)) = (default, object_in(object, "spec")) {
             spec.insert("storageClassName", class.into());
         }

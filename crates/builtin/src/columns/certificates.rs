@@ -1,0 +1,68 @@
+//! Cells of the group `certificates.k8s.io`.
+
+use super::text::{NONE, age, labels, name, text, text_or};
+use super::{Printer, Printing};
+use scantling_notation::duration::human_duration;
+use scantling_value::Value;
+
+const GROUP: &str = "certificates.k8s.io";
+
+/// The printers of this group.
+pub(super) const PRINTERS: &[Printer] = &[
+    (GROUP, "CertificateSigningRequest", signing_request),
+    (GROUP, "ClusterTrustBundle", |o, _| {
+        vec![name(o), text_or(o, ["spec", "signerName"], NONE)]
+    }),
+    (GROUP, "PodCertificateRequest", pod_certificate_request),
+];
+
+fn signing_request(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+    let seconds = object.at(["spec", "expirationSeconds"]).and_then(Value::as_int);
+    let duration = seconds.map_or_else(|| NONE.to_owned(), human_duration);
+    vec![
+        name(object),
+        age(object, printing),
+        text_or(object, ["spec", "signerName"], NONE),
+        text(object, ["spec", "username"]),
+        duration.into(),
+        signing_status(object).into(),
+    ]
+}
+
+fn signing_status(request: &Value) -> String {
+    let conditions = request.list_at(["status", "conditions"]);
+    let has = |kind: &str| conditions.iter().any(|c| c.text("type") == kind);
+    let mut status = match (has("Denied"), has("Approved")) {
+        (true, _) => "Denied",
+        (false, true) => "Approved",
+        (false, false) => "Pending",
+    }
+    .to_owned();
+    if has("Failed") {
+        status.push_str(",Failed");
+    }
+    if !request.text_at(["status", "certificate"]).is_empty() {
+        status.push_str(",Issued");
+    }
+    status
+}
+
+fn pod_certificate_request(object: &Value, _printing: &Printing<'_>) -> Vec<Value> {
+    let conditions = object
+        .list_at(["status", "conditions"])
+        .iter()
+        .map(|c| c.text("type"));
+    let state = conditions
+        .filter(|c| matches!(*c, "Issued" | "Denied" | "Failed"))
+        .next_back();
+    let field = |name| text(object, ["spec", name]);
+    vec![
+        name(object),
+        field("podName"),
+        field("serviceAccountName"),
+        field("nodeName"),
+        field("signerName"),
+        state.unwrap_or("Pending").into(),
+        labels(object.at(["spec", "unverifiedUserAnnotations"])).into(),
+    ]
+}

@@ -1,0 +1,120 @@
+//! Cells of the groups `networking.k8s.io` and `discovery.k8s.io`.
+
+use super::core::balancer_addresses;
+use super::text::{NONE, age, joined, name, selector_or_none, some_of, text, text_or};
+use super::{Printer, Printing};
+use scantling_value::Value;
+
+const GROUP: &str = "networking.k8s.io";
+
+/// How many members of a list a cell shows.
+const MOST: usize = 3;
+
+/// The printers of these groups.
+pub(super) const PRINTERS: &[Printer] = &[
+    ("discovery.k8s.io", "EndpointSlice", endpoint_slice),
+    (GROUP, "IPAddress", ip_address),
+    (GROUP, "Ingress", ingress),
+    (GROUP, "IngressClass", ingress_class),
+    (GROUP, "NetworkPolicy", |o, p| {
+        vec![
+            name(o),
+            selector_or_none(o.at(["spec", "podSelector"])),
+            age(o, p),
+        ]
+    }),
+    (GROUP, "ServiceCIDR", |o, p| {
+        vec![name(o), joined(o, ["spec", "cidrs"]).into(), age(o, p)]
+    }),
+];
+
+fn endpoint_slice(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+    let port = |port: &Value| match port.get("port").and_then(Value::as_int) {
+        Some(number) => number.to_string(),
+        None => port.get("name").and_then(Value::as_str).unwrap_or("*").to_owned(),
+    };
+    let ports: Vec<String> = object.list("ports").iter().map(port).collect();
+    let addresses = object.list("endpoints").iter().flat_map(|e| e.list("addresses"));
+    let addresses: Vec<String> = addresses.filter_map(Value::as_str).map(str::to_owned).collect();
+    vec![
+        name(object),
+        text(object, ["addressType"]),
+        some_of(&ports, MOST).into(),
+        some_of(&addresses, MOST).into(),
+        age(object, printing),
+    ]
+}
+
+fn ip_address(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+    let parent = object.at(["spec", "parentRef"]).filter(|p| !p.is_null());
+    let parent = parent.map_or_else(
+        || NONE.to_owned(),
+        |parent| {
+            let resource = match parent.text("group") {
+                "" => parent.text("resource").to_lowercase(),
+                group => format!("{}.{group}", parent.text("resource")).to_lowercase(),
+            };
+            let namespace = match parent.text("namespace") {
+                "" => String::new(),
+                namespace => format!("/{namespace}"),
+            };
+            format!("{resource}{namespace}/{}", parent.text("name"))
+        },
+    );
+    vec![name(object), parent.into(), age(object, printing)]
+}
+
+fn ingress(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+    let ports = match object.list_at(["spec", "tls"]).is_empty() {
+        true => "80",
+        false => "80, 443",
+    };
+    vec![
+        name(object),
+        text_or(object, ["spec", "ingressClassName"], NONE),
+        hosts(object.list_at(["spec", "rules"])).into(),
+        balancer_addresses(object).into(),
+        ports.into(),
+        age(object, printing),
+    ]
+}
+
+/// The first hosts. Rules without a host count as more, as in Kubernetes.
+fn hosts(rules: &[Value]) -> String {
+    let mut shown = Vec::new();
+    let mut has_more = false;
+    for host in rules.iter().map(|r| r.text("host")) {
+        has_more |= shown.len() == MOST;
+        if !has_more && !host.is_empty() {
+            shown.push(host);
+        }
+    }
+    match (shown.is_empty(), has_more) {
+        (true, _) => "*".to_owned(),
+        (false, true) => format!("{} + {} more...", shown.join(","), rules.len() - MOST),
+        (false, false) => shown.join(","),
+    }
+}
+
+fn ingress_class(object: &Value, printing: &Printing<'_>) -> Vec<Value> {
+    const DEFAULT: &str = "ingressclass.kubernetes.io/is-default-class";
+    let mut name = object.text_at(["metadata", "name"]).to_owned();
+    if object.text_at(["metadata", "annotations", DEFAULT]) == "true" {
+        name.push_str(" (default)");
+    }
+    let parameters = object.at(["spec", "parameters"]).filter(|p| !p.is_null());
+    let parameters = parameters.map_or_else(
+        || NONE.to_owned(),
+        |p| {
+            let group = p.get("apiGroup").and_then(Value::as_str);
+            let group = group.map_or_else(String::new, |group| format!(".{group}"));
+            format!("{}{group}/{}", p.text("kind"), p.text("name"))
+        },
+    );
+    vec![
+        name.into(),
+        text(object, ["spec", "controller"]),
+        parameters.into(),
+        age(object, printing),
+    ]
+}

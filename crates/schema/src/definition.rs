@@ -21,7 +21,7 @@ pub use accepted::{Acceptance, Accepted};
 pub use decode::Received;
 pub use print::rule as print_rule;
 pub(crate) use types::canonical_schema;
-pub use validate::warnings;
+pub use validate::{check_webhook_service, check_webhook_url, warnings};
 pub(crate) use validate::{has_unknown_type, spells_int_or_string, structural_errors};
 pub use versions::compare_versions;
 

@@ -11,6 +11,7 @@ mod spec;
 mod warnings;
 
 pub(super) use conversion::bundle_fault;
+pub use conversion::{service as check_webhook_service, url as check_webhook_url};
 pub(super) use defaults::are_in_objects;
 pub(crate) use schema::has_unknown_type;
 pub(crate) use structural::{check as structural_errors, is_int_or_string as spells_int_or_string};

@@ -145,7 +145,8 @@ fn client(c: &WebhookClient, at: &Path<'_>, strictness: &Strictness<'_>, errors:
     }
 }
 
-fn url(address: &str, at: &Path<'_>, errors: &mut ErrorList) {
+/// Checks the URL of a webhook.
+pub fn url(address: &str, at: &Path<'_>, errors: &mut ErrorList) {
     const FORM: &str = "; desired format: https://host[/path]";
     let parts = match UrlParts::read(address) {
         Ok(parts) => parts,
@@ -241,7 +242,8 @@ impl<'a> UrlParts<'a> {
     }
 }
 
-fn service(s: &Service, at: &Path<'_>, errors: &mut ErrorList) {
+/// Checks a reference to the service of a webhook.
+pub fn service(s: &Service, at: &Path<'_>, errors: &mut ErrorList) {
     // The server hands name and namespace over in the wrong order, so each error names the other field.
     if s.namespace.is_empty() {
         errors.push_with(|| FieldError::required(&at.field("name"), ""));

@@ -1,0 +1,66 @@
+//! RuntimeClass.
+
+use crate::checks::{Report, Rule, go, labels, names, resources, tolerations, update};
+use crate::{BuiltinKind, Cursor, KindFacts, Write};
+use scantling_schema::meta::Scope;
+use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeSet;
+
+/// A container runtime that pods may ask for.
+#[derive(Debug)]
+pub(super) struct RuntimeClass;
+
+const FACTS: KindFacts = KindFacts {
+    scope: Scope::Cluster,
+    selectable: &["metadata.name"],
+    creates_on_update: true,
+    unconditional_update: false,
+    ..KindFacts::new("node.k8s.io", "RuntimeClass")
+};
+
+impl BuiltinKind for RuntimeClass {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let overhead = root.field("overhead");
+        if overhead.is_set() {
+            check_overhead(&overhead, errors);
+        }
+        check_scheduling(&root.field("scheduling"), errors);
+        let handler = root.field("handler");
+        match write.old() {
+            Some(old) if old.text("handler") == handler.str() => {}
+            Some(_) => errors.invalid_value(&handler, handler.str(), update::IMMUTABLE),
+            None => Rule::RequiredForm(names::dns1123_label).check(&handler, errors),
+        }
+    }
+}
+
+/// The overhead is checked like the limits of a container.
+fn check_overhead(overhead: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let limits = overhead.field("podFixed").value().cloned().unwrap_or_default();
+    let limits = Map::from_iter([("limits", limits)]).into();
+    let context = resources::Requirements {
+        names: resources::container_name,
+        claims: &BTreeSet::new(),
+        allows_partial_pages: false,
+    };
+    resources::requirements(&Cursor::at(Some(&limits), *overhead.path()), &context, errors);
+}
+
+fn check_scheduling(scheduling: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    labels::labels(&scheduling.field("nodeSelector"), errors);
+    let list = scheduling.field("tolerations");
+    tolerations::tolerations(&list, false, errors);
+    let mut seen = BTreeSet::new();
+    for toleration in list.items() {
+        let key = ["key", "operator", "value", "effect"].map(|name| toleration.field(name).str());
+        if !seen.insert(key) {
+            let shown = go::structure("core/v1", "Toleration", toleration.value());
+            errors.duplicate(&toleration, shown);
+        }
+    }
+}

@@ -6,6 +6,7 @@
 use crate::check::{CheckedExpr, check};
 use crate::issue::Issues;
 use crate::overload::{Library, Overload};
+use crate::shape::{Shape, ShapeKind};
 use crate::syntax::{ParseOptions, parse};
 use crate::types::CelType;
 use crate::validate::validate;
@@ -143,6 +144,7 @@ impl BaseEnv {
 pub struct Env {
     base: Arc<BaseEnv>,
     variables: Vec<(Arc<str>, CelType)>,
+    has_patch_types: bool,
 }
 
 /// What a name outside of comprehensions means.
@@ -162,6 +164,7 @@ impl Env {
         Env {
             base,
             variables: Vec::new(),
+            has_patch_types: false,
         }
     }
 
@@ -169,6 +172,13 @@ impl Env {
     #[must_use]
     pub fn with_variable(mut self, name: impl Into<Arc<str>>, ty: CelType) -> Self {
         self.variables.push((name.into(), ty));
+        self
+    }
+
+    /// Declares the types of patches: `JSONPatch`, and `Object` with any fields (`Object{spec: Object.spec{a: 1}}`).
+    #[must_use]
+    pub fn with_patch_types(mut self) -> Self {
+        self.has_patch_types = true;
         self
     }
 
@@ -201,6 +211,11 @@ impl Env {
         if name == NULL_VALUE {
             return Some(NameBinding::Constant(0));
         }
+        if self.has_patch_types
+            && let Some(ty) = patch_type(name)
+        {
+            return Some(NameBinding::Type(ty));
+        }
         let known = self.base.types.get(name).cloned();
         known.or_else(|| self.schema_type(name)).map(NameBinding::Type)
     }
@@ -228,4 +243,25 @@ impl Env {
             matches!(ty, CelType::Object(_) | CelType::List(_) | CelType::Map(_)).then_some(ty)
         })
     }
+}
+
+/// The type of a patch by its name.
+fn patch_type(name: &str) -> Option<CelType> {
+    if name == "JSONPatch" {
+        let string = || Shape::of_kind(ShapeKind::String);
+        let value = Shape::of_kind(ShapeKind::Dyn);
+        let fields = [
+            ("op", string()),
+            ("path", string()),
+            ("from", string()),
+            ("value", value),
+        ];
+        return Some(Shape::object(fields).ty(name));
+    }
+    is_patch_object(name).then(|| Shape::object([]).ty(name))
+}
+
+/// Whether a type is that of an object to apply, which may have any fields.
+pub(crate) fn is_patch_object(name: &str) -> bool {
+    name == "Object" || name.starts_with("Object.")
 }

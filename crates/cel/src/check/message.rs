@@ -3,7 +3,7 @@
 
 use super::Checker;
 use crate::ast::{ExprId, StructField};
-use crate::env::NameBinding;
+use crate::env::{NameBinding, is_patch_object};
 use crate::message;
 use crate::types::CelType;
 use std::sync::Arc;
@@ -50,6 +50,7 @@ impl Checker<'_> {
 /// The type of a field of a message type or of a place's type.
 fn field_type(message: &str, ty: &CelType, field: &str) -> Option<CelType> {
     match ty {
+        CelType::Object(object) if is_patch_object(&object.name) => Some(CelType::Dyn),
         CelType::Object(object) => {
             let found = object.shape.field(field)?;
             Some(found.shape.ty(&format!("{}.{}", object.name, found.name)))

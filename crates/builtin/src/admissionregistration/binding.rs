@@ -1,0 +1,137 @@
+//! ValidatingAdmissionPolicyBinding and MutatingAdmissionPolicyBinding.
+
+use super::matching;
+use crate::checks::{Report, Rule, labels, names};
+use crate::prepare::{count_change, is_changed, object_if_set, set_generation};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use scantling_schema::meta::NameRule;
+use scantling_value::{ErrorList, Map, Value};
+use std::collections::BTreeSet;
+
+/// Puts a validating policy into effect.
+#[derive(Debug)]
+pub(super) struct ValidatingAdmissionPolicyBinding;
+
+/// Puts a mutating policy into effect.
+#[derive(Debug)]
+pub(super) struct MutatingAdmissionPolicyBinding;
+
+const VALIDATING: KindFacts = super::facts("ValidatingAdmissionPolicyBinding");
+const MUTATING: KindFacts = super::facts("MutatingAdmissionPolicyBinding");
+
+const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
+
+impl BuiltinKind for ValidatingAdmissionPolicyBinding {
+    fn facts(&self) -> &'static KindFacts {
+        &VALIDATING
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        default_resources(object);
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        prepare_generation(object, write, "ValidatingAdmissionPolicyBindingSpec");
+    }
+
+    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let spec = root.field("spec");
+        check_spec(&spec, errors);
+        check_actions(&spec.field("validationActions"), errors);
+    }
+}
+
+impl BuiltinKind for MutatingAdmissionPolicyBinding {
+    fn facts(&self) -> &'static KindFacts {
+        &MUTATING
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        default_resources(object);
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        prepare_generation(object, write, "MutatingAdmissionPolicyBindingSpec");
+    }
+
+    fn validate(&self, object: &Value, _write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let spec = root.field("spec");
+        check_spec(&spec, errors);
+        matching::check_mutating_operations(&spec.field("matchResources"), errors);
+    }
+}
+
+fn default_resources(object: &mut Map) {
+    let resources = object_if_set(object, "spec").and_then(|spec| object_if_set(spec, "matchResources"));
+    if let Some(resources) = resources {
+        matching::default_resources(resources);
+    }
+}
+
+fn prepare_generation(object: &mut Map, write: &Write<'_>, spec: &'static str) {
+    match write.operation {
+        Operation::Create => set_generation(object, 1),
+        Operation::Update(old) => {
+            let changed = is_changed(object, old, "spec", ("admissionregistration/v1", spec));
+            count_change(object, old, changed);
+        }
+    }
+}
+
+fn check_spec(spec: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    Rule::RequiredForm(names::dns1123_subdomain).check(&spec.field("policyName"), errors);
+    let reference = spec.field("paramRef");
+    if reference.is_set() {
+        check_param_ref(&reference, errors);
+    }
+    matching::check_resources(&spec.field("matchResources"), errors);
+}
+
+/// Parameters are named or selected, not both.
+fn check_param_ref(reference: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let (name, selector) = (reference.field("name"), reference.field("selector"));
+    let exclusive = "name and selector are mutually exclusive";
+    if !name.str().is_empty() {
+        errors.invalid_for(&name, NameRule::PathSegment.check(name.str()));
+        if selector.is_set() {
+            errors.forbidden(&name, exclusive);
+        }
+    }
+    if selector.is_set() {
+        labels::selector(&selector, errors);
+        if !name.str().is_empty() {
+            errors.forbidden(&selector, exclusive);
+        }
+    }
+    if name.str().is_empty() && !selector.is_set() {
+        errors.required(reference, "one of name or selector must be specified");
+    }
+    let action = reference.field("parameterNotFoundAction");
+    if !action.is_set() {
+        errors.required(&action, "");
+    } else if !matches!(action.str(), "Deny" | "Allow") {
+        errors.not_supported(&action, &["Deny", "Allow"]);
+    }
+}
+
+fn check_actions(actions: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    let mut seen = BTreeSet::new();
+    for action in actions.items() {
+        if !ACTIONS.contains(&action.str()) {
+            errors.not_supported(&action, ACTIONS);
+        }
+        if !seen.insert(action.str()) {
+            errors.duplicate(&action, action.str());
+        }
+    }
+    if seen.contains("Deny") && seen.contains("Warn") {
+        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API \
+                   response and headers serves no purpose)";
+        errors.invalid(actions, why);
+    }
+    if seen.is_empty() {
+        errors.required(actions, "");
+    }
+}

@@ -1,0 +1,111 @@
+//! MutatingAdmissionPolicy.
+
+use super::expressions::{Compiler, Declarations, Result};
+use super::matching::{self, stored_expressions};
+use super::policy;
+use crate::checks::{Report, Rule};
+use crate::prepare::{count_change, is_changed, set_generation};
+use crate::{BuiltinKind, Context, Cursor, KindFacts, Operation, Write};
+use scantling_value::{ErrorList, Map, Value};
+
+/// Expressions that change objects.
+#[derive(Debug)]
+pub(super) struct MutatingAdmissionPolicy;
+
+const FACTS: KindFacts = super::facts("MutatingAdmissionPolicy");
+
+/// The types of patches with the fields that belong to them.
+const PATCH_TYPES: [(&str, &str); 2] = [
+    ("ApplyConfiguration", "applyConfiguration"),
+    ("JSONPatch", "jsonPatch"),
+];
+
+impl BuiltinKind for MutatingAdmissionPolicy {
+    fn facts(&self) -> &'static KindFacts {
+        &FACTS
+    }
+
+    fn default(&self, object: &mut Map, _context: &Context<'_>) {
+        policy::default_spec(object);
+    }
+
+    fn prepare(&self, object: &mut Map, write: &Write<'_>) {
+        match write.operation {
+            Operation::Create => set_generation(object, 1),
+            Operation::Update(old) => {
+                let ty = ("admissionregistration/v1", "MutatingAdmissionPolicySpec");
+                let changed = is_changed(object, old, "spec", ty);
+                count_change(object, old, changed);
+            }
+        }
+    }
+
+    fn validate(&self, object: &Value, write: &Write<'_>, errors: &mut ErrorList) {
+        let root = Cursor::root(object);
+        let spec = root.field("spec");
+        policy::check_common(&spec, write, errors);
+        matching::check_mutating_operations(&spec.field("matchConstraints"), errors);
+        let mut compiler = Compiler::with_variables();
+        policy::check_variables(&spec, &mut compiler, &[], errors);
+        let mutations = spec.field("mutations");
+        if mutations.list().is_empty() {
+            errors.required(&mutations, "mutations must contain at least one item");
+        }
+        let old = write
+            .old()
+            .map_or(&[][..], |old| old.list_at(["spec", "mutations"]));
+        let applied: Vec<Value> = old
+            .iter()
+            .filter_map(|m| m.get("applyConfiguration").cloned())
+            .collect();
+        let stored = stored_expressions(&applied, "expression");
+        let declarations = Declarations {
+            has_patch_types: true,
+            ..policy::declarations(&spec)
+        };
+        for mutation in mutations.items() {
+            check_mutation(&mutation, &compiler, declarations, &stored, errors);
+        }
+        Rule::RequiredOneOf(&["IfNeeded", "Never"]).check(&spec.field("reinvocationPolicy"), errors);
+    }
+}
+
+fn check_mutation(
+    mutation: &Cursor<'_, '_>,
+    compiler: &Compiler,
+    declarations: Declarations,
+    stored: &[&str],
+    errors: &mut ErrorList,
+) {
+    let kind = mutation.field("patchType");
+    if kind.str().is_empty() {
+        return errors.required(&kind, "");
+    }
+    if !PATCH_TYPES.iter().any(|(name, _)| *name == kind.str()) {
+        return errors.not_supported(&kind, &["ApplyConfiguration", "JSONPatch"]);
+    }
+    for (name, field) in PATCH_TYPES {
+        let patch = mutation.field(field);
+        if name != kind.str() {
+            if patch.is_set() {
+                let why = format!("must not be specified when patchType is {}", kind.str());
+                errors.invalid_value(&patch, format!("{{{field}}}"), why);
+            }
+            continue;
+        }
+        if !patch.is_set() {
+            errors.required(&patch, &format!("must be specified when patchType is {name}"));
+            continue;
+        }
+        let expression = patch.field("expression");
+        let expected = if name == "JSONPatch" {
+            Result::JsonPatches
+        } else {
+            Result::Object
+        };
+        match expression.str().trim() {
+            "" => errors.required(&expression, ""),
+            text => drop(compiler.check(&expression, text, text, declarations, expected, stored, errors)),
+        }
+    }
+}

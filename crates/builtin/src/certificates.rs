@@ -1,6 +1,9 @@
 //! Kinds of the group `certificates.k8s.io`.
 
+mod certificate_signing_request;
+mod pem;
+
 use crate::BuiltinKind;
 
 /// The kinds of this group.
-pub(crate) const KINDS: &[&dyn BuiltinKind] = &[];
+pub(crate) const KINDS: &[&dyn BuiltinKind] = &[&certificate_signing_request::CertificateSigningRequest];

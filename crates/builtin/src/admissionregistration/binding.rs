@@ -108,12 +108,7 @@ fn check_param_ref(reference: &Cursor<'_, '_>, errors: &mut ErrorList) {
     if name.str().is_empty() && !selector.is_set() {
         errors.required(reference, "one of name or selector must be specified");
     }
-    let action = reference.field("parameterNotFoundAction");
-    if !action.is_set() {
-        errors.required(&action, "");
-    } else if !matches!(action.str(), "Deny" | "Allow") {
-        errors.not_supported(&action, &["Deny", "Allow"]);
-    }
+    Rule::RequiredOneOf(&["Deny", "Allow"]).check(&reference.field("parameterNotFoundAction"), errors);
 }
 
 fn check_actions(actions: &Cursor<'_, '_>, errors: &mut ErrorList) {

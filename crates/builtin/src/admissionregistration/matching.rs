@@ -46,7 +46,7 @@ pub(super) fn check_resources(resources: &Cursor<'_, '_>, errors: &mut ErrorList
     if !resources.is_set() {
         return;
     }
-    Rule::RequiredOneOf(MATCH_POLICIES).check(&resources.field("matchPolicy"), errors);
+    Rule::OneOf(MATCH_POLICIES).check(&resources.field("matchPolicy"), errors);
     for name in ["namespaceSelector", "objectSelector"] {
         let selector = resources.field(name);
         if selector.is_set() {

@@ -56,7 +56,12 @@ pub(super) fn default_spec(object: &mut Map) {
 
 /// Checks what all policies have: failures, parameters, resources and match conditions.
 pub(super) fn check_common(spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
-    Rule::RequiredOneOf(FAILURE_POLICIES).check(&spec.field("failurePolicy"), errors);
+    let failure = spec.field("failurePolicy");
+    if failure.is_set() {
+        Rule::OneOf(FAILURE_POLICIES).check(&failure, errors);
+    } else {
+        errors.required(&failure, "");
+    }
     let params = spec.field("paramKind");
     if params.is_set() {
         check_param_kind(&params, errors);

@@ -100,10 +100,13 @@ fn check_spec(name: &str, spec: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut
     let (exempt, limited) = (spec.field("exempt"), spec.field("limited"));
     match kind.str() {
         "Exempt" => check_shares(&exempt, errors),
-        "Limited" if limited.is_set() => check_limited(&limited, write, errors),
+        "Limited" if limited.is_set() => check_limited(&limited, errors),
         "" => errors.required(&kind, ""),
         "Limited" => {}
         _ => errors.not_supported(&kind, &["Exempt", "Limited"]),
+    }
+    if limited.is_set() {
+        check_response_members(&limited, write, errors);
     }
     let old = write.old().and_then(|old| old.get("spec"));
     check_member(&exempt, kind.str(), "Exempt", false, old, errors);
@@ -145,24 +148,32 @@ fn check_shares(configuration: &Cursor<'_, '_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_limited(limited: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+fn check_limited(limited: &Cursor<'_, '_>, errors: &mut ErrorList) {
     check_shares(limited, errors);
     let response = limited.field("limitResponse");
     let (kind, queuing) = (response.field("type"), response.field("queuing"));
     match kind.str() {
         "Queue" if queuing.is_set() => check_queuing(&queuing, errors),
-        "Queue" | "Reject" => {}
-        "" => errors.required(&kind, ""),
+        "Queue" | "Reject" | "" => {}
         _ => errors.not_supported(&kind, &["Queue", "Reject"]),
     }
-    let old = write
-        .old()
-        .and_then(|old| old.at(["spec", "limited", "limitResponse"]));
-    check_member(&queuing, kind.str(), "Queue", true, old, errors);
     let borrowing = limited.field("borrowingLimitPercent");
     if borrowing.int() < 0 {
         errors.invalid(&borrowing, "if specified, must be a non-negative integer");
     }
+}
+
+/// The type of the response is required, whatever the type of the level, and decides about queues.
+fn check_response_members(limited: &Cursor<'_, '_>, write: &Write<'_>, errors: &mut ErrorList) {
+    let response = limited.field("limitResponse");
+    let kind = response.field("type");
+    let old = write
+        .old()
+        .and_then(|old| old.at(["spec", "limited", "limitResponse"]));
+    if kind.str().is_empty() {
+        errors.required(&kind, "");
+    }
+    check_member(&response.field("queuing"), kind.str(), "Queue", true, old, errors);
 }
 
 /// The hand that is dealt from the queues must fit into the bits of a hash.

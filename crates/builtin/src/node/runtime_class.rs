@@ -1,6 +1,6 @@
 //! RuntimeClass.
 
-use crate::checks::{Report, Rule, go, labels, names, resources, tolerations, update};
+use crate::checks::{Report, go, labels, names, resources, tolerations, update};
 use crate::{BuiltinKind, Cursor, KindFacts, Write};
 use scantling_schema::meta::Scope;
 use scantling_value::{ErrorList, Map, Value};
@@ -31,11 +31,26 @@ impl BuiltinKind for RuntimeClass {
         }
         check_scheduling(&root.field("scheduling"), errors);
         let handler = root.field("handler");
-        match write.old() {
-            Some(old) if old.text("handler") == handler.str() => {}
-            Some(_) => errors.invalid_value(&handler, handler.str(), update::IMMUTABLE),
-            None => Rule::RequiredForm(names::dns1123_label).check(&handler, errors),
+        let is_unchanged = |old: &Value| old.text("handler") == handler.str();
+        if !write.old().is_some_and(is_unchanged) {
+            check_handler(&handler, errors);
+            if write.old().is_some() {
+                errors.invalid_value(&handler, Value::Null, update::IMMUTABLE);
+            }
         }
+    }
+}
+
+/// The handler is a DNS label. Declarative validation counts bytes where other checks count characters.
+fn check_handler(handler: &Cursor<'_, '_>, errors: &mut ErrorList) {
+    if handler.str().is_empty() {
+        return errors.required(handler, "");
+    }
+    for why in names::dns1123_label(handler.str()) {
+        errors.invalid(
+            handler,
+            why.replace("no more than 63 characters", "no more than 63 bytes"),
+        );
     }
 }
 

@@ -1,0 +1,71 @@
+//! Certificates and signing requests in PEM.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use scantling_value::go;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::pem::Pem;
+use x509_parser::prelude::FromDer;
+
+/// Checks a base64-encoded signing request, with its signature. The error is its text.
+pub(super) fn check_request(encoded: &str) -> Result<(), String> {
+    let data = decode(encoded);
+    let first = Pem::iter_from_buffer(&data).next().and_then(Result::ok);
+    let Some(block) = first.filter(|block| block.label == "CERTIFICATE REQUEST") else {
+        return Err("PEM block type must be CERTIFICATE REQUEST".to_owned());
+    };
+    let (rest, request) = X509CertificationRequest::from_der(&block.contents)
+        .map_err(|_| "asn1: structure error: tags don't match".to_owned())?;
+    if !rest.is_empty() {
+        return Err("asn1: syntax error: trailing data".to_owned());
+    }
+    request.verify_signature().map_err(|_| {
+        let key = request
+            .certification_request_info
+            .subject_pki
+            .algorithm
+            .algorithm
+            .to_id_string();
+        match key.as_str() {
+            "1.2.840.113549.1.1.1" => "crypto/rsa: verification error".to_owned(),
+            "1.2.840.10045.2.1" => "x509: ECDSA verification failure".to_owned(),
+            "1.3.101.112" => "x509: Ed25519 verification failure".to_owned(),
+            _ => "x509: cannot verify signature: algorithm unimplemented".to_owned(),
+        }
+    })
+}
+
+/// Checks base64-encoded certificates; none at all are valid. The error is its text.
+pub(super) fn check_certificates(encoded: &str) -> Result<(), String> {
+    let data = decode(encoded);
+    if data.is_empty() {
+        return Ok(());
+    }
+    let mut blocks = 0;
+    // Go stops at the first block that is malformed.
+    for block in Pem::iter_from_buffer(&data).map_while(Result::ok) {
+        if block.label != "CERTIFICATE" {
+            let label = go::quote(&block.label);
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {label}"));
+        }
+        blocks += 1;
+        let mut rest: &[u8] = &block.contents;
+        if rest.is_empty() {
+            return Err("found CERTIFICATE PEM block containing 0 certificates".to_owned());
+        }
+        while !rest.is_empty() {
+            let (after, _) = x509_parser::parse_x509_certificate(rest)
+                .map_err(|_| "x509: malformed certificate".to_owned())?;
+            rest = after;
+        }
+    }
+    if blocks == 0 {
+        return Err("must contain at least one CERTIFICATE PEM block".to_owned());
+    }
+    Ok(())
+}
+
+/// The bytes of a field, which decoding has found to be base64.
+fn decode(encoded: &str) -> Vec<u8> {
+    BASE64_STANDARD.decode(encoded).unwrap_or_default()
+}

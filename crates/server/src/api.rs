@@ -30,6 +30,7 @@ use crate::openapi;
 use crate::request::{GroupVersion, ObjectPath, Probe, Query, Target};
 use crate::rest::listing::SharedListings;
 use crate::rest::options::ListOptions;
+use crate::rest::pods;
 use crate::rest::read;
 use crate::rest::watch;
 use crate::rest::write;
@@ -537,6 +538,12 @@ impl Api {
         if call.path.watch || head.method == Method::GET || head.method == Method::HEAD {
             return match (name, sub) {
                 (Some(name), Some("scale")) => crate::rest::scale::get(call, name).await,
+                (Some(name), Some("log")) if call.kind.built_in => pods::log(call, name).await,
+                (Some(_), Some(sub @ ("exec" | "attach" | "portforward" | "proxy")))
+                    if call.kind.built_in =>
+                {
+                    Err(pods::not_implemented(sub))
+                }
                 (Some(name), _) if !call.path.watch => read::get(call, name).await,
                 _ => {
                     let options = ListOptions::parse(call.query, call.path.watch)?;
@@ -572,6 +579,12 @@ impl Api {
             text: None,
         };
         match (&head.method, name, sub) {
+            (&Method::POST, name, Some("binding")) => write.bind(name).await,
+            (&Method::POST, Some(name), Some("eviction")) => write.evict(name).await,
+            (_, _, Some(sub @ ("exec" | "attach" | "portforward" | "proxy"))) if call.kind.built_in => {
+                Err(pods::not_implemented(sub))
+            }
+            (&Method::POST, None, None) if is_binding(call) => write.bind(None).await,
             (&Method::POST, ..) => write.create().await,
             (method @ (&Method::PUT | &Method::PATCH), None, _) => {
                 // What is no patch at all is told before what it is for.
@@ -587,6 +600,11 @@ impl Api {
             (_, None, _) => write.delete_collection().await,
         }
     }
+}
+
+/// Whether a request is about `bindings`, whose objects are actions on Pods.
+fn is_binding(call: &ResourceRequest<'_>) -> bool {
+    call.kind.built_in && call.kind.group.is_empty() && call.kind.kind == "Binding"
 }
 
 /// The error for a request that exceeds a limit of all clients together.

@@ -1,5 +1,6 @@
 //! The REST verbs: decoding bodies, reads, lists, watches, writes, patches, deletions and their options.
 
+pub(crate) mod actions;
 pub(crate) mod admission;
 pub(crate) mod body;
 pub(crate) mod conversion;
@@ -10,6 +11,7 @@ pub(crate) mod managed;
 pub(crate) mod options;
 pub(crate) mod page;
 pub(crate) mod patch;
+pub(crate) mod pods;
 pub(crate) mod read;
 pub(crate) mod render;
 pub(crate) mod review;

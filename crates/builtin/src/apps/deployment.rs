@@ -13,6 +13,7 @@ pub(super) struct Deployment;
 
 const FACTS: KindFacts = KindFacts {
     has_generation: true,
+    status_keeps: &[&["spec"], &["metadata", "labels"]],
     ..KindFacts::new(GROUP, "Deployment")
 };
 

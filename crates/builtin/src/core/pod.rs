@@ -51,12 +51,30 @@ static FACTS: KindFacts = KindFacts {
     ],
     delete_returns_object: true,
     has_generation: true,
+    status_keeps: &[
+        &["spec"],
+        &["metadata", "deletionTimestamp"],
+        &["metadata", "ownerReferences"],
+    ],
     ..KindFacts::new("", "Pod")
 };
 
 impl BuiltinKind for Pod {
     fn facts(&self) -> &'static KindFacts {
         &FACTS
+    }
+
+    fn grace_period(&self, pod: &Value, requested: Option<i64>) -> Option<i64> {
+        let own = pod
+            .at(["spec", "terminationGracePeriodSeconds"])
+            .and_then(Value::as_int);
+        let is_scheduled = !pod.text_at(["spec", "nodeName"]).is_empty();
+        let has_ended = matches!(pod.text_at(["status", "phase"]), "Failed" | "Succeeded");
+        Some(match requested.or(own).unwrap_or(0) {
+            _ if !is_scheduled || has_ended => 0,
+            ..0 => 1,
+            seconds => seconds,
+        })
     }
 
     fn default(&self, object: &mut Map, context: &Context<'_>) {

@@ -15,6 +15,7 @@ pub(super) struct ServiceCIDR;
 const FACTS: KindFacts = KindFacts {
     scope: Scope::Cluster,
     selectable: &["metadata.name"],
+    status_keeps: &[&["metadata"], &["spec"]],
     ..KindFacts::new(GROUP, "ServiceCIDR")
 };
 

@@ -159,6 +159,48 @@ fn kind(versions: &[&'static Resource], compiler: &Compiler) -> Result<Kind, Str
     })
 }
 
+/// The kind of the body of a subresource that is not the kind of its resource.
+pub(crate) fn subresource_kind(
+    group: &'static str,
+    version: &'static str,
+    name: &'static str,
+) -> Option<Kind> {
+    let strategy = Typed::new(group, name, meta::Scope::Namespaced, &[version], (group, version))?;
+    let version = Version {
+        name: version.to_owned(),
+        served: true,
+        storage: true,
+        deprecation: None,
+        status: false,
+        scale: None,
+        subresources: Vec::new(),
+        columns: tables::core::default(),
+        selectable: Vec::new(),
+    };
+    Some(Kind {
+        group: group.to_owned(),
+        plural: name.to_lowercase(),
+        singular: name.to_lowercase(),
+        kind: name.to_owned(),
+        list_kind: format!("{name}List"),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        namespaced: true,
+        versions: vec![version],
+        strategy: Arc::new(strategy),
+        leaving: false,
+        terminating: false,
+        review: None,
+        servable: true,
+        built_in: true,
+        verbs: Vec::new(),
+        storage_hash: None,
+        mark: String::new(),
+        serial: text::next_serial(),
+        incarnation: ServedIncarnation::since(0),
+    })
+}
+
 /// The group and version in which objects are stored: the newest stable version. Events of both groups are stored in the
 /// core group.
 fn hub(group: &'static str, versions: &[&'static Resource]) -> (&'static str, &'static str) {

@@ -169,7 +169,7 @@ impl Api {
     }
 
     /// Stores objects that admission changed; false if one of them has changed meanwhile.
-    async fn store_updates(&self, updates: &[Value]) -> ApiResult<bool> {
+    pub(crate) async fn store_updates(&self, updates: &[Value]) -> ApiResult<bool> {
         for object in updates {
             let text = |field: &str| object.text_at(["metadata", field]);
             let (group, _) = scantling_schema::names::group_version(object.text("apiVersion"));

@@ -17,11 +17,11 @@ use crate::rest::write::{
     Change, Edit, Ownership, Part, Source, Write, check_name_matches_path, check_namespace_matches_path,
     metadata_mut, metadata_str,
 };
-use crate::status::{ApiError, ApiResult};
+use crate::status::{ApiError, ApiResult, GroupResource};
 use crate::tables::{Column, Columns};
 use scantling_admit::{FieldValidation, Scale, Scaled};
 use scantling_apitypes::{Definition, Table};
-use scantling_value::{Limits, Map, Value, go, json, yaml};
+use scantling_value::{FieldError, Limits, Map, Path, Value, go, json, yaml};
 use std::sync::LazyLock;
 
 /// How many replicas an object wants that does not say so, while a patch decides about it.
@@ -77,6 +77,11 @@ pub(crate) fn scale_to_patch(call: &ResourceRequest<'_>, object: &Value) -> ApiR
         actual,
         selector,
     } = scale.read(object).map_err(ApiError::internal)?;
+    let built_in = call
+        .kind
+        .built_in
+        .then(|| selector_text(object.at(["spec", "selector"])));
+    let selector = built_in.as_deref().unwrap_or(selector);
     let wanted = wanted.unwrap_or(UNSET);
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -117,14 +122,62 @@ pub(crate) async fn get(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Rep
 pub(crate) async fn update(write: &mut Write<'_>, name: &str) -> ApiResult<Reply> {
     let call = write.call;
     let options = WriteOptions::parse(call.query, WriteKind::Update)?;
-    let form = write.head.body_encoding()?;
-    let (mut sent, found) = decode(&write.body, form, options.field_validation)
-        .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
-    write.warnings.extend(found);
+    let mut sent = if call.kind.built_in {
+        write.decode_other("autoscaling", "v1", "Scale", &options)?
+    } else {
+        let form = write.head.body_encoding()?;
+        let (sent, found) = decode(&write.body, form, options.field_validation)
+            .ok_or_else(|| ApiError::bad_request(NOT_DECODED))?;
+        write.warnings.extend(found);
+        sent
+    };
     check_namespace_matches_path(call, &mut sent)?;
     check_name_matches_path(&sent, name)?;
     let scale = replace(write, name, &options, &sent).await?;
     reply(call.shape()?, scale)
+}
+
+/// A label selector in the form of the `labelSelector` parameter.
+fn selector_text(selector: Option<&Value>) -> String {
+    let Some(selector) = selector.and_then(Value::as_object) else {
+        return String::new();
+    };
+    // The selector of a ReplicationController is a map of labels.
+    let is_plain = selector.values().all(|v| v.as_str().is_some());
+    let labels = match is_plain {
+        true => Some(selector),
+        false => selector.get("matchLabels").and_then(Value::as_object),
+    };
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (key, value) in labels.into_iter().flat_map(Map::iter) {
+        all.push((
+            key.to_string(),
+            format!("{key}={}", value.as_str().unwrap_or_default()),
+        ));
+    }
+    for expression in selector
+        .get("matchExpressions")
+        .and_then(Value::as_array)
+        .unwrap_or_default()
+    {
+        let key = expression.text("key");
+        let mut values: Vec<&str> = expression
+            .list("values")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        values.sort_unstable();
+        let text = match expression.text("operator") {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        all.push((key.to_owned(), text));
+    }
+    all.sort();
+    let texts: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
+    texts.join(",")
 }
 
 /// What is said of any scale that cannot be read.
@@ -230,6 +283,16 @@ pub(crate) async fn replace(
 ) -> ApiResult<Value> {
     let call = write.call;
     let replicas = sent.at(["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
+    if call.kind.built_in && replicas < 0 {
+        let scale = GroupResource {
+            group: "autoscaling",
+            kind: "Scale",
+        };
+        let spec = Path::ROOT.field("spec");
+        let why = "must be greater than or equal to 0";
+        let error = FieldError::invalid(&spec.field("replicas"), Value::Int(replicas), why);
+        return Err(ApiError::invalid(scale, name, &[error]));
+    }
     let version = metadata_str(sent, "resourceVersion").to_owned();
     let uid = metadata_str(sent, "uid").to_owned();
     let change = |old: &Value, _: &Memo| {

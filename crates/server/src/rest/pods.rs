@@ -1,0 +1,392 @@
+//! Subresources of Pods that are actions: binding, eviction and logs.
+
+use crate::api::{Api, ResourceRequest};
+use crate::codec::text::Stored;
+use crate::http::reply::Reply;
+use crate::rest::delete::Deleted;
+use crate::rest::options::DeleteOptions;
+use crate::rest::read::{self, store_error};
+use crate::rest::selector::LabelSelector;
+use crate::rest::write::{Write, metadata_str, timestamp};
+use crate::status::{ApiError, ApiResult, GroupResource};
+use scantling_builtin::validate_binding;
+use scantling_store::StoreError;
+use scantling_value::{ErrorList, Map, Value, aggregate, go};
+
+/// How often an update of a Pod or a budget is tried again if another write comes in between.
+const MAX_TRIES: usize = 8;
+
+/// The most evicted Pods that a budget remembers.
+const MAX_DISRUPTED: usize = 2000;
+
+/// The version of evictions before the current one.
+const OLD_EVICTION: &[u8] = b"policy/v1beta1";
+
+/// How errors name a binding.
+const BINDING: GroupResource<'static> = GroupResource {
+    group: "",
+    kind: "pods/binding",
+};
+
+/// How errors name a budget.
+const BUDGET: GroupResource<'static> = GroupResource {
+    group: "policy",
+    kind: "poddisruptionbudget",
+};
+
+/// How errors name Pods.
+const PODS: GroupResource<'static> = GroupResource {
+    group: "",
+    kind: "pods",
+};
+
+/// The `Status` of an action that succeeded.
+fn success(write: &Write<'_>) -> ApiResult<Reply> {
+    let status = Map::from_iter([
+        ("kind", Value::from("Status")),
+        ("apiVersion", "v1".into()),
+        ("metadata", Map::new().into()),
+        ("status", "Success".into()),
+        ("code", Value::Int(201)),
+    ]);
+    Ok(Reply::object(
+        201,
+        &status.into(),
+        write.call.shape()?.wanted.encoding,
+    ))
+}
+
+impl Write<'_> {
+    /// POST of `pods/binding` and of `bindings`.
+    pub(crate) async fn bind(&mut self, name: Option<&str>) -> ApiResult<Reply> {
+        let (binding, options) = self.decode_action("", "v1", "Binding")?;
+        let own = metadata_str(&binding, "name");
+        let name = match name {
+            Some(name) if !own.is_empty() && own != name => {
+                let why = "name in URL does not match name in Binding object";
+                return Err(ApiError::bad_request(why));
+            }
+            Some(name) => name,
+            None => own,
+        };
+        let mut errors = ErrorList::new();
+        validate_binding(&binding, &mut errors);
+        if !errors.is_empty() {
+            return Err(ApiError::internal(aggregate(&errors)));
+        }
+        let key = self.call.pod_key(name)?;
+        for _ in 0..MAX_TRIES {
+            let Some(entry) = self
+                .call
+                .api
+                .store
+                .get(&key, scantling_store::ReadAt::Latest)
+                .await
+                .map_err(store_error)?
+            else {
+                return Err(ApiError::not_found(PODS, name));
+            };
+            let mut pod = read::stored(&entry)?;
+            check_bindable(&pod, &binding).map_err(|why| ApiError::conflict(BINDING, name, &why))?;
+            bind_pod(&mut pod, &binding);
+            if options.dry_run {
+                return success(self);
+            }
+            let value = Stored::whole(&pod).value;
+            let expected = entry.mod_revision;
+            let update = scantling_store::Write::Update { value, expected };
+            match self.call.api.store.write(&key, update).await {
+                Ok(_) => return success(self),
+                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
+                Err(e) => return Err(store_error(e)),
+            }
+        }
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        Err(ApiError::conflict(BINDING, name, why))
+    }
+
+    /// POST of `pods/eviction`.
+    pub(crate) async fn evict(&mut self, name: &str) -> ApiResult<Reply> {
+        let call = self.call;
+        // Evictions of the version before are accepted, too.
+        let is_old = self.body.windows(OLD_EVICTION.len()).any(|w| w == OLD_EVICTION);
+        let version = if is_old { "v1beta1" } else { "v1" };
+        let (eviction, options) = self.decode_action("policy", version, "Eviction")?;
+        if metadata_str(&eviction, "name") != name {
+            let why = "name in URL does not match name in Eviction object";
+            return Err(ApiError::bad_request(why));
+        }
+        let none = Value::Object(Map::new());
+        let asked = eviction.get("deleteOptions").unwrap_or(&none);
+        let mut delete = DeleteOptions::parse(call.query, Some(asked))?;
+        delete.dry_run |= options.dry_run;
+        let key = call.key(name)?;
+        let entry = call.live(&key, name).await?;
+        let pod = read::stored(&entry)?;
+        if !ignores_budget(&pod) {
+            self.respect_budget(&pod, &mut delete).await?;
+        }
+        match self.delete_object(name, &delete).await? {
+            Deleted::Gone(_) | Deleted::Unread | Deleted::Held(_) => success(self),
+        }
+    }
+
+    /// Takes one disruption from the budget of a Pod, or refuses the eviction.
+    async fn respect_budget(&self, pod: &Value, delete: &mut DeleteOptions) -> ApiResult<()> {
+        let call = self.call;
+        let Some(kind) = call.api.kind_named("policy", "PodDisruptionBudget") else {
+            return Ok(());
+        };
+        for _ in 0..MAX_TRIES {
+            let budgets = call
+                .api
+                .list_stored(&kind, call.path.namespace.as_deref())
+                .await?;
+            let mut of_pod = budgets.into_iter().filter(|budget| selects(budget, pod));
+            let Some(mut budget) = of_pod.next() else {
+                return Ok(());
+            };
+            if of_pod.next().is_some() {
+                let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+                return Err(ApiError::internal(why));
+            }
+            if !is_ready(pod) {
+                let status = |field| number(&budget, "status", field);
+                let always = budget.text_at(["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
+                let is_healthy =
+                    status("currentHealthy") >= status("desiredHealthy") && status("desiredHealthy") > 0;
+                if always || is_healthy {
+                    // The Pod must not have become ready meanwhile.
+                    delete.resource_version = Some(metadata_str(pod, "resourceVersion").to_owned());
+                    return Ok(());
+                }
+            }
+            take_disruption(&mut budget, metadata_str(pod, "name"))?;
+            if delete.dry_run {
+                return Ok(());
+            }
+            if call.api.store_updates(std::slice::from_ref(&budget)).await? {
+                return Ok(());
+            }
+        }
+        let why = "couldn't update PodDisruptionBudget due to conflicts";
+        Err(ApiError::new(504, "Timeout", why))
+    }
+}
+
+impl ResourceRequest<'_> {
+    /// The key of a Pod of the request's namespace.
+    fn pod_key(&self, name: &str) -> ApiResult<String> {
+        let namespace = self.path.namespace.as_deref();
+        let key = self.api.keys.object("", "pods", namespace, name);
+        key.map_err(|_| ApiError::not_found(PODS, name))
+    }
+}
+
+/// GET of `pods/log`. No kubelet is asked: a Pod on a node has no logs here.
+pub(crate) async fn log(call: &ResourceRequest<'_>, name: &str) -> ApiResult<Reply> {
+    let key = call.key(name)?;
+    let entry = call.live(&key, name).await?;
+    let pod = read::stored(&entry)?;
+    let node = pod.text_at(["spec", "nodeName"]);
+    if node.is_empty() {
+        return Ok(Reply::plain_text(200, ""));
+    }
+    if call.api.find_node(node).await?.is_none() {
+        return Err(ApiError::not_found(PODS, node));
+    }
+    Err(not_implemented("logs of Pods"))
+}
+
+/// 501 of what needs a kubelet.
+pub(crate) fn not_implemented(what: &str) -> ApiError {
+    let message = format!("{what} need a kubelet, which this server does not talk to");
+    ApiError::new(501, "NotImplemented", message)
+}
+
+impl Api {
+    async fn find_node(&self, name: &str) -> ApiResult<Option<()>> {
+        let Ok(key) = self.keys.object("", "nodes", None, name) else {
+            return Ok(None);
+        };
+        let node = self.store.get(&key, scantling_store::ReadAt::Latest).await;
+        Ok(node.map_err(store_error)?.map(|_| ()))
+    }
+}
+
+/// Why a Pod cannot be bound, if it cannot.
+fn check_bindable(pod: &Value, binding: &Value) -> Result<(), String> {
+    let name = metadata_str(pod, "name");
+    let precondition = |field: &str, what: &str| match metadata_str(binding, field) {
+        "" => Ok(()),
+        asked if asked == metadata_str(pod, field) => Ok(()),
+        asked => Err(format!(
+            "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {}",
+            metadata_str(pod, field)
+        )),
+    };
+    precondition("uid", "UID")?;
+    precondition("resourceVersion", "ResourceVersion")?;
+    if !metadata_str(pod, "deletionTimestamp").is_empty() {
+        return Err(format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        ));
+    }
+    let node = pod.text_at(["spec", "nodeName"]);
+    if !node.is_empty() {
+        return Err(format!(
+            "pod {name} is already assigned to node {}",
+            go::quote(node)
+        ));
+    }
+    if !pod.list_at(["spec", "schedulingGates"]).is_empty() {
+        return Err(format!("pod {name} has non-empty .spec.schedulingGates"));
+    }
+    Ok(())
+}
+
+/// Assigns a Pod to the node of a binding, whose labels and annotations it takes over.
+fn bind_pod(pod: &mut Value, binding: &Value) {
+    let Some(members) = pod.as_object_mut() else {
+        return;
+    };
+    let mut member = |name: &str| {
+        let value = members.get_or_insert_with(name, || Map::new().into());
+        value.as_object_mut().map(std::mem::take)
+    };
+    let (Some(mut spec), Some(mut status), Some(mut metadata)) =
+        (member("spec"), member("status"), member("metadata"))
+    else {
+        return;
+    };
+    spec.insert("nodeName", binding.text_at(["target", "name"]).into());
+    status.remove("nominatedNodeName");
+    for field in ["annotations", "labels"] {
+        let added = binding.at(["metadata", field]).and_then(Value::as_object);
+        if let Some(added) = added.filter(|added| !added.is_empty()) {
+            let own = metadata.get_or_insert_with(field, || Map::new().into());
+            if let Some(own) = own.as_object_mut() {
+                for (key, value) in added.iter() {
+                    own.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+    let condition = Map::from_iter([
+        ("type", Value::from("PodScheduled")),
+        ("status", "True".into()),
+        ("lastProbeTime", Value::Null),
+        ("lastTransitionTime", timestamp().into()),
+    ]);
+    let conditions = status.get_or_insert_with("conditions", || Value::Array(Vec::new()));
+    if let Some(conditions) = conditions.as_array_mut() {
+        match conditions.iter_mut().find(|c| c.text("type") == "PodScheduled") {
+            Some(old) if old.text("status") == "True" => {}
+            Some(old) => *old = condition.into(),
+            None => conditions.push(condition.into()),
+        }
+    }
+    members.insert("spec", spec.into());
+    members.insert("status", status.into());
+    members.insert("metadata", metadata.into());
+}
+
+/// Whether a Pod can be evicted whatever budgets say: it does not run, or is being deleted.
+fn ignores_budget(pod: &Value) -> bool {
+    matches!(
+        pod.text_at(["status", "phase"]),
+        "Succeeded" | "Failed" | "Pending"
+    ) || !metadata_str(pod, "deletionTimestamp").is_empty()
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod.list_at(["status", "conditions"]).iter();
+    conditions.any(|c| c.text("type") == "Ready" && c.text("status") == "True")
+}
+
+/// Whether a budget is for a Pod.
+fn selects(budget: &Value, pod: &Value) -> bool {
+    let Some(selector) = budget.at(["spec", "selector"]) else {
+        return false;
+    };
+    let labels = pod.at(["metadata", "labels"]).and_then(Value::as_object);
+    LabelSelector::from_object(selector).matches(labels)
+}
+
+fn number(object: &Value, part: &str, field: &str) -> i64 {
+    object.at([part, field]).and_then(Value::as_int).unwrap_or(0)
+}
+
+/// Counts an eviction in the status of a budget, or refuses it.
+fn take_disruption(budget: &mut Value, pod: &str) -> ApiResult<()> {
+    let name = metadata_str(budget, "name").to_owned();
+    let status = |field| number(budget, "status", field);
+    let cause = |e: ApiError, why: String| e.cause("DisruptionBudget", &why, "");
+    if status("observedGeneration") < number(budget, "metadata", "generation") {
+        let e = ApiError::too_many_requests(
+            "Cannot evict pod as it would violate the pod's disruption budget.",
+            10,
+        );
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(cause(e, why));
+    }
+    let denied = |why: &str, detail: &str| {
+        let e = ApiError::forbidden(BUDGET, &name, why);
+        let why = format!("The disruption budget {name} does not allow evicting pods currently: {detail}");
+        cause(e, why)
+    };
+    let allowed = status("disruptionsAllowed");
+    if allowed < 0 {
+        let why = "pdb disruptions allowed is negative";
+        return Err(denied(why, why));
+    }
+    let disrupted = budget.at(["status", "disruptedPods"]).and_then(Value::as_object);
+    if disrupted.is_some_and(|pods| pods.len() > MAX_DISRUPTED) {
+        return Err(denied(
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+            "too many pending evictions not confirmed by PDB controller",
+        ));
+    }
+    if allowed == 0 {
+        let e = ApiError::too_many_requests(
+            "Cannot evict pod as it would violate the pod's disruption budget.",
+            0,
+        );
+        return Err(cause(e, no_disruption(budget, &name)));
+    }
+    let Some(Value::Object(status)) = budget.as_object_mut().and_then(|b| b.get_mut("status")) else {
+        return Err(ApiError::internal("a budget without a status"));
+    };
+    status.insert("disruptionsAllowed", Value::Int(allowed - 1));
+    let disrupted = status.get_or_insert_with("disruptedPods", || Map::new().into());
+    if let Some(disrupted) = disrupted.as_object_mut() {
+        disrupted.insert(pod, timestamp().into());
+    }
+    Ok(())
+}
+
+/// Why a budget allows no disruption.
+fn no_disruption(budget: &Value, name: &str) -> String {
+    let status = |field| number(budget, "status", field);
+    let mut conditions = budget.list_at(["status", "conditions"]).iter();
+    let condition = conditions.find(|c| c.text("type") == "DisruptionAllowed");
+    let refusing = condition.filter(|c| c.text("status") == "False" && !c.text("message").is_empty());
+    match refusing {
+        Some(c) if c.text("reason") == "SyncFailed" => format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {}",
+            c.text("message")
+        ),
+        _ if status("currentHealthy") <= status("desiredHealthy") => format!(
+            "The disruption budget {name} needs {} healthy pods and has {} currently",
+            status("desiredHealthy"),
+            status("currentHealthy")
+        ),
+        Some(c) => format!(
+            "The disruption budget {name} does not allow evicting pods currently ({}): {}",
+            c.text("reason"),
+            c.text("message")
+        ),
+        None => format!("The disruption budget {name} does not allow evicting pods currently"),
+    }
+}
